@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from queues.embedded import running_server
+from queues import running_server
 from queues.embedded.config import STATE_FOLDER
 from queues.embedded.java import find_java
 from tests.acceptance.support import (

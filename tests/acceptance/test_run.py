@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from queues.embedded import running_server
+from queues import running_server
 from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, assert_no_traceback, assert_nothing_is_left
 from tests.waiting import wait_until
 

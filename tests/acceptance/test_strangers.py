@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.compose import build_client, open_session
 from orchestrator.config.settings import Settings
-from queues.embedded import running_server
+from queues import running_server
 from tests.acceptance.support import (
     SPARK_TIMEOUT_S,
     Desk,

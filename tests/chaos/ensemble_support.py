@@ -6,8 +6,8 @@ from typing import Protocol, Self
 
 from kazoo.client import KazooClient
 
-from queues.embedded import EmbeddedEnsemble
 from queues.embedded.packets import server_mode
+from tests.servers.ensemble import EmbeddedEnsemble
 from tests.waiting import wait_until
 
 ELECTION_TIMEOUT_S = 60

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.config.settings import Settings
 from orchestrator.model.states import Status
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from spark_runner.runners.base import RunState
 from tests.chaos.job_site import SESSION_S, Site
 from tests.jobs_support import Office, python_job

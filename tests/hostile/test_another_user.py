@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from queues.embedded import login_of, running_server
+from queues import login_of, running_server
 from spark_runner.protocol.process import processes_of
 from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, Running, has_started, program_that_waits
 from tests.another_user import STRANGER

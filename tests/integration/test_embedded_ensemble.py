@@ -1,8 +1,6 @@
 from pathlib import Path
 
-from queues.embedded import (
-    EmbeddedEnsemble,
-)
+from tests.servers.ensemble import EmbeddedEnsemble
 from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
 

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from queues.embedded import (
-    EmbeddedZooKeeper,
-    ServerConfig,
-    running_server,
-)
+from queues import EmbeddedZooKeeper, ServerConfig, running_server
 from queues.embedded.guarded import GRACE_S
 from tests.owner_process import owner_process
 from tests.servers.zookeeper import zookeeper_client

@@ -22,14 +22,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
 from orchestrator.config.zookeeper import DriverAccess
-from queues.embedded import (
-    EmbeddedZooKeeper,
-    PortTaken,
-    ServerConfig,
-    ServerStartFailed,
-    login_of,
-    running_server,
-)
+from queues import EmbeddedZooKeeper, PortTaken, ServerConfig, ServerStartFailed, login_of, running_server
 from queues.embedded import server as embedded_server
 from queues.embedded.packets import ask, is_root_of
 from queues.embedded.ports import free_ports

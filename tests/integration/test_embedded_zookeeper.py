@@ -6,15 +6,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from queues.embedded import (
+from queues import (
     DataDirectoryInUse,
     EmbeddedZooKeeper,
     PortTaken,
-    RunningServer,
     ServerConfig,
     ServerStartFailed,
     running_server,
 )
+from queues.embedded.directory import RunningServer
 from queues.embedded.packets import ask
 from queues.embedded.ports import free_ports
 from tests.servers.zookeeper import zookeeper_client

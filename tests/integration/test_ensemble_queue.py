@@ -8,12 +8,12 @@ from pathlib import Path
 
 from queues.claims.claim import Claim
 from queues.dispatch.handler_pool import Action, HandlerPool, Move
-from queues.embedded import EmbeddedEnsemble
 from queues.model.errors import PutsFailed, QueueError
 from queues.model.events import Event, EventKind
 from queues.model.record import NewItem
 from queues.queue_set import QueueSet
 from queues.session import SessionSettings
+from tests.servers.ensemble import EmbeddedEnsemble
 from tests.waiting import wait_until
 
 QUEUES = ("accept", "running", "finish")

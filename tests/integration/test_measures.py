@@ -23,7 +23,7 @@ from orchestrator.model.waiting import Waiting
 from orchestrator.worker import dispatcher
 from orchestrator.worker.measures import JobMeasures
 from orchestrator.worker.worker import Worker
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from queues.session import SessionState
 from tests.claims_support import SOON
 from tests.jobs_support import ScriptedOffice, python_job

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from kazoo.protocol.states import KeeperState
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from queues.model.errors import OutcomeUnknown, QueueError, SessionLost, Unreachable
 from queues.model.operations import Create, Set
 from queues.session import Session, SessionSettings, SessionState

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from tests.chaos.transaction_log import Created, Deleted, LogDamaged, Transaction, Written, read_transactions
 from tests.servers.zookeeper import TICK_MS, zookeeper_client
 

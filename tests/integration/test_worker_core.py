@@ -22,12 +22,12 @@ from orchestrator.model.states import Queue, Status
 from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.worker import Worker
+from queues import EmbeddedZooKeeper, ServerConfig
 from queues.claims.claim import Transition
 from queues.claims.lock_sessions import LockSessions
 from queues.claims.transitions import run_transitions
 from queues.consumer.backlog import Backlog
 from queues.consumer.pool_views import PoolViews
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
 from queues.model.errors import QueueError
 from queues.model.events import EventKind
 from queues.model.names import Token

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.config.settings import Settings
 from orchestrator.model.states import Status
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.java import find_jars, find_java
 from tests.jobs_support import Office, poll_often, waits_for
 from tests.waiting import wait_until

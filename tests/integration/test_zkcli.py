@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig, login_of, running_server
+from queues import EmbeddedZooKeeper, ServerConfig, login_of, running_server
 from queues.embedded.ports import free_ports
 from queues.embedded.zkcli import logged_in, zkcli_command
 from queues.session import Acl, Login, Session, SessionSettings

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.ports import free_ports
 from queues.session import Login, Tls
 from tests.servers.zookeeper import unavailable

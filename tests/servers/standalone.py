@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.guarded import GuardedProcess
 from queues.embedded.java import JarsMissing, JavaMissing, find_jars, find_java
 from queues.embedded.ports import free_ports

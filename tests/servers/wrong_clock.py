@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from tests.jar_support import make_jar
 from tests.servers.zookeeper import TICK_MS
 

@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError, NotEmptyError
 
-from queues.embedded import EmbeddedZooKeeper, ServerConfig
+from queues import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.packets import server_mode
 from queues.model.errors import QueueError
 from tests.waiting import wait_until

@@ -1,4 +1,4 @@
-"""Several ZooKeeper servers on one machine that elect a leader."""
+"""Several ZooKeeper servers on this machine that elect a leader."""
 
 from collections.abc import Mapping
 from pathlib import Path
