@@ -22,7 +22,8 @@ GONE_S = 20
 OWNER_PROGRAM = """
 import signal, sys
 from pathlib import Path
-from queues.embedded import EmbeddedZooKeeper, ServerConfig, guarded
+from queues import EmbeddedZooKeeper, ServerConfig
+from queues.embedded import guarded
 guarded.GRACE_S = 1.0
 signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
 with EmbeddedZooKeeper(ServerConfig(Path(sys.argv[1]), tick_ms=500, owner="child")) as server:
