@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from orchestrator.admin.job_changes import Operator
 from orchestrator.model.act import Act
 from orchestrator.model.errors import AlreadyEnded, MoveRefused, NotEnded
-from orchestrator.model.job import JobError, JobState, JobView
+from orchestrator.model.job import JobError, JobState, JobView, state_of, view_of
 from orchestrator.model.job_nodes import JobNodes
-from orchestrator.model.records import state_of, view_of
 from orchestrator.model.states import FINAL, Queue, Status
 from queues import LOW, Claim, Operation, Record, timestamp
 from spark_runner.protocol.attempt import AttemptState

@@ -7,8 +7,7 @@ from typing import Any
 
 from orchestrator.admin.views import READ_AT_ONCE, TokenLocation, decoded
 from orchestrator.admin.waits import Waits
-from orchestrator.model.job import JobState
-from orchestrator.model.records import state_of
+from orchestrator.model.job import JobState, state_of
 from orchestrator.model.states import Queue
 from queues import DEFAULT_POOL, LOW, CorruptRecord, Found, PoolLimits, QueueSet, Record
 from spark_runner.protocol.attempt import attempt_path

@@ -7,9 +7,8 @@ from typing import Any
 from orchestrator.admin.job_changes import Operator
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.model.errors import NotDead, OrchestratorError, StateConflict
-from orchestrator.model.job import JobError, JobState
+from orchestrator.model.job import JobError, JobState, state_of
 from orchestrator.model.job_nodes import JobNodes
-from orchestrator.model.records import state_of
 from orchestrator.model.states import FINAL, Queue, Status
 from queues import Claim, NotClaimed, QueueError, Refusal, Token, decode, timestamp
 

@@ -6,9 +6,8 @@ from orchestrator.admission.slots import Slots
 from orchestrator.audit.trail import Trail
 from orchestrator.model.act import Act
 from orchestrator.model.errors import AlreadyEnded
-from orchestrator.model.job import JobView
+from orchestrator.model.job import JobView, state_of, view_of
 from orchestrator.model.paths import Nodes
-from orchestrator.model.records import state_of, view_of
 from orchestrator.model.stop_requests import is_request_for, request_to_stop
 from queues import (
     Acl,

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Any
 
 from orchestrator.admin.waits import Waits
-from orchestrator.model.job import JobView
-from orchestrator.model.records import state_of, view_of
+from orchestrator.model.job import JobView, state_of, view_of
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.waiting import Waiting
 from queues import AccessDenied, CorruptRecord, Found, QueueSet, Record, Token, decode

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from orchestrator.model.act import Act
 from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError, WaitTimeout
-from orchestrator.model.job import JobState, JobView
+from orchestrator.model.job import JobState, JobView, view_of
 from orchestrator.model.plan import Plan, compile_program, encode_plan, plan_path
-from orchestrator.model.records import view_of
 from orchestrator.model.states import Queue
 from orchestrator.policy.policy import Policy
 from queues import Create, Entrance, Operation, check_id, encode

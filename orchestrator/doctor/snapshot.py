@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from orchestrator.admin.queue_views import QueueViews
 from orchestrator.admin.views import TokenLocation, decoded
 from orchestrator.admission.hosts import WorkerAnnouncement, consumers_of, leader_of, workers_of
-from orchestrator.model.job import JobState
+from orchestrator.model.job import JobState, decode_job
 from orchestrator.model.paths import Nodes
-from orchestrator.model.records import decode_job
 from orchestrator.model.states import Queue
 from queues import Layout, PoolLimits, QueueSet, Record, Session, Token
 

@@ -26,8 +26,8 @@ from orchestrator.logs.spool.limits import WhenFull
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.model.act import Act
 from orchestrator.model.definition import build_definition
+from orchestrator.model.job import state_of
 from orchestrator.model.paths import Nodes
-from orchestrator.model.records import state_of
 from orchestrator.model.states import Queue, Status
 from orchestrator.schedules.planner import Planner
 from queues.model.codec import decode, encode

@@ -9,9 +9,8 @@ from orchestrator.admin.waits import Waits
 from orchestrator.admission.guard import Guard
 from orchestrator.client.client import Client
 from orchestrator.compose import build_queue_set
-from orchestrator.model.job import JobState
+from orchestrator.model.job import JobState, state_of
 from orchestrator.model.paths import Nodes
-from orchestrator.model.records import state_of
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.waiting import Reason, Waiting
 from orchestrator.worker import announcement, transitions
