@@ -31,11 +31,10 @@ from orchestrator.history.history import History
 from orchestrator.leader.audit_trail import AuditTrail
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
-from orchestrator.leader.expiry import OldHistories, OldLogs
 from orchestrator.leader.leadership import Leadership
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.queues import Depth, Scrub
-from orchestrator.leader.retention_count import RetentionCount
+from orchestrator.leader.retention import OldHistories, OldLogs, RetentionCount
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.logs.pipeline import LogPipeline

@@ -15,7 +15,7 @@ from orchestrator.leader.duty import Duty, Fence
 from orchestrator.leader.election import Election
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.queues import Depth, Scrub
-from orchestrator.leader.retention_count import RetentionCount
+from orchestrator.leader.retention import RetentionCount
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics.registry import Depths, Metrics

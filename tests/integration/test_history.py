@@ -11,7 +11,7 @@ import pytest
 from orchestrator.compose import build_queue_set
 from orchestrator.history.history import MAX_RUNS, History
 from orchestrator.leader.election import Election
-from orchestrator.leader.expiry import OldHistories
+from orchestrator.leader.retention import OldHistories
 from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Status

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.leader.expiry import OldLogs
+from orchestrator.leader.retention import OldLogs
 from orchestrator.logs.reading.query import Grep, LogQuery
 from orchestrator.logs.reading.reader import LogReader
 from orchestrator.logs.settings import LogSettings

@@ -16,7 +16,7 @@ import pytest
 from orchestrator.admin.stops import Stops
 from orchestrator.doctor.doctor import Doctor
 from orchestrator.leader.election import Election
-from orchestrator.leader.expiry import OldHistories
+from orchestrator.leader.retention import OldHistories
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.model.errors import OrchestratorError
