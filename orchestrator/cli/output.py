@@ -1,4 +1,4 @@
-"""Data on stdout: a table for people, JSON for programs."""
+"""Data on stdout, a table for people and JSON for programs; the end of a job as message and exit code."""
 
 import sys
 import time
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -13,9 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.documents import print_json
+from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import OutputFormat
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
+from orchestrator.model.job import JobView
+from orchestrator.model.states import Status
 from orchestrator.model.times import seconds_between
 
 T = TypeVar("T")
@@ -48,6 +52,15 @@ def stdout_console() -> Console:
 def stderr_console() -> Console:
     """A console on stderr."""
     return _SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False)
+
+
+def exit_as(job: JobView, *, quiet: bool) -> None:
+    """Report the final status of a job, and exit with 1 unless it is SUCCESS."""
+    if not quiet:
+        error = f": {job.error.message}" if job.error is not None and job.status is not Status.SUCCESS else ""
+        stderr_console().print(f"{job.id}: {job.status}{error}", markup=False)
+    if job.status is not Status.SUCCESS:
+        raise typer.Exit(Exit.FAILED)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:

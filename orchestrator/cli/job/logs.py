@@ -7,11 +7,13 @@ import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.job.log_files import LogStream, print_logs
-from orchestrator.cli.logs.tail import Grep, Level, Since, level_of, pattern_of, since_of
+from orchestrator.cli.logs.places import reader_of
+from orchestrator.cli.logs.tail import Grep, Level, Since, level_of, pattern_of, show_documents, since_of
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose
 from orchestrator.client.client import Client
 from orchestrator.compose import build_runners
 from orchestrator.config.settings import load_settings
+from orchestrator.logs.reading.query import LogQuery
 from queues import ItemNotFound
 
 
@@ -43,10 +45,6 @@ def logs(
         with connected() as (client, _):
             print_logs(client, build_runners(settings), job_id, attempt, streams, follow=follow)
         return
-    from orchestrator.cli.job.log_documents import show_documents  # noqa: PLC0415 - seldom used, and slow to load
-    from orchestrator.cli.logs.places import reader_of  # noqa: PLC0415 - likewise
-    from orchestrator.logs.reading.query import LogQuery  # noqa: PLC0415 - likewise
-
     query = LogQuery.of(
         level=level_of(level),
         grep=pattern_of(grep),

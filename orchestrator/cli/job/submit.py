@@ -67,6 +67,6 @@ def submit(
     else:
         print_json(job.model_dump(mode="json"), output)
     if wait_:
-        from orchestrator.cli.job.wait import exit_as  # noqa: PLC0415 - imports rich, which is slow to load
+        from orchestrator.cli.output import exit_as  # noqa: PLC0415 - imports rich, which is slow to load
 
         exit_as(job, quiet=quiet)

@@ -1,4 +1,4 @@
-"""`orchestrator job wait`, and the end of a job as a message and an exit code."""
+"""`orchestrator job wait`."""
 
 from typing import Annotated
 
@@ -6,20 +6,8 @@ import typer
 
 from orchestrator.cli.connect import connected_jobs
 from orchestrator.cli.documents import print_json
-from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, parse_seconds_of
-from orchestrator.cli.output import stderr_console
-from orchestrator.model.job import JobView
-from orchestrator.model.states import Status
-
-
-def exit_as(job: JobView, *, quiet: bool) -> None:
-    """Report the final status of a job, and exit with 1 unless it is SUCCESS."""
-    if not quiet:
-        error = f": {job.error.message}" if job.error is not None and job.status is not Status.SUCCESS else ""
-        stderr_console().print(f"{job.id}: {job.status}{error}", markup=False)
-    if job.status is not Status.SUCCESS:
-        raise typer.Exit(Exit.FAILED)
+from orchestrator.cli.output import exit_as
 
 
 def wait(

@@ -1,9 +1,11 @@
-"""`orchestrator logs tail`, and the options that select records."""
+"""`orchestrator logs tail`, the records of one job, and the options that select records."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +16,11 @@ from orchestrator.config.settings import load_settings
 from orchestrator.logs.reading.query import LEVELS, LogQuery, LogRecord
 from orchestrator.logs.reading.query import Grep as Expression
 from orchestrator.logs.visible import visible
-from orchestrator.model.errors import DefinitionError
+from orchestrator.model.errors import DefinitionError, NoSuchAttempt
 from spark_runner.protocol.text import shortened
+
+if TYPE_CHECKING:
+    from orchestrator.logs.reading.reader import LogReader
 
 Level = Annotated[str | None, typer.Option(help=f"The lowest level to show: {', '.join(LEVELS)}.")]
 Grep = Annotated[
@@ -62,6 +67,7 @@ def since_of(text: str | None) -> str:
 
 
 _FOLLOW_SECONDS = 1.0  # the interval of shippers
+_LATE_LOOKS = 5  # reads without news after the end of a job: its last records are still on their way
 
 
 def tail(
@@ -102,3 +108,47 @@ def show_entries(entries: list[LogRecord], output: OutputFormat) -> None:
         else:
             print_json({"_id": entry.id, **entry.document}, OutputFormat.JSONL)
     sys.stdout.flush()
+
+
+def show_documents(
+    reader: "LogReader",
+    query: LogQuery,
+    output: OutputFormat,
+    *,
+    attempt: int | None,
+    is_over: Callable[[], bool] | None,
+) -> None:
+    """Write the matching records to stdout in order; with `is_over`, follow until it returns True.
+
+    Raises NoSuchAttempt.
+    """
+    if is_over is None:
+        found = list(reader.all(_of_attempt(query, attempt or _last_attempt(reader, query))))
+        if not found and not reader.last(_of_attempt(LogQuery(query.terms), attempt), 1):
+            job_id = query.terms["job.id"][0]
+            raise NoSuchAttempt(
+                f"no log record of {job_id!r} was found; `logs status` shows records that are not shipped yet"
+            )
+        show_entries(found, output)
+        return
+    query = _of_attempt(query, attempt)
+    shown: list[LogRecord] = []
+    looks = 0
+    for news in reader.follow(query, shown):
+        show_entries(news, output)
+        looks = looks + 1 if is_over() and not news else 0
+        if looks >= _LATE_LOOKS:
+            return
+        Event().wait(_FOLLOW_SECONDS)
+
+
+def _of_attempt(query: LogQuery, attempt: int | None) -> LogQuery:
+    if attempt is None:
+        return query
+    return replace(query, terms={**query.terms, "job.attempt": (str(attempt),)})
+
+
+def _last_attempt(reader: "LogReader", query: LogQuery) -> int | None:
+    last = reader.last(LogQuery(query.terms), 1)
+    found = last[0].document.get("job.attempt") if last else None
+    return found if isinstance(found, int) else None
