@@ -1,1 +1,1 @@
-"""Measurements of the last fifty runs of each job name, for people and for tuning."""
+"""The history of jobs: measurements of the last fifty runs of each name, and log records of transitions."""

@@ -7,10 +7,10 @@ from loguru import logger
 from orchestrator.audit.documents import AuditLog
 from orchestrator.handlers.accept import failed_in_accept
 from orchestrator.handlers.hooks import Hooks
+from orchestrator.history.log_records import about
 from orchestrator.leader.bulk_claims import AcceptDeadlines, claim_many, commit_and_release
 from orchestrator.leader.duty import Fence, FenceOperations
 from orchestrator.model.job import JobState
-from orchestrator.model.log_records import about
 from orchestrator.model.states import Queue, Status
 from queues import Claim, QueueError, QueueSet
 

@@ -1,8 +1,8 @@
 """The event log: each committed transition as a log record, and as calls of the hooks."""
 
 from orchestrator.handlers.hooks import Hooks
+from orchestrator.history.log_records import REMOVAL, about
 from orchestrator.model.job import JobState
-from orchestrator.model.log_records import REMOVAL, about
 from orchestrator.model.states import Queue, Status
 from orchestrator.worker.transitions import JobTransition
 

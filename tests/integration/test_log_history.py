@@ -9,12 +9,12 @@ from loguru import logger
 from orchestrator.cli.job.archived import archived_jobs
 from orchestrator.client.client import Client
 from orchestrator.doctor.findings import Finding, FindingKind
+from orchestrator.history.log_records import TRANSITION
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.reading.query import LogQuery, LogRecord
 from orchestrator.logs.reading.reader import SpooledLogs
 from orchestrator.logs.settings import LogSettings
 from orchestrator.metrics.registry import Metrics
-from orchestrator.model.log_records import TRANSITION
 from orchestrator.model.states import Status
 from spark_runner.runners.base import Submission, SubmitRequest
 from tests.jobs_support import Office

@@ -6,10 +6,10 @@ from pydantic import ValidationError
 
 from orchestrator.cli.logs.places import reader_of
 from orchestrator.config.settings import load_settings
+from orchestrator.history.log_records import REMOVAL, TRANSITION
 from orchestrator.logs.reading.query import LogQuery, LogRecord
 from orchestrator.model.fields import explain
 from orchestrator.model.job import JobView
-from orchestrator.model.log_records import REMOVAL, TRANSITION
 from orchestrator.model.states import Queue
 
 _MAX_RECORDS = 10_000  # the limit of one search
