@@ -90,19 +90,19 @@ def a_claim_is_abandoned(stage: Stage) -> None:
         wait_until(condition, next(patience), what)
 
     stage.monkeypatch.setattr(consumer, "wait_until", wait)
-    desks: list[consumer.Desk] = []
+    harnesses: list[consumer.Harness] = []
 
-    def make_desk(*given: object, **named: object) -> consumer.Desk:
-        desk = consumer.Desk(*given, **named)  # type: ignore[arg-type]  # as the test gives them
-        desks.append(desk)
-        desk.consumer.start()
-        return desk
+    def make_harness(*given: object, **named: object) -> consumer.Harness:
+        harness = consumer.Harness(*given, **named)  # type: ignore[arg-type]  # as the test gives them
+        harnesses.append(harness)
+        harness.consumer.start()
+        return harness
 
     try:
-        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, make_desk)
+        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, make_harness)
     finally:
-        for desk in desks:
-            desk.consumer.stop()
+        for harness in harnesses:
+            harness.consumer.stop()
 
 
 @dataclass(frozen=True)
