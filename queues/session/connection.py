@@ -61,7 +61,7 @@ class Followers:
         """Remove all followers: the server drops its watches with the connection."""
         self._by_path = {}
 
-    def tell(self, event: Any, offset: int, zxid: int) -> None:
+    def notify(self, event: Any, offset: int, zxid: int) -> None:
         """Pass on an event, given as its bytes."""
         if not self._by_path:
             return
@@ -139,7 +139,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
         return answer
 
     def _read_watch_event(self, buffer: Any, offset: int) -> None:
-        self.followers.tell(buffer, offset, self._event_zxid)
+        self.followers.notify(buffer, offset, self._event_zxid)
         super()._read_watch_event(buffer, offset)
 
     def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
