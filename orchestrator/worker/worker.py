@@ -63,11 +63,11 @@ class Worker:
             queue_set,
             [queue.value for queue in SERVED_QUEUES],
             hand_out=self.dispatcher.take,
-            room=self._room,
+            capacity=self._capacity,
             pools=pools,
             accepts=(lambda _id: True) if accepts is None else accepts,
             declines=self._declines,
-            pool_room=self._pool_room,
+            pool_capacity=self._pool_capacity,
             on_stop=self._on_stop,
         )
         self._polling = Polling(self.dispatcher.timers.parked)
@@ -169,7 +169,7 @@ class Worker:
         return drained
 
     # ------------------------------------------------------------------ capacity
-    def _room(self, queue: str) -> int:
+    def _capacity(self, queue: str) -> int:
         in_flight = self.dispatcher.in_flight
         match Queue(queue):
             case Queue.ACCEPT:
@@ -201,11 +201,11 @@ class Worker:
             case _:
                 return False
 
-    def _pool_room(self, queue: str, pool: str) -> int | None:
+    def _pool_capacity(self, queue: str, pool: str) -> int | None:
         if Queue(queue) is not Queue.ACCEPT:
             return None
-        room = self._context.admission.slots.free(pool)
-        return None if room is None else room - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
+        free = self._context.admission.slots.free(pool)
+        return None if free is None else free - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
 
     # ------------------------------------------------------------------ events
     def _session_trouble(self) -> str:

@@ -132,7 +132,7 @@ class DispatchPolicy(Protocol[Item, Outcome]):
         """The item is about to leave the dispatcher."""
 
     def freed(self) -> None:
-        """There is room for more items."""
+        """There is capacity for more items."""
 
 
 class _Release(Enum):

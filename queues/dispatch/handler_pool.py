@@ -100,7 +100,7 @@ class HandlerPool:
             queue_set,
             queues,
             hand_out=self._take,
-            room=lambda _queue: self._limit,
+            capacity=lambda _queue: self._limit,
             total=lambda: 0 if self._stopping.is_set() else self._limit - len(self._in_flight),
             pools=pools,
             rescan_seconds=rescan_seconds,
@@ -244,7 +244,7 @@ class _PoolPolicy:
             log.warning("%s failed in %s, again in %d ms: %s", claim.id, claim.queue, delay_ms, reason)
             due = self._due(delay_ms)
         note = {"reason": reason, "queue": claim.queue, "since": timestamp()}
-        # An item may be so large that the record has no room for the full note.
+        # An item may be so large that the full note does not fit into the record.
         for kept in ({**note, "traceback": trace}, note, {**note, "reason": reason[:_SHORT_CHARACTERS]}):
             with contextlib.suppress(TooLarge):
                 return claim.transition(queue=queue_, due=due, failures=failures, error=kept, release=True)

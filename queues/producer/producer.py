@@ -144,9 +144,9 @@ class Producer:
         outcomes: dict[int, Record | Exception] = {}
         left = list(enumerate(items))
         while left:
-            with self._capacity.room(queue, [item.pool for _, item in left]) as granted:
-                now = [entry for entry, has_room in zip(left, granted, strict=True) if has_room]
-                left = [entry for entry, has_room in zip(left, granted, strict=True) if not has_room]
+            with self._capacity.reserve(queue, [item.pool for _, item in left]) as granted:
+                now = [entry for entry, is_granted in zip(left, granted, strict=True) if is_granted]
+                left = [entry for entry, is_granted in zip(left, granted, strict=True) if not is_granted]
                 outcomes.update(self._send(queue, now, existing=existing))
             if left and time.monotonic() >= deadline:
                 full = {place: self._capacity.error(queue, item.pool) for place, item in left}
