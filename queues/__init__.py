@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from queues.dispatch.puller import Puller as Puller
     from queues.embedded.config import STATE_FOLDER as STATE_FOLDER
     from queues.embedded.config import ServerConfig as ServerConfig
-    from queues.embedded.directory import USER as USER
+    from queues.embedded.directory import EMBEDDED_USER as EMBEDDED_USER
     from queues.embedded.directory import login_of as login_of
     from queues.embedded.directory import running_server as running_server
     from queues.embedded.java import find_jars as find_jars
@@ -180,7 +180,7 @@ _NAMES = {
     "embedded.directory": (
         "login_of",
         "running_server",
-        "USER",
+        "EMBEDDED_USER",
     ),
     "embedded.java": (
         "find_jars",
