@@ -107,8 +107,8 @@ if TYPE_CHECKING:
     from queues.session.contact import SessionState as SessionState
     from queues.session.contact import Wake as Wake
     from queues.session.contact import boottime as boottime
+    from queues.session.rights import CREATOR_ALL as CREATOR_ALL
     from queues.session.rights import MAX_ASKED as MAX_ASKED
-    from queues.session.rights import OWN as OWN
     from queues.session.rights import Rights as Rights
     from queues.session.rights import printable as printable
     from queues.session.session import Session as Session
@@ -272,7 +272,7 @@ _NAMES = {
     ),
     "session.rights": (
         "MAX_ASKED",
-        "OWN",
+        "CREATOR_ALL",
         "printable",
         "Rights",
     ),

@@ -11,7 +11,7 @@ from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from queues import (
     ALL,
-    OWN,
+    CREATOR_ALL,
     Acl,
     Grant,
     Layout,
@@ -166,7 +166,7 @@ class OwnIdentities:
         if not rights.is_open:
             return None
         named = [grant for grant in rights.grants if not grant.is_open]
-        return named if self.owns(rights) else [OWN, *named]
+        return named if self.owns(rights) else [CREATOR_ALL, *named]
 
 
 def _digests(login: Login) -> Iterator[str]:

@@ -96,7 +96,7 @@ _NO_ANSWER = (NoNodeError, *NO_RIGHT)
 MAX_ASKED = 500
 """Requests in flight at once: the replies take one round trip and some hundred kilobytes."""
 
-OWN = Grant(ALL, "auth", "")
+CREATOR_ALL = Grant(ALL, "auth", "")
 """All rights, for the identities of this session."""
 
 
