@@ -85,8 +85,8 @@ if TYPE_CHECKING:
     from queues.model.names import due_of as due_of
     from queues.model.names import is_token as is_token
     from queues.model.names import order_of as order_of
-    from queues.model.operations import ALL as ALL
-    from queues.model.operations import READ as READ
+    from queues.model.operations import PERM_ALL as PERM_ALL
+    from queues.model.operations import PERM_READ as PERM_READ
     from queues.model.operations import Check as Check
     from queues.model.operations import Create as Create
     from queues.model.operations import Delete as Delete
@@ -241,13 +241,13 @@ _NAMES = {
         "Token",
     ),
     "model.operations": (
-        "ALL",
+        "PERM_ALL",
         "Check",
         "Create",
         "Delete",
         "Grant",
         "Operation",
-        "READ",
+        "PERM_READ",
         "Set",
     ),
     "model.record": (
