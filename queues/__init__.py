@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from queues.model.events import Event as Event
     from queues.model.events import EventKind as EventKind
     from queues.model.names import DEFAULT_POOL as DEFAULT_POOL
-    from queues.model.names import LOW as LOW
+    from queues.model.names import LOW_LANE_SUFFIX as LOW_LANE_SUFFIX
     from queues.model.names import Layout as Layout
     from queues.model.names import Token as Token
     from queues.model.names import check_id as check_id
@@ -236,7 +236,7 @@ _NAMES = {
         "due_of",
         "is_token",
         "Layout",
-        "LOW",
+        "LOW_LANE_SUFFIX",
         "order_of",
         "Token",
     ),

@@ -13,7 +13,7 @@ from orchestrator.model.job import JobError, JobState, JobView
 from orchestrator.model.job_nodes import JobNodes
 from orchestrator.model.records import state_of, view_of
 from orchestrator.model.states import FINAL, Queue, Status
-from queues import LOW, Claim, Operation, Record, timestamp
+from queues import LOW_LANE_SUFFIX, Claim, Operation, Record, timestamp
 from spark_runner.protocol.attempt import AttemptState
 
 MOVES: Mapping[Queue, Mapping[Queue, Status | None]] = {
@@ -166,7 +166,7 @@ class JobOperations:
         self._check_ended(self._set.get(job_id), force=force)
         with self._operator.claimed(job_id) as claim:
             self._check_ended(claim.record, force=force)
-            pool = claim.record.pool.removesuffix(LOW)
+            pool = claim.record.pool.removesuffix(LOW_LANE_SUFFIX)
             self._operator.commit(
                 claim,
                 reopened(state_of(claim.record)),

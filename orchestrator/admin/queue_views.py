@@ -10,7 +10,7 @@ from orchestrator.admin.waits import Waits
 from orchestrator.model.job import JobState
 from orchestrator.model.records import state_of
 from orchestrator.model.states import Queue
-from queues import DEFAULT_POOL, LOW, CorruptRecord, Found, PoolLimits, QueueSet, Record
+from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, CorruptRecord, Found, PoolLimits, QueueSet, Record
 from spark_runner.protocol.attempt import attempt_path
 
 _Read = tuple[Record, JobState] | CorruptRecord
@@ -117,8 +117,8 @@ class QueueViews:
         pools = sorted(limits, key=pool_order)
         loads = []
         for pool in pools:
-            own, low = limits[pool], pool.endswith(LOW)
-            paused = own.paused or (low and limits.get(pool.removesuffix(LOW), own).paused)
+            own, low = limits[pool], pool.endswith(LOW_LANE_SUFFIX)
+            paused = own.paused or (low and limits.get(pool.removesuffix(LOW_LANE_SUFFIX), own).paused)
             binding = (None, None) if low else (own.cap, own.weight)
             loads += [QueueLoad(queue, pool, counts[queue].get(pool, 0), paused, *binding) for queue in Queue]
         return loads
@@ -140,7 +140,7 @@ class QueueViews:
 
 def pool_order(pool: str) -> tuple[str, str]:
     """The sort key of pools: each low lane follows its pool."""
-    return pool.removesuffix(LOW), pool
+    return pool.removesuffix(LOW_LANE_SUFFIX), pool
 
 
 def _read(location: TokenLocation, record: Found) -> _Read:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.model.paths import Nodes
-from queues import LOW, ConsumerAnnouncement, Found, Session, decode
+from queues import LOW_LANE_SUFFIX, ConsumerAnnouncement, Found, Session, decode
 from spark_runner.runners.base import SubmissionPlace
 
 _LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask
@@ -99,7 +99,7 @@ def announced(session: Session, nodes: Nodes) -> dict[str, Mapping[str, Any]]:
 def serves(worker: Mapping[str, Any], pool: str) -> bool:
     """Whether a worker announces that it takes jobs of this pool, or of its low lane."""
     pools = worker.get("pools")
-    return pools is None or (isinstance(pools, list) and pool.removesuffix(LOW) in pools)
+    return pools is None or (isinstance(pools, list) and pool.removesuffix(LOW_LANE_SUFFIX) in pools)
 
 
 def reaches(worker: Mapping[str, Any], place: SubmissionPlace) -> bool:

@@ -8,7 +8,16 @@ from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.errors import ConfigUnreadable
 from orchestrator.model.states import Queue
-from queues import LOW, LS_LIMITS, USUAL_ID_CHARACTERS, InvalidLimit, PoolLimits, decode, fits_ls, ls_limit
+from queues import (
+    LOW_LANE_SUFFIX,
+    LS_LIMITS,
+    USUAL_ID_CHARACTERS,
+    InvalidLimit,
+    PoolLimits,
+    decode,
+    fits_ls,
+    ls_limit,
+)
 
 
 def check_limits(snapshot: ClusterSnapshot) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from loguru import logger
 from orchestrator.leader.bulk_claims import TokenFolders, claim_many, commit_and_release
 from orchestrator.leader.duty import Fence, FenceOperations
 from orchestrator.model.states import Queue
-from queues import LOW, Candidate, QueueSet, Token, due_of, order_of
+from queues import LOW_LANE_SUFFIX, Candidate, QueueSet, Token, due_of, order_of
 
 _LOOK_SECONDS = 2.0  # how late a changed limit takes effect
 _AT_ONCE = 100
@@ -37,7 +37,7 @@ class RetentionCount:
             return _LOOK_SECONDS
         lanes = defaultdict[str, dict[str, int]](dict)
         for pool, stat in self._folders.stats().items():
-            lanes[pool.removesuffix(LOW)][pool] = stat.children
+            lanes[pool.removesuffix(LOW_LANE_SUFFIX)][pool] = stat.children
         full = [pool for pool, counts in lanes.items() if sum(counts.values()) > limit]
         random.shuffle(full)  # so that a pool that is always too full does not starve the others
         left = _AT_ONCE

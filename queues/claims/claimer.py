@@ -21,7 +21,7 @@ from queues.model.errors import (
     TooLarge,
 )
 from queues.model.events import EventKind
-from queues.model.names import LOW
+from queues.model.names import LOW_LANE_SUFFIX
 from queues.model.operations import Check
 from queues.model.record import NOTE_BYTES, Record
 from queues.session import Session
@@ -212,7 +212,7 @@ class Claimer:
     def _limits(self, candidate: Candidate, *, binding: bool) -> tuple[int, list[Check]]:
         """The cap of a candidate's pool, and checks that its limits have not changed since they were read."""
         # A pause of a pool includes its low lane.
-        pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
+        pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW_LANE_SUFFIX)))
         seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
         binding = binding and candidate.queue in self._root.paused_queues and not candidate.stopped
         if any(version < 0 for *_, version in seen):  # ZooKeeper reads -1 as any version

@@ -10,7 +10,7 @@ from queues.claims.orphan_locks import release_orphan_locks
 from queues.consumer.membership import Membership
 from queues.consumer.pool_view import TAKE_OVER_AFTER_MS, PoolView
 from queues.consumer.rotation import Rotation, TimeBudget
-from queues.model.names import LOW, is_pool
+from queues.model.names import LOW_LANE_SUFFIX, is_pool
 from queues.store.root import Root
 from queues.store.watched_folder import WatchedFolder
 
@@ -135,7 +135,7 @@ class PoolViews:
         for pool in pools:
             gone = [
                 name
-                for name in dict.fromkeys((pool, pool.removesuffix(LOW)))
+                for name in dict.fromkeys((pool, pool.removesuffix(LOW_LANE_SUFFIX)))
                 if self._root.pools.limits(name, self._wake)[1] < 0
             ]
             if gone:
@@ -157,8 +157,14 @@ class PoolViews:
         there = set(filter(is_pool, self._names.names))  # other names are foreign nodes
         self._root.pool_folders.forget(there)
         there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
-        mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
-        pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
+        mains = (
+            [pool for pool in there if not pool.endswith(LOW_LANE_SUFFIX)]
+            if self._pools is None
+            else self._pools
+        )
+        pools = [
+            name for main in mains for name in (main, main + LOW_LANE_SUFFIX) if name == main or name in there
+        ]
         self._unserved = [pool for pool in pools if pool not in self._views or pool not in there]
         served = set(pools)
         self._views = {pool: view for pool, view in self._views.items() if pool in served}
@@ -196,12 +202,12 @@ class PoolViews:
             candidates += view.take_stopped()
             if time.monotonic() >= view.blocked_until:
                 serving[pool], bounds[pool] = view, self._bounds(pool)
-            if not pool.endswith(LOW):
+            if not pool.endswith(LOW_LANE_SUFFIX):
                 limits = self._root.pools.limits(pool, self._wake)[0]
                 self._rotation.arrange(pool, self._weights.get(pool, limits.weight), limits.low_share)
 
         def take(pool: str, low: bool) -> Candidate | None:
-            name = pool + LOW if low else pool
+            name = pool + LOW_LANE_SUFFIX if low else pool
             if (view := serving.get(name)) is None:
                 return None
             bound = bounds[name]
@@ -257,7 +263,7 @@ class PoolViews:
     def _bounds(self, pool: str) -> dict[str, int]:
         """The number of items of a pool that may be taken, for the queues with a limit."""
         # A pause of a pool includes its low lane.
-        names = {pool, pool.removesuffix(LOW)}
+        names = {pool, pool.removesuffix(LOW_LANE_SUFFIX)}
         if any(self._root.pools.limits(name, self._wake)[0].paused for name in names):
             return dict.fromkeys(self._root.paused_queues, 0)
         capacities = {queue: self._pool_capacity(queue, pool) for queue in self._queues}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queues.model.codec import decode
-from queues.model.names import LOW, Layout
+from queues.model.names import LOW_LANE_SUFFIX, Layout
 from queues.session import Session
 from queues.session.wire import Found
 
@@ -34,7 +34,7 @@ class ConsumerAnnouncement:
 
     def serves(self, pool: str) -> bool:
         """Whether the consumer takes items of this pool. A pool includes its low lane."""
-        return self.pools is None or not self.pools.isdisjoint({pool, pool.removesuffix(LOW)})
+        return self.pools is None or not self.pools.isdisjoint({pool, pool.removesuffix(LOW_LANE_SUFFIX)})
 
 
 def _names(document: Mapping[str, Any], key: str) -> frozenset[str] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from queues.model.codec import decode, encode
 from queues.model.errors import Conflict, InvalidLimit
-from queues.model.names import LOW, Layout, Token, check_pool, is_pool
+from queues.model.names import LOW_LANE_SUFFIX, Layout, Token, check_pool, is_pool
 from queues.model.operations import Operation, Set
 from queues.session import Session, Stat
 from queues.store.commit import commit
@@ -187,7 +187,7 @@ class Pools:
     def names(self, *, low: bool = False) -> list[str]:
         """The names of the existing pools, with low lanes if `low`; foreign nodes are omitted."""
         names = self._session.children(self._layout.pools) or []
-        return sorted(name for name in names if is_pool(name) and (low or not name.endswith(LOW)))
+        return sorted(name for name in names if is_pool(name) and (low or not name.endswith(LOW_LANE_SUFFIX)))
 
 
 def _difference(before: PoolLimits, after: PoolLimits) -> tuple[dict[str, Any], dict[str, Any]]:

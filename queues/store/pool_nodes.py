@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from queues.model.codec import encode
 from queues.model.errors import Conflict, PoolInUse, TooManyPools
-from queues.model.names import LOW, Layout, check_pool, is_pool
+from queues.model.names import LOW_LANE_SUFFIX, Layout, check_pool, is_pool
 from queues.model.operations import Check, Create, Delete, Operation
 from queues.session import Session
 from queues.session.wire import Found
@@ -93,7 +93,7 @@ class PoolFolders:
         return [path for path, node in found if node is None], [path for path, node in found if node]
 
     def _make(self, pool: str, missing: Sequence[str], there: Sequence[str], *, bounded: bool) -> None:
-        main = pool.removesuffix(LOW)
+        main = pool.removesuffix(LOW_LANE_SUFFIX)
         if bounded and self._layout.pool(pool) in missing:
             self._check_number(pool)
         if missing and main != pool:
@@ -113,7 +113,7 @@ class PoolFolders:
                 self._session.ensure_path(path)
         limits = self._pools.last_good(pool) if there else None
         data = b"" if limits is None else encode(asdict(limits))
-        main = pool.removesuffix(LOW)
+        main = pool.removesuffix(LOW_LANE_SUFFIX)
         operations: list[Operation] = [] if main == pool else [Check(self._layout.pool(main))]
         operations += [Check(path) for path in there]
         return operations + [
@@ -122,7 +122,7 @@ class PoolFolders:
 
     def _check_number(self, pool: str) -> None:
         stat, limit = self._session.exists(self._layout.pools), self._max_pools()
-        names = dict.fromkeys((pool, pool.removesuffix(LOW)))
+        names = dict.fromkeys((pool, pool.removesuffix(LOW_LANE_SUFFIX)))
         new = self._session.get_many([self._layout.pool(name) for name in names]).count(None)
         if stat is not None and stat.children + new > limit:
             raise TooManyPools(pool, limit)
@@ -135,7 +135,7 @@ class PoolFolders:
         folder that contains a token is not removed: a concurrent put is either faster, or finds no folder
         and makes the pool again.
         """
-        lane = check_pool(pool) + LOW
+        lane = check_pool(pool) + LOW_LANE_SUFFIX
         while True:
             nodes = [self._layout.pool(name) for name in (pool, lane) if is_pool(name)]
             # By each of their nodes, so that a partly removed pool is removed as well.

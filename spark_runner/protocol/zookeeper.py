@@ -5,7 +5,7 @@ Everything that this module imports travels to nodes that have only Java and PyS
 
 from queues.model.codec import decode, encode, timestamp
 from queues.model.errors import AccessDenied, Conflict, OutcomeUnknown, QueueError
-from queues.model.names import LOW
+from queues.model.names import LOW_LANE_SUFFIX
 from queues.model.operations import (
     PERM_CREATE,
     PERM_DELETE,
@@ -22,7 +22,7 @@ from queues.session import Session, SessionSettings, Stat, Wake, boottime
 from queues.store.commit import commit
 
 __all__ = [
-    "LOW",
+    "LOW_LANE_SUFFIX",
     "PERM_CREATE",
     "PERM_DELETE",
     "PERM_READ",

@@ -18,7 +18,7 @@ from orchestrator.compose import users_of_drivers
 from orchestrator.config.settings import Settings
 from orchestrator.driver_logs.facts import read_application
 from orchestrator.model.errors import SettingsError
-from queues.model.names import LOW
+from queues.model.names import LOW_LANE_SUFFIX
 from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
 from spark_runner.runners.base import RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
