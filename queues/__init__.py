@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from queues.store.clock_jump import ClockJump as ClockJump
     from queues.store.commit import Transaction as Transaction
     from queues.store.commit import commit as commit
-    from queues.store.commit import insist as insist
+    from queues.store.commit import commit_until_deadline as commit_until_deadline
     from queues.store.members import ConsumerAnnouncement as ConsumerAnnouncement
     from queues.store.members import read_announcements as read_announcements
     from queues.store.pool_limits import LONGEST_ID_CHARACTERS as LONGEST_ID_CHARACTERS
@@ -295,7 +295,7 @@ _NAMES = {
     "store.clock_jump": ("ClockJump",),
     "store.commit": (
         "commit",
-        "insist",
+        "commit_until_deadline",
         "Transaction",
     ),
     "store.members": (

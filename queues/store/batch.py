@@ -15,8 +15,8 @@ from queues.store.commit import (
     Receipts,
     Transaction,
     check_size,
+    commit_until_deadline,
     examine,
-    insist,
     size,
 )
 
@@ -94,7 +94,7 @@ class _MultiBatch:
                 self._give_up()
         for position in self._uncertain:
             try:
-                insist(self._session, self._transactions[position], self._deadline, sent=True)
+                commit_until_deadline(self._session, self._transactions[position], self._deadline, sent=True)
             except QueueError as error:
                 self._outcomes[position] = error
         return [self._outcomes.get(position) for position in range(len(self._transactions))]
@@ -144,7 +144,7 @@ class _MultiBatch:
     def _send_again(self, chunk: _Chunk) -> Conflict | None:
         """Send the identical multi again: its receipt shows whether the first send was committed."""
         try:
-            insist(self._session, chunk.operations, self._deadline, sent=True)
+            commit_until_deadline(self._session, chunk.operations, self._deadline, sent=True)
         except Conflict as conflict:
             if conflict.index != 0:
                 return conflict  # the receipt was unchanged: this is a refusal, not an echo
