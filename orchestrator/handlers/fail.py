@@ -64,5 +64,5 @@ def _demoted(job: JobContext, error: JobError) -> Action:
     alone: tuple[Operation, ...] = (Create(job.stop_path), Delete(job.stop_path))
     extra = alone if stale is None else (stale[0],)
     changes = with_running(job, {"demotions": demotions, "callback": CallbackState()})
-    lane = pool if pool.endswith(LOW_LANE_SUFFIX) else f"{pool}{LOW}"
+    lane = pool if pool.endswith(LOW_LANE_SUFFIX) else f"{pool}{LOW_LANE_SUFFIX}"
     return SetStatus(Status.ACCEPT, changes, extra, delay=delay, pool=lane)

@@ -82,7 +82,9 @@ VersionedLimits = tuple[PoolLimits, int]
 """Limits and the version of their node; -1 if there was no node."""
 
 
-Note = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], Sequence[Operation]]]
+LimitsChangeHook = Callable[
+    [Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], Sequence[Operation]]
+]
 """Gets the old and the new values of the changed limits.
 
 Returns the entry that the node keeps of the change, and operations for the same multi.
@@ -159,7 +161,7 @@ class Pools:
         entries = kept if isinstance(kept, list) else []
         return [entry for entry in entries if isinstance(entry, dict)][-_KEPT_CHANGES:]
 
-    def change(self, pool: str, note: Note | None = None, **changes: Any) -> PoolLimits:
+    def change(self, pool: str, hook: LimitsChangeHook | None = None, **changes: Any) -> PoolLimits:
         """Change some limits of a pool; raises InvalidLimit. The folders of the pool must exist."""
         path = self._layout.pool(check_pool(pool))
         while True:
@@ -173,8 +175,8 @@ class Pools:
             was, will_be = _difference(before, after)
             kept = self.changed(pool)  # read at this version, or the change is refused
             riders: Sequence[Operation] = ()
-            if note is not None and will_be:
-                entry, riders = note(was, will_be)
+            if hook is not None and will_be:
+                entry, riders = hook(was, will_be)
                 kept = [*kept, entry][-_KEPT_CHANGES:]
             document = {**asdict(after), "changed": kept} if kept else asdict(after)
             try:

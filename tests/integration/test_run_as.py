@@ -213,7 +213,7 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
 
 def test_a_demoted_job_is_the_user_of_its_pool_in_the_low_lane_too(scene: Scene) -> None:
     code = "import json, os; open('outcome.json', 'w').write(json.dumps({'uid': os.getuid()}))"
-    found = scene.ended(scene.submit(code, pool=f"{POOL}{LOW}"))
+    found = scene.ended(scene.submit(code, pool=f"{POOL}{LOW_LANE_SUFFIX}"))
     assert found.outcome == {"uid": pwd.getpwnam(NAME).pw_uid}
 
 
