@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     from queues.session.settings import Login as Login
     from queues.session.settings import SessionSettings as SessionSettings
     from queues.session.settings import Tls as Tls
-    from queues.session.wire import Found as Found
+    from queues.session.wire import NodeData as NodeData
     from queues.session.wire import Stat as Stat
     from queues.store.batch import commit_many as commit_many
     from queues.store.batch import commit_once as commit_once
@@ -284,7 +284,7 @@ _NAMES = {
         "Tls",
     ),
     "session.wire": (
-        "Found",
+        "NodeData",
         "Stat",
     ),
     "store.batch": (

@@ -10,7 +10,7 @@ from orchestrator.admin.waits import Waits
 from orchestrator.model.job import JobState
 from orchestrator.model.records import state_of
 from orchestrator.model.states import Queue
-from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, CorruptRecord, Found, PoolLimits, QueueSet, Record
+from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, CorruptRecord, NodeData, PoolLimits, QueueSet, Record
 from spark_runner.protocol.attempt import attempt_path
 
 _Read = tuple[Record, JobState] | CorruptRecord
@@ -143,7 +143,7 @@ def pool_order(pool: str) -> tuple[str, str]:
     return pool.removesuffix(LOW_LANE_SUFFIX), pool
 
 
-def _read(location: TokenLocation, record: Found) -> _Read:
+def _read(location: TokenLocation, record: NodeData | None) -> _Read:
     try:
         found = Record.decode(location.token.id, b"" if record is None else record[0])
         return found, state_of(found)

@@ -16,7 +16,7 @@ from queues.model.events import Event, EventKind
 from queues.model.names import DEFAULT_POOL, Token, check_id
 from queues.model.operations import Check, Create, Delete, Operation
 from queues.model.record import Record
-from queues.session.wire import MAX_PATHS, Found
+from queues.session.wire import MAX_PATHS, NodeData
 from queues.store.batch import commit_many
 from queues.store.commit import Receipts, Transaction
 from queues.store.root import Root
@@ -124,7 +124,7 @@ class Scrubber:
         findings = [*self._look_again(candidates), *self._left_overs(snapshot)]
         return len(ids), sum(map(len, snapshot.locations.values())), findings
 
-    def _read(self, ids: Sequence[str]) -> list[tuple[str, Found]]:
+    def _read(self, ids: Sequence[str]) -> list[tuple[str, NodeData | None]]:
         nodes = self._session.get_many([self._layout.record(item_id) for item_id in ids])
         return list(zip(ids, nodes, strict=True))
 
@@ -195,7 +195,7 @@ class _TokenSnapshot:
                     queue, pool = folder.split("/")[-2:]
                     self.locations[token.id].append(_Location(queue, pool, token))
 
-    def judge(self, item_id: str, node: Found) -> Iterator[ScrubFinding]:
+    def judge(self, item_id: str, node: NodeData | None) -> Iterator[ScrubFinding]:
         """The defects of an item that has this record."""
         locations, path = self.locations.get(item_id, []), self._layout.record(item_id)
         fence: Transaction = (Check(path, node[1].version),) if node else (Create(path), Delete(path))
@@ -228,7 +228,7 @@ class _TokenSnapshot:
             yield ScrubFinding(Unrepaired.MISMATCHED, named.token.id, self._layout.record(named.token.id))
 
     def _if_lost(
-        self, fault: _Fault, node: Found, locations: list[_Location], fence: Transaction
+        self, fault: _Fault, node: NodeData | None, locations: list[_Location], fence: Transaction
     ) -> Iterator[ScrubFinding]:
         dead = [location for location in locations if location.queue == self._root.dead]
         if dead:  # with the others, `move_to_dead` would always be refused, or make a second one

@@ -25,7 +25,7 @@ from queues.model.names import LOW_LANE_SUFFIX
 from queues.model.operations import Check
 from queues.model.record import NOTE_BYTES, Record
 from queues.session import Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.batch import commit_many
 from queues.store.commit import Transaction
 from queues.store.root import Root
@@ -84,7 +84,7 @@ class Claimer:
     def _attempts(
         self,
         candidates: Sequence[Candidate],
-        found: Sequence[Found],
+        found: Sequence[NodeData | None],
         outcomes: _Outcomes,
         *,
         capped: bool,
@@ -121,7 +121,7 @@ class Claimer:
         for (index, attempt), refused in zip(sent, refusals, strict=True):
             outcomes[index] = self._outcome(attempt, refused, seconds)
 
-    def _gone(self, candidates: Sequence[Candidate], found: Sequence[Found]) -> set[int]:
+    def _gone(self, candidates: Sequence[Candidate], found: Sequence[NodeData | None]) -> set[int]:
         """The indexes of tokens that no longer exist according to their records.
 
         Their claims would be refused, and one refusal rejects its whole multi: a stale listing has many.
@@ -163,7 +163,7 @@ class Claimer:
     def _prepare(
         self,
         candidate: Candidate,
-        node: Found,
+        node: NodeData | None,
         slots: PoolSlots | None,
         *,
         bound: bool = False,

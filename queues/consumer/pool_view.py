@@ -10,7 +10,7 @@ from queues.claims.claimer import Claimer
 from queues.consumer.backlog import Backlog
 from queues.consumer.membership import Membership
 from queues.model.names import Token, id_of
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.root import Root
 from queues.store.watched_folder import WatchedFolder
 
@@ -73,7 +73,7 @@ class PoolView:
         """The paths of the nodes to read in a rescan; their contents go to `notice`."""
         return [folder.path for folder in self._folders()] + [self._root.layout.pool(self.pool)]
 
-    def notice(self, found: Sequence[Found]) -> None:
+    def notice(self, found: Sequence[NodeData | None]) -> None:
         """Compare with the watched nodes as a rescan has read them."""
         for folder, node in zip(self._folders(), found, strict=False):
             folder.notice(None if node is None else node[1])

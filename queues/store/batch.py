@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queues.model.errors import Conflict, OutcomeUnknown, QueueError, TooLarge
 from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.session import Posted, ReplyLost, Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.commit import (
     MAX_MULTI_BYTES,
     Receipt,
@@ -236,7 +236,7 @@ class _MultiBatch:
         return positions
 
 
-def _objection(operation: Operation, node: Found) -> str | None:
+def _objection(operation: Operation, node: NodeData | None) -> str | None:
     """The reason why this operation would be refused with the current node."""
     if isinstance(operation, Create):
         return None if node is None else "NodeExists"

@@ -7,7 +7,7 @@ from typing import Any
 from queues.model.codec import decode
 from queues.model.names import LOW_LANE_SUFFIX, Layout
 from queues.session import Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ConsumerAnnouncement:
     pools: frozenset[str] | None
 
     @classmethod
-    def of(cls, found: Found) -> "ConsumerAnnouncement | None":
+    def of(cls, found: NodeData | None) -> "ConsumerAnnouncement | None":
         """The announcement in a node; None if there is none, or if no session owns the node."""
         if found is None or not found[1].owner:
             return None

@@ -10,7 +10,7 @@ from queues.model.errors import Conflict, PoolInUse, TooManyPools
 from queues.model.names import LOW_LANE_SUFFIX, Layout, check_pool, is_pool
 from queues.model.operations import Check, Create, Delete, Operation
 from queues.session import Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.batch import commit_once
 from queues.store.commit import Receipts, commit
 from queues.store.members import read_announcements
@@ -159,7 +159,7 @@ class PoolFolders:
 
     def _check_use(self, pool: str, lanes: Sequence[str]) -> None:
         paths = [path for lane in lanes for path in self._folders(lane)]
-        found: Sequence[Found] = self._session.get_many(paths)
+        found: Sequence[NodeData | None] = self._session.get_many(paths)
         used = [
             f"{node[1].children:,} in {path}"
             for path, node in zip(paths, found, strict=True)
