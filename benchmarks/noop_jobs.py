@@ -11,7 +11,11 @@ def noop_items(count: int) -> list[NewItem]:
     document = encode(definition.model_dump(mode="json", exclude_defaults=True))
     payload = JobState.enqueued("noop").model_dump(mode="json", exclude_defaults=True)
     return [
-        NewItem(payload, f"job-{number:05}", riders=lambda path: [Create(f"{path}/definition", document)])
+        NewItem(
+            payload,
+            f"job-{number:05}",
+            extra_operations=lambda path: [Create(f"{path}/definition", document)],
+        )
         for number in range(count)
     ]
 

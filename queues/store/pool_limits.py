@@ -174,13 +174,13 @@ class Pools:
             self._session.ensure_path(path)
             was, will_be = _difference(before, after)
             kept = self.changed(pool)  # read at this version, or the change is refused
-            riders: Sequence[Operation] = ()
+            extra_operations: Sequence[Operation] = ()
             if hook is not None and will_be:
-                entry, riders = hook(was, will_be)
+                entry, extra_operations = hook(was, will_be)
                 kept = [*kept, entry][-_KEPT_CHANGES:]
             document = {**asdict(after), "changed": kept} if kept else asdict(after)
             try:
-                commit(self._session, [Set(path, encode(document), max(version, 0)), *riders])
+                commit(self._session, [Set(path, encode(document), max(version, 0)), *extra_operations])
             except Conflict:
                 continue  # changed concurrently: apply this change to the new limits
             self.forget(pool)

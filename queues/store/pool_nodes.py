@@ -128,10 +128,10 @@ class PoolFolders:
             raise TooManyPools(pool, limit)
 
     # ------------------------------------------------------------------ remove
-    def remove(self, pool: str, riders: Callable[[], Sequence[Operation]] = tuple) -> bool:
+    def remove(self, pool: str, extra_operations: Callable[[], Sequence[Operation]] = tuple) -> bool:
         """Remove an empty pool that no consumer names, with its low lane; False if there is no such pool.
 
-        Raises PoolInUse. One multi removes all nodes or none; `riders` returns further operations for it. A
+        Raises PoolInUse. One multi removes all nodes or none; `extra_operations` is called for each try. A
         folder that contains a token is not removed: a concurrent put is either faster, or finds no folder
         and makes the pool again.
         """
@@ -152,7 +152,7 @@ class PoolFolders:
                 operations += [Delete(path) for path in reversed(self._folders(name))]
             self._check_use(pool, pools)
             # A receipt: a resend must not remove a pool that was recreated meanwhile.
-            if commit_once(self._session, [*operations, *riders()], self._receipts):
+            if commit_once(self._session, [*operations, *extra_operations()], self._receipts):
                 self.forget(self._made - set(pools))
                 return True
             # It is in use now, or another client removes it.

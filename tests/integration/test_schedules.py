@@ -346,10 +346,10 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
             plan: Plan | None,
             *,
             job_id: str,
-            riders: Sequence[Operation],
+            extra_operations: Sequence[Operation],
             origin: str,
         ) -> None:
-            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
+            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
             put[job_id] += 1
 
         return submit
@@ -382,9 +382,14 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
 
 def dies_after_put(client: Client) -> Submit:
     def submit(
-        definition: Definition, plan: Plan | None, *, job_id: str, riders: Sequence[Operation], origin: str
+        definition: Definition,
+        plan: Plan | None,
+        *,
+        job_id: str,
+        extra_operations: Sequence[Operation],
+        origin: str,
     ) -> None:
-        client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
+        client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
         raise Died
 
     return submit
@@ -430,13 +435,13 @@ def interrupted(between: Callable[[str], object]) -> Callable[[Client], Submit]:
             plan: Plan | None,
             *,
             job_id: str,
-            riders: Sequence[Operation],
+            extra_operations: Sequence[Operation],
             origin: str,
         ) -> None:
             if first:
                 first.clear()
                 between(job_id)
-            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
+            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
 
         return submit
 
@@ -516,10 +521,10 @@ def test_a_leader_that_is_late_after_its_put_does_not_bring_the_old_program_back
             plan: Plan | None,
             *,
             job_id: str,
-            riders: Sequence[Operation],
+            extra_operations: Sequence[Operation],
             origin: str,
         ) -> None:
-            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
+            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
             register_anew(hall)
 
         return submit
@@ -827,12 +832,12 @@ def test_what_is_wrong_with_one_schedule_does_not_stop_the_others(hall: Hall) ->
             plan: Plan | None,
             *,
             job_id: str,
-            riders: Sequence[Operation],
+            extra_operations: Sequence[Operation],
             origin: str,
         ) -> None:
             if definition.name == "b":
                 raise RuntimeError(job_id)
-            client.enqueue(definition, plan, job_id=job_id, riders=riders, origin=origin)
+            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
 
         return submit
 
@@ -876,7 +881,9 @@ def test_a_rider_that_is_refused_keeps_the_job_out(hall: Hall) -> None:
     hall.register()
     entry, _version = hall.store.read("tick") or pytest.fail("it is not there")
     with pytest.raises(Conflict):
-        hall.office.client.submit(python_job("pass"), job_id="x", riders=hall.store.unchanged(entry, 7))
+        hall.office.client.submit(
+            python_job("pass"), job_id="x", extra_operations=hall.store.unchanged(entry, 7)
+        )
     assert not hall.queues.contains("x")
 
 
