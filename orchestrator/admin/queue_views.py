@@ -39,7 +39,7 @@ class QueueViews:
         self._session = queue_set.session
         self._layout = queue_set.layout
 
-    def standing(self, queue: Queue, pool: str | None = None) -> list[dict[str, Any]]:
+    def jobs_in_queue(self, queue: Queue, pool: str | None = None) -> list[dict[str, Any]]:
         """The jobs in a queue in due order: id, pool, status, due, held_by, reason, waiting.
 
         `waiting` is the reason why a job does not run yet; None where it does not wait.

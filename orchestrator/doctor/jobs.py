@@ -56,7 +56,7 @@ def check_dead(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     if not paths:
         return
     reasons = {job.path: (job.record.error or {}).get("reason") for job in snapshot.jobs}
-    for row in QueueViews(snapshot.queue_set).standing(Queue.DEAD):
+    for row in QueueViews(snapshot.queue_set).jobs_in_queue(Queue.DEAD):
         path = paths.get((row["pool"], row["id"]))
         if path is None:  # it came after the snapshot
             continue

@@ -285,7 +285,7 @@ def test_a_handler_that_fails_again_and_again_brings_the_job_to_dead_with_the_re
     assert (detail.job.queue, detail.job.status) == (Queue.DEAD, Status.DEAD)
     assert detail.job.error is not None
     assert "a bug in a handler" in detail.job.error.message
-    (row,) = office.client.standing(Queue.DEAD)
+    (row,) = office.client.jobs_in_queue(Queue.DEAD)
     assert "a bug in a handler" in row["reason"]
 
 

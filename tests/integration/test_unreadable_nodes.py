@@ -143,7 +143,7 @@ def look_at_everything(stage: Stage) -> None:
         for output in OutputFormat:
             rows = [list_row(view, output) for view in listed]
             json.dumps(rows, ensure_ascii=False, allow_nan=False).encode()
-    assert {row["id"] for row in client.standing(Queue.RUNNING)} == {WELL, BAD}
+    assert {row["id"] for row in client.jobs_in_queue(Queue.RUNNING)} == {WELL, BAD}
     for look in (
         lambda: show_detail(client.detail(BAD)),
         lambda: client.history(NAME),
@@ -275,7 +275,7 @@ def test_a_worker_goes_on_whatever_stands_in_the_nodes_of_other_jobs(scripted_of
     assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
     bad = {f"bad-{number}" for number in range(4)}
     wait_until(
-        lambda: bad <= {row["id"] for row in office.client.standing(Queue.DEAD)}, 30, "they are in dead"
+        lambda: bad <= {row["id"] for row in office.client.jobs_in_queue(Queue.DEAD)}, 30, "they are in dead"
     )
     listed = {view.id: view for view in office.client.list(queues=[Queue.DEAD])}
     assert all(not listed[job_id].is_readable for job_id in bad)

@@ -40,7 +40,7 @@ def waits(office: ScriptedOffice, job_id: str, reason: Reason) -> Waiting:
 
     waiting = wait_until(said, 30, f"{job_id} waits for {reason}")
     queue = office.client.get(job_id).queue
-    (row,) = [row for row in office.client.standing(queue) if row["id"] == job_id]
+    (row,) = [row for row in office.client.jobs_in_queue(queue) if row["id"] == job_id]
     assert row["waiting"]["reason"] == reason
     return waiting
 
@@ -311,7 +311,7 @@ def test_a_look_writes_nothing(scripted_office: ScriptedOffice) -> None:
     found = looks.detail(job_id).waiting
     assert found is not None
     assert found.reason == Reason.TURN
-    assert looks.standing(Queue.ACCEPT)[0]["waiting"]["reason"] == Reason.TURN
+    assert looks.jobs_in_queue(Queue.ACCEPT)[0]["waiting"]["reason"] == Reason.TURN
     assert anew.session.exists(clock) == before
 
 
