@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from queues.dispatch.dispatcher import HandlerThreads as HandlerThreads
     from queues.dispatch.dispatcher import InFlight as InFlight
     from queues.dispatch.dispatcher import Prepared as Prepared
-    from queues.dispatch.handler_pool import DONE as DONE
     from queues.dispatch.handler_pool import Action as Action
+    from queues.dispatch.handler_pool import Done as Done
     from queues.dispatch.handler_pool import Handler as Handler
     from queues.dispatch.handler_pool import HandlerPool as HandlerPool
     from queues.dispatch.handler_pool import Move as Move
@@ -165,7 +165,7 @@ _NAMES = {
     ),
     "dispatch.handler_pool": (
         "Action",
-        "DONE",
+        "Done",
         "Handler",
         "HandlerPool",
         "Move",

@@ -23,9 +23,6 @@ class Done:
     """The item is finished: it is removed."""
 
 
-DONE = Done()
-
-
 @dataclass(frozen=True, slots=True)
 class Requeue:
     """Handle the item again in the same queue after a delay, with a new payload if one is given."""
@@ -200,7 +197,7 @@ class _PoolPolicy:
         item.check()
         action = self._handler(item)
         if not isinstance(action, Action):  # user code is not always typed
-            raise TypeError(f"the handler returned {action!r}, not DONE, Requeue or Move")
+            raise TypeError(f"the handler returned {action!r}, not Done, Requeue or Move")
         return action
 
     def prepare(self, item: Claim, outcome: Action) -> Prepared:
