@@ -178,9 +178,9 @@ _NAMES = {
         "STATE_FOLDER",
     ),
     "embedded.directory": (
+        "EMBEDDED_USER",
         "login_of",
         "running_server",
-        "EMBEDDED_USER",
     ),
     "embedded.java": (
         "find_jars",
@@ -241,12 +241,12 @@ _NAMES = {
         "Token",
     ),
     "model.operations": (
-        "PERM_ALL",
         "Check",
         "Create",
         "Delete",
         "Grant",
         "Operation",
+        "PERM_ALL",
         "PERM_READ",
         "Set",
     ),
@@ -271,8 +271,8 @@ _NAMES = {
         "Wake",
     ),
     "session.rights": (
-        "MAX_ASKED",
         "CREATOR_ALL",
+        "MAX_ASKED",
         "printable",
         "Rights",
     ),
@@ -304,10 +304,10 @@ _NAMES = {
     ),
     "store.pool_limits": (
         "fits_ls",
+        "LimitsChangeHook",
         "LONGEST_ID_CHARACTERS",
         "ls_limit",
         "LS_LIMITS",
-        "LimitsChangeHook",
         "PoolLimits",
         "Pools",
         "USUAL_ID_CHARACTERS",
