@@ -21,11 +21,11 @@ MOVES: Mapping[Queue, Mapping[Queue, Status | None]] = {
         Queue.FAIL: Status.ERROR_FAIL,  # given up; its callback is sent
         Queue.KILL: Status.CANCEL,  # killed before it started
         Queue.FINISH: Status.CANCEL,  # likewise, without a callback
-        Queue.DEAD: Status.DEAD,  # set aside
+        Queue.DEAD: Status.DEAD,  # a dead letter
     },
     Queue.RUNNING: {
         Queue.KILL: Status.KILL,  # as `job kill`
-        Queue.DEAD: Status.DEAD,  # set aside, once its attempt has ended
+        Queue.DEAD: Status.DEAD,  # a dead letter, once its attempt has ended
     },
     Queue.SUCCESS: {
         Queue.FINISH: None,  # without a callback
