@@ -119,7 +119,7 @@ def test_each_reason_to_take_no_job_is_counted(
     wait_until(lambda: value(worker, "refuses", reason="pressure") == 0, 30, "it is well again")
     go.touch()
     scripted_office.wait(first)
-    worker.stop_taking()
+    worker.stop_accepting()
     worker.look_again()
     wait_until(lambda: value(worker, "refuses", reason="draining") == 1, 30, "it is about to end")
 

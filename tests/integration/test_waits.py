@@ -256,7 +256,7 @@ def test_while_the_host_is_under_pressure(
 
 def test_while_its_worker_is_about_to_end(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker()
-    worker.stop_taking()  # as `up` does while it ends what runs
+    worker.stop_accepting()  # as `up` does while it ends what runs
     job_id = scripted_office.submit("pass")
     waiting = waits(scripted_office, job_id, Reason.DRAINING)
     assert waiting.message == f"worker {worker.name} claims no new job: it is about to end"
