@@ -126,17 +126,17 @@ class Claimer:
 
         Their claims would be refused, and one refusal rejects its whole multi: a stale listing has many.
         """
-        layout, doubtful = self._root.layout, []
+        layout, unconfirmed = self._root.layout, []
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
             names = (candidate.token.name, f'"queue": "{candidate.queue}"')
             if node is not None and not all(name.encode() in node[0] for name in names):
-                doubtful.append(index)
-        if not doubtful:
+                unconfirmed.append(index)
+        if not unconfirmed:
             return set()
         # The record alone is not conclusive: the token of a dead item may be elsewhere.
-        paths = [layout.token(c.queue, c.pool, c.token) for c in (candidates[index] for index in doubtful)]
+        paths = [layout.token(c.queue, c.pool, c.token) for c in (candidates[index] for index in unconfirmed)]
         nodes = self._root.session.get_many(paths)
-        return {index for index, node in zip(doubtful, nodes, strict=True) if node is None}
+        return {index for index, node in zip(unconfirmed, nodes, strict=True) if node is None}
 
     def seize(self, record: Record) -> Claim | None:
         """Take an item from its holder: one multi replaces the lock and invalidates the old fence.
