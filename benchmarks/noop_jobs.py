@@ -2,7 +2,7 @@
 
 from orchestrator.model.definition import build_definition
 from orchestrator.model.job import JobState
-from queues import Create, NewItem, ask, encode
+from queues import Create, NewItem, encode, four_letter_command
 
 
 def noop_items(count: int) -> list[NewItem]:
@@ -11,12 +11,16 @@ def noop_items(count: int) -> list[NewItem]:
     document = encode(definition.model_dump(mode="json", exclude_defaults=True))
     payload = JobState.enqueued("noop").model_dump(mode="json", exclude_defaults=True)
     return [
-        NewItem(payload, f"job-{number:05}", riders=lambda path: [Create(f"{path}/definition", document)])
+        NewItem(
+            payload,
+            f"job-{number:05}",
+            extra_operations=lambda path: [Create(f"{path}/definition", document)],
+        )
         for number in range(count)
     ]
 
 
 def last_zxid(hosts: str) -> int:
     """The last transaction of the server."""
-    lines = ask(hosts, "srvr").splitlines()
+    lines = four_letter_command(hosts, "srvr").splitlines()
     return int(next(line for line in lines if line.startswith("Zxid:")).split()[1], 16)

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from queues import (
-    DONE,
     Candidate,
     Claim,
     Claimer,
+    Done,
     EmbeddedZooKeeper,
     HandlerPool,
     NewItem,
@@ -53,7 +53,7 @@ def work(hosts: str, consumers: int, begin: Barrier, done: Any, report: Any) -> 
     pools = []
     for queues in sets:
         queues.claimer.__class__ = CountingClaimer
-        pools.append(HandlerPool(queues, QUEUES, lambda _claim: DONE, threads=1, held=4).start())
+        pools.append(HandlerPool(queues, QUEUES, lambda _claim: Done(), threads=1, held=4).start())
     begin.wait()
     done.wait()
     for pool in pools:

@@ -16,7 +16,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from queues import DONE, EmbeddedZooKeeper, HandlerPool, QueueSet, ServerConfig, ask
+from queues import Done, EmbeddedZooKeeper, HandlerPool, QueueSet, ServerConfig, four_letter_command
 
 QUEUES = ["accept", "running", "fail", "success", "kill", "finish", "dead"]
 POOLS = 20
@@ -34,7 +34,7 @@ def work(hosts: str, begin: Barrier, end: Barrier, report: Any) -> None:
     """One worker: reports the processor time between the two barriers."""
     with (
         QueueSet.connect(hosts, ROOT, QUEUES) as queues,
-        HandlerPool(queues, QUEUES[:-1], lambda _claim: DONE, pools=None),
+        HandlerPool(queues, QUEUES[:-1], lambda _claim: Done(), pools=None),
     ):
         begin.wait()
         before = processor_seconds()
@@ -44,7 +44,7 @@ def work(hosts: str, begin: Barrier, end: Barrier, report: Any) -> None:
 
 def requests_received(hosts: str) -> int:
     """What the server has received so far, pings included."""
-    lines = ask(hosts, "srvr").splitlines()
+    lines = four_letter_command(hosts, "srvr").splitlines()
     return int(next(line for line in lines if line.startswith("Received:")).split()[1])
 
 

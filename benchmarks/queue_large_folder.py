@@ -44,7 +44,7 @@ def measure(hosts: str, queues: QueueSet, tries: int) -> tuple[list[float], floa
             worker,
             ["accept"],
             hand_out=lambda _claim: handed_out.put(time.monotonic()),
-            room=lambda _queue: 100,
+            capacity=lambda _queue: 100,
         )
         consumer.start()
         queues.put("accept", "first", {})

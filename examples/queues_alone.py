@@ -2,13 +2,13 @@
 
 import sys
 
-from queues import DONE, Action, Claim, HandlerPool, Move, NewItem, QueueSet
+from queues import Action, Claim, Done, HandlerPool, Move, NewItem, QueueSet
 
 
 def handle(claim: Claim) -> Action:
     """Pack an order, then ship it; raise, and the item comes again later, five times at most."""
     print(f"{claim.queue}: {claim.id} {dict(claim.payload)}\n", end="")  # in one go: other threads print too
-    return Move("ship", {**claim.payload, "packed": True}) if claim.queue == "pack" else DONE
+    return Move("ship", {**claim.payload, "packed": True}) if claim.queue == "pack" else Done()
 
 
 with QueueSet.connect(sys.argv[1], "/shop", ["pack", "ship"]) as queues:

@@ -56,7 +56,7 @@ from spark_runner.runners.registry import OneRunner, Runners, installed_backends
 from spark_runner.runners.run_as import RunAsError, Users
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.standalone.backend import StandaloneBackend
-from spark_runner.runners.warm import WarmKeeper, WarmServers
+from spark_runner.runners.warm import WarmServers, WarmSupervisor
 from spark_runner.runners.yarn.backend import YarnBackend
 
 __all__ = [
@@ -85,8 +85,8 @@ def build_runners(
     kept = partial(SparkSubmits, owned=owned, quick_start=archives, passed_on=settings.drivers.environment)
     submits, shared = kept(settings.state_dir, users=users), kept(settings.state_dir / "warm")
     specs = warm_specs(settings.spark, pool_spark(settings.spark)) if warm else []
-    keeper = WarmKeeper(WarmServers(shared, settings.warm.recycling), specs)
-    local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=keeper)
+    supervisor = WarmSupervisor(WarmServers(shared, settings.warm.recycling), specs)
+    local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=supervisor)
     return Runners(
         {
             "local": partial(OneRunner, local),
@@ -95,7 +95,7 @@ def build_runners(
             "kubernetes": partial(KubernetesBackend, submits, driver_main=DRIVER_MAIN),
             **installed_backends(),
         },
-        companions=[keeper],
+        companions=[supervisor],
     )
 
 

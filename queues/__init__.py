@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from queues.dispatch.dispatcher import HandlerThreads as HandlerThreads
     from queues.dispatch.dispatcher import InFlight as InFlight
     from queues.dispatch.dispatcher import Prepared as Prepared
-    from queues.dispatch.handler_pool import DONE as DONE
     from queues.dispatch.handler_pool import Action as Action
+    from queues.dispatch.handler_pool import Done as Done
     from queues.dispatch.handler_pool import Handler as Handler
     from queues.dispatch.handler_pool import HandlerPool as HandlerPool
     from queues.dispatch.handler_pool import Move as Move
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from queues.dispatch.puller import Puller as Puller
     from queues.embedded.config import STATE_FOLDER as STATE_FOLDER
     from queues.embedded.config import ServerConfig as ServerConfig
-    from queues.embedded.directory import USER as USER
+    from queues.embedded.directory import EMBEDDED_USER as EMBEDDED_USER
     from queues.embedded.directory import login_of as login_of
     from queues.embedded.directory import running_server as running_server
     from queues.embedded.java import find_jars as find_jars
     from queues.embedded.java import find_java as find_java
-    from queues.embedded.packets import ask as ask
+    from queues.embedded.packets import four_letter_command as four_letter_command
     from queues.embedded.ports import free_ports as free_ports
     from queues.embedded.server import EmbeddedZooKeeper as EmbeddedZooKeeper
     from queues.embedded.zkcli import run_zkcli as run_zkcli
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from queues.model.events import Event as Event
     from queues.model.events import EventKind as EventKind
     from queues.model.names import DEFAULT_POOL as DEFAULT_POOL
-    from queues.model.names import LOW as LOW
+    from queues.model.names import LOW_LANE_SUFFIX as LOW_LANE_SUFFIX
     from queues.model.names import Layout as Layout
     from queues.model.names import Token as Token
     from queues.model.names import check_id as check_id
@@ -85,8 +85,8 @@ if TYPE_CHECKING:
     from queues.model.names import due_of as due_of
     from queues.model.names import is_token as is_token
     from queues.model.names import order_of as order_of
-    from queues.model.operations import ALL as ALL
-    from queues.model.operations import READ as READ
+    from queues.model.operations import PERM_ALL as PERM_ALL
+    from queues.model.operations import PERM_READ as PERM_READ
     from queues.model.operations import Check as Check
     from queues.model.operations import Create as Create
     from queues.model.operations import Delete as Delete
@@ -107,8 +107,8 @@ if TYPE_CHECKING:
     from queues.session.contact import SessionState as SessionState
     from queues.session.contact import Wake as Wake
     from queues.session.contact import boottime as boottime
+    from queues.session.rights import CREATOR_ALL as CREATOR_ALL
     from queues.session.rights import MAX_ASKED as MAX_ASKED
-    from queues.session.rights import OWN as OWN
     from queues.session.rights import Rights as Rights
     from queues.session.rights import printable as printable
     from queues.session.session import Session as Session
@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     from queues.session.settings import Login as Login
     from queues.session.settings import SessionSettings as SessionSettings
     from queues.session.settings import Tls as Tls
-    from queues.session.wire import Found as Found
+    from queues.session.wire import NodeData as NodeData
     from queues.session.wire import Stat as Stat
     from queues.store.batch import commit_many as commit_many
     from queues.store.batch import commit_once as commit_once
@@ -124,13 +124,13 @@ if TYPE_CHECKING:
     from queues.store.clock_jump import ClockJump as ClockJump
     from queues.store.commit import Transaction as Transaction
     from queues.store.commit import commit as commit
-    from queues.store.commit import insist as insist
+    from queues.store.commit import commit_until_deadline as commit_until_deadline
     from queues.store.members import ConsumerAnnouncement as ConsumerAnnouncement
     from queues.store.members import read_announcements as read_announcements
     from queues.store.pool_limits import LONGEST_ID_CHARACTERS as LONGEST_ID_CHARACTERS
     from queues.store.pool_limits import LS_LIMITS as LS_LIMITS
     from queues.store.pool_limits import USUAL_ID_CHARACTERS as USUAL_ID_CHARACTERS
-    from queues.store.pool_limits import Note as Note
+    from queues.store.pool_limits import LimitsChangeHook as LimitsChangeHook
     from queues.store.pool_limits import PoolLimits as PoolLimits
     from queues.store.pool_limits import Pools as Pools
     from queues.store.pool_limits import fits_ls as fits_ls
@@ -165,7 +165,7 @@ _NAMES = {
     ),
     "dispatch.handler_pool": (
         "Action",
-        "DONE",
+        "Done",
         "Handler",
         "HandlerPool",
         "Move",
@@ -178,15 +178,15 @@ _NAMES = {
         "STATE_FOLDER",
     ),
     "embedded.directory": (
+        "EMBEDDED_USER",
         "login_of",
         "running_server",
-        "USER",
     ),
     "embedded.java": (
         "find_jars",
         "find_java",
     ),
-    "embedded.packets": ("ask",),
+    "embedded.packets": ("four_letter_command",),
     "embedded.ports": ("free_ports",),
     "embedded.server": ("EmbeddedZooKeeper",),
     "embedded.zkcli": ("run_zkcli",),
@@ -236,18 +236,18 @@ _NAMES = {
         "due_of",
         "is_token",
         "Layout",
-        "LOW",
+        "LOW_LANE_SUFFIX",
         "order_of",
         "Token",
     ),
     "model.operations": (
-        "ALL",
         "Check",
         "Create",
         "Delete",
         "Grant",
         "Operation",
-        "READ",
+        "PERM_ALL",
+        "PERM_READ",
         "Set",
     ),
     "model.record": (
@@ -271,8 +271,8 @@ _NAMES = {
         "Wake",
     ),
     "session.rights": (
+        "CREATOR_ALL",
         "MAX_ASKED",
-        "OWN",
         "printable",
         "Rights",
     ),
@@ -284,7 +284,7 @@ _NAMES = {
         "Tls",
     ),
     "session.wire": (
-        "Found",
+        "NodeData",
         "Stat",
     ),
     "store.batch": (
@@ -295,7 +295,7 @@ _NAMES = {
     "store.clock_jump": ("ClockJump",),
     "store.commit": (
         "commit",
-        "insist",
+        "commit_until_deadline",
         "Transaction",
     ),
     "store.members": (
@@ -304,10 +304,10 @@ _NAMES = {
     ),
     "store.pool_limits": (
         "fits_ls",
+        "LimitsChangeHook",
         "LONGEST_ID_CHARACTERS",
         "ls_limit",
         "LS_LIMITS",
-        "Note",
         "PoolLimits",
         "Pools",
         "USUAL_ID_CHARACTERS",

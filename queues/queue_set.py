@@ -221,13 +221,13 @@ class QueueSet:
         """Make an item due after `delay_ms` in its queue; raises as `remove` does."""
         return self._admin.move(item_id, self.get(item_id).queue, delay_ms=delay_ms, force=force)
 
-    def remove_pool(self, pool: str, riders: Callable[[], Sequence[Operation]] = tuple) -> bool:
+    def remove_pool(self, pool: str, extra_operations: Callable[[], Sequence[Operation]] = tuple) -> bool:
         """Remove an empty pool that no consumer names, and its low lane; False if there is no such pool.
 
-        Raises PoolInUse. A concurrent put stops the removal, or makes the pool again. `riders` returns
-        operations for the same multi.
+        Raises PoolInUse. A concurrent put stops the removal, or makes the pool again.
+        `extra_operations` returns operations for the same multi.
         """
-        return self.root.pool_folders.remove(pool, riders)
+        return self.root.pool_folders.remove(pool, extra_operations)
 
     def claim_by_id(self, item_id: str, *, force: bool = False) -> Claim:
         """Claim one item in any queue, to inspect it before a change; raises as `remove` does."""

@@ -48,7 +48,7 @@ class Collector:
             queue_set,
             queues or ("accept",),
             hand_out=self._take,
-            room=lambda _queue: self.room - len(self.claims),
+            capacity=lambda _queue: self.room - len(self.claims),
             pools=pools,
             rescan_seconds=rescan_seconds,
         )

@@ -12,7 +12,7 @@ from orchestrator.model.states import Queue, Status
 from queues.claims.claim import Claim
 from queues.model.codec import encode, timestamp
 from queues.model.errors import ItemNotFound
-from queues.model.names import LOW
+from queues.model.names import LOW_LANE_SUFFIX
 from queues.model.operations import Create, Operation
 from queues.queue_set import QueueSet
 from queues.session import Session
@@ -54,7 +54,7 @@ class Stage:
     ) -> str:
         """A job in this queue, of this status, with attempts in these states; returns its run key."""
         name = str(state.pop("name", "test"))
-        definition = python_job("pass", name=name, pool=pool.removesuffix(LOW))
+        definition = python_job("pass", name=name, pool=pool.removesuffix(LOW_LANE_SUFFIX))
         payload = JobState.enqueued(name).evolve(
             status=status or _STATUS_IN[queue], attempt=len(attempts), **state
         )

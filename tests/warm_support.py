@@ -16,7 +16,7 @@ from spark_runner.runners.launch import Launch
 from spark_runner.runners.run_as import UserAccount
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm import WarmKeeper, WarmServers, WarmSpec
+from spark_runner.runners.warm import WarmServers, WarmSpec, WarmSupervisor
 from tests.class_archive import archives
 from tests.jobs_support import ENVIRONMENT_MARK
 from tests.waiting import wait_until
@@ -61,7 +61,7 @@ class WarmHouse:
     def __init__(self, submits: SparkSubmits, recycling: Mapping[str, float] | None = None) -> None:
         # Without a rehearsal each opens in a third of the time.
         self.servers = WarmServers(submits, recycling, rehearsal=False)
-        self.keeper = WarmKeeper(self.servers, [SPEC], look_seconds=0.2)
+        self.keeper = WarmSupervisor(self.servers, [SPEC], look_seconds=0.2)
         self.keeper.start()
 
     def wait_open(self, *, other_than: ServerFiles | None = None) -> ServerFiles:

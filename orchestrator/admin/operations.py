@@ -12,7 +12,7 @@ from orchestrator.model.errors import AlreadyEnded, MoveRefused, NotEnded
 from orchestrator.model.job import JobError, JobState, JobView, state_of, view_of
 from orchestrator.model.job_nodes import JobNodes
 from orchestrator.model.states import FINAL, Queue, Status
-from queues import LOW, Claim, Operation, Record, timestamp
+from queues import LOW_LANE_SUFFIX, Claim, Operation, Record, timestamp
 from spark_runner.protocol.attempt import AttemptState
 
 MOVES: Mapping[Queue, Mapping[Queue, Status | None]] = {
@@ -20,11 +20,11 @@ MOVES: Mapping[Queue, Mapping[Queue, Status | None]] = {
         Queue.FAIL: Status.ERROR_FAIL,  # given up; its callback is sent
         Queue.KILL: Status.CANCEL,  # killed before it started
         Queue.FINISH: Status.CANCEL,  # likewise, without a callback
-        Queue.DEAD: Status.DEAD,  # set aside
+        Queue.DEAD: Status.DEAD,  # a dead letter
     },
     Queue.RUNNING: {
         Queue.KILL: Status.KILL,  # as `job kill`
-        Queue.DEAD: Status.DEAD,  # set aside, once its attempt has ended
+        Queue.DEAD: Status.DEAD,  # a dead letter, once its attempt has ended
     },
     Queue.SUCCESS: {
         Queue.FINISH: None,  # without a callback
@@ -165,7 +165,7 @@ class JobOperations:
         self._check_ended(self._set.get(job_id), force=force)
         with self._operator.claimed(job_id) as claim:
             self._check_ended(claim.record, force=force)
-            pool = claim.record.pool.removesuffix(LOW)
+            pool = claim.record.pool.removesuffix(LOW_LANE_SUFFIX)
             self._operator.commit(
                 claim,
                 reopened(state_of(claim.record)),

@@ -9,7 +9,7 @@ from orchestrator.admin.queue_views import QueueViews, pool_order
 from orchestrator.audit.trail import Trail
 from orchestrator.config.live_limits import Change, ClusterConfig
 from orchestrator.model.errors import NoSuchPool
-from queues import DEFAULT_POOL, Note, Operation, PoolLimits, QueueSet, read_announcements
+from queues import DEFAULT_POOL, LimitsChangeHook, Operation, PoolLimits, QueueSet, read_announcements
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,17 @@ class PoolOperations:
             self._set.ensure_pool()
         elif pool not in (known := self._set.pools.names(low=True)):
             raise NoSuchPool(pool, known)
-        return self._set.pools.change(pool, self._noted(pool), **limits)
+        return self._set.pools.change(pool, self._recorder(pool), **limits)
 
-    def _noted(self, pool: str) -> Note:
-        def note(
+    def _recorder(self, pool: str) -> LimitsChangeHook:
+        def record(
             before: Mapping[str, Any], after: Mapping[str, Any]
         ) -> tuple[dict[str, Any], Sequence[Operation]]:
             act = self._trail.act("set")
             kept = {"at": act.at, "by": act.by, "host": act.host, "before": before, "after": after}
             return kept, [self._trail.entry(act, "pool", pool, pool=pool, before=before, after=after)]
 
-        return note
+        return record
 
     def changes(self) -> Sequence[Change]:
         """The changes of limits, of all workers and of the existing pools, oldest first.

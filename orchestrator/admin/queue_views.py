@@ -9,7 +9,7 @@ from orchestrator.admin.views import READ_AT_ONCE, TokenLocation, decoded
 from orchestrator.admin.waits import Waits
 from orchestrator.model.job import JobState, state_of
 from orchestrator.model.states import Queue
-from queues import DEFAULT_POOL, LOW, CorruptRecord, Found, PoolLimits, QueueSet, Record
+from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, CorruptRecord, NodeData, PoolLimits, QueueSet, Record
 from spark_runner.protocol.attempt import attempt_path
 
 _Read = tuple[Record, JobState] | CorruptRecord
@@ -38,7 +38,7 @@ class QueueViews:
         self._session = queue_set.session
         self._layout = queue_set.layout
 
-    def standing(self, queue: Queue, pool: str | None = None) -> list[dict[str, Any]]:
+    def jobs_in_queue(self, queue: Queue, pool: str | None = None) -> list[dict[str, Any]]:
         """The jobs in a queue in due order: id, pool, status, due, held_by, reason, waiting.
 
         `waiting` is the reason why a job does not run yet; None where it does not wait.
@@ -116,8 +116,8 @@ class QueueViews:
         pools = sorted(limits, key=pool_order)
         loads = []
         for pool in pools:
-            own, low = limits[pool], pool.endswith(LOW)
-            paused = own.paused or (low and limits.get(pool.removesuffix(LOW), own).paused)
+            own, low = limits[pool], pool.endswith(LOW_LANE_SUFFIX)
+            paused = own.paused or (low and limits.get(pool.removesuffix(LOW_LANE_SUFFIX), own).paused)
             binding = (None, None) if low else (own.cap, own.weight)
             loads += [QueueLoad(queue, pool, counts[queue].get(pool, 0), paused, *binding) for queue in Queue]
         return loads
@@ -139,10 +139,10 @@ class QueueViews:
 
 def pool_order(pool: str) -> tuple[str, str]:
     """The sort key of pools: each low lane follows its pool."""
-    return pool.removesuffix(LOW), pool
+    return pool.removesuffix(LOW_LANE_SUFFIX), pool
 
 
-def _read(location: TokenLocation, record: Found) -> _Read:
+def _read(location: TokenLocation, record: NodeData | None) -> _Read:
     try:
         found = Record.decode(location.token.id, b"" if record is None else record[0])
         return found, state_of(found)

@@ -10,7 +10,7 @@ from orchestrator.admin.waits import Waits
 from orchestrator.model.job import JobView, state_of, view_of
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.waiting import Waiting
-from queues import AccessDenied, CorruptRecord, Found, QueueSet, Record, Token, decode
+from queues import AccessDenied, CorruptRecord, NodeData, QueueSet, Record, Token, decode
 from spark_runner.protocol.attempt import Attempt, attempt_number, attempt_path
 
 READ_AT_ONCE = 256  # records: a request of about 20 KiB, a reply of some hundred
@@ -175,7 +175,7 @@ def _time(epoch_ms: int) -> str:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def decoded(found: Found) -> dict[str, Any] | None:
+def decoded(found: NodeData | None) -> dict[str, Any] | None:
     """The document of a node that was read; damaged bytes as text; None without a node or data."""
     if found is None or not found[0]:
         return None

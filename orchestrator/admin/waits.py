@@ -13,7 +13,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.model.times import local_time
 from orchestrator.model.waiting import Reason, Waiting, at_cap
-from queues import LOW, PoolLimits, QueueSet, Record
+from queues import LOW_LANE_SUFFIX, PoolLimits, QueueSet, Record
 from spark_runner.protocol.attempt import AttemptState
 
 _PASSED = {Queue.SUCCESS, Queue.FAIL, Queue.KILL}  # on the way to the end, or to the next attempt
@@ -66,7 +66,7 @@ class Waits:
             return Waiting(reason=Reason.HELD, message=words, worker=holder)
         if _is_later(record):
             return _until_due(record.token.due, state)
-        main = record.pool.removesuffix(LOW)
+        main = record.pool.removesuffix(LOW_LANE_SUFFIX)
         if any(self._limits_of(pool).paused for pool in (main, record.pool)):
             words = f"pool {main} is paused; `orchestrator queue resume {main}` ends that"
             return Waiting(reason=Reason.PAUSED, message=words)
@@ -96,7 +96,7 @@ class Waits:
             return None
         if main not in self._running:
             layout = self._set.layout
-            lanes = [layout.queue(Queue.RUNNING, lane) for lane in (main, main + LOW)]
+            lanes = [layout.queue(Queue.RUNNING, lane) for lane in (main, main + LOW_LANE_SUFFIX)]
             found = self._set.session.get_many([self._nodes.slots(main), *lanes])
             placed, *running = [0 if node is None else node[1].children for node in found]
             self._running[main] = max(
@@ -114,7 +114,7 @@ class Waits:
     def _without_worker(self, pool: str) -> Waiting | None:
         if any(serves(worker, pool) for worker in self._workers.values()):
             return None
-        main = pool.removesuffix(LOW)
+        main = pool.removesuffix(LOW_LANE_SUFFIX)
         others = sum(
             worker.get("pools") != [] for worker in self._workers.values()
         )  # `run` serves its own job only

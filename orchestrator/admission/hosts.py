@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.model.paths import Nodes
-from queues import LOW, ConsumerAnnouncement, Found, Session, decode
+from queues import LOW_LANE_SUFFIX, ConsumerAnnouncement, NodeData, Session, decode
 from spark_runner.runners.base import SubmissionPlace
 
 _LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask
@@ -28,7 +28,7 @@ class WorkerAnnouncement:
     owner: int  # the session, 0 where none owns the node
 
     @classmethod
-    def of(cls, name: str, path: str, found: Found) -> "WorkerAnnouncement | None":
+    def of(cls, name: str, path: str, found: NodeData | None) -> "WorkerAnnouncement | None":
         """The announcement in a node, None if there is none; its document is empty if it is unreadable."""
         if found is None:
             return None
@@ -81,7 +81,7 @@ def consumers_of(session: Session, folder: str, pools: Iterable[str]) -> dict[st
     return consumers
 
 
-def _inside(session: Session, folder: str) -> list[tuple[str, Found]]:
+def _inside(session: Session, folder: str) -> list[tuple[str, NodeData | None]]:
     names = sorted(session.children(folder) or ())
     return list(zip(names, session.get_many([f"{folder}/{name}" for name in names]), strict=True))
 
@@ -99,7 +99,7 @@ def announced(session: Session, nodes: Nodes) -> dict[str, Mapping[str, Any]]:
 def serves(worker: Mapping[str, Any], pool: str) -> bool:
     """Whether a worker announces that it takes jobs of this pool, or of its low lane."""
     pools = worker.get("pools")
-    return pools is None or (isinstance(pools, list) and pool.removesuffix(LOW) in pools)
+    return pools is None or (isinstance(pools, list) and pool.removesuffix(LOW_LANE_SUFFIX) in pools)
 
 
 def reaches(worker: Mapping[str, Any], place: SubmissionPlace) -> bool:

@@ -15,7 +15,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.model.waiting import Waiting, at_cap, at_concurrency
 from queues import (
-    LOW,
+    LOW_LANE_SUFFIX,
     Create,
     Delete,
     InvalidName,
@@ -67,7 +67,7 @@ class Slots:
 
     def free(self, pool: str) -> int | None:
         """An estimate of the free slots of a pool; None if its running jobs are not limited."""
-        main = pool.removesuffix(LOW)  # demoted jobs use slots of their pool
+        main = pool.removesuffix(LOW_LANE_SUFFIX)  # demoted jobs use slots of their pool
         cap = self._pools.limits(main, self._wake)[0].cap
         if not cap:
             return None
@@ -84,7 +84,7 @@ class Slots:
         count, read_at = self._slotless.get(main, (0, -math.inf))
         if time.monotonic() - read_at >= _WITHOUT_SLOT_SECONDS:
             # Both in one request, because a job that starts in between would count twice.
-            lanes = [self._layout.queue(Queue.RUNNING, lane) for lane in (main, main + LOW)]
+            lanes = [self._layout.queue(Queue.RUNNING, lane) for lane in (main, main + LOW_LANE_SUFFIX)]
             found = self._session.get_many([self._nodes.slots(main), *lanes])
             with_slot, *running = [0 if node is None else node[1].children for node in found]
             count = max(0, sum(running) - with_slot)
@@ -98,7 +98,7 @@ class Slots:
 
         If another worker takes a slot first, ZooKeeper refuses the multi that creates the node.
         """
-        main = pool.removesuffix(LOW)
+        main = pool.removesuffix(LOW_LANE_SUFFIX)
         cap, data = self._pools.limits(main)[0].cap, encode(owner)
         slot = name_slot = None
         operations = []
@@ -122,7 +122,7 @@ class Slots:
         """The operations that free the slots of a job; a slot that is gone or another job's is left out."""
         paths = []
         if state.slot is not None:
-            paths.append(self._nodes.slot(pool.removesuffix(LOW), state.slot))
+            paths.append(self._nodes.slot(pool.removesuffix(LOW_LANE_SUFFIX), state.slot))
         if state.name_slot is not None:
             paths.append(self._nodes.name_slot(state.name, state.name_slot))
         found = [(path, self._session.get(path)) for path in paths]

@@ -74,7 +74,7 @@ def up(
         _say(quiet, "  orchestrator job submit examples/flights.sql --wait")
         while not interrupt.wait(_CHECK_SECONDS):
             pass
-        served.stop_taking()
+        served.stop_accepting()
         _stop_running_jobs(
             build_client(session, settings), served, quiet, limit=settings.kill_grace * 2 + _SETTLE_SECONDS
         )

@@ -44,7 +44,7 @@ class Client:
 
         queues = QueueViews(queue_set)
         self.queues = queues.load
-        self.standing = queues.standing
+        self.jobs_in_queue = queues.jobs_in_queue
         self.count = queues.count
 
         admin = AdminOperations(queue_set)

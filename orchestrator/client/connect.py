@@ -43,7 +43,7 @@ def with_own_server(settings: Settings, hosts: str, data_dir: Path) -> Settings:
     if login is None:  # an earlier version runs the server: its tree is open to every user
         return settings.model_copy(update={"zookeeper_hosts": hosts})
     file = LoginFile(
-        scheme="digest", user=queues.USER, password_file=Path(login.password_file), own_server=True
+        scheme="digest", user=queues.EMBEDDED_USER, password_file=Path(login.password_file), own_server=True
     )
     update = {"zookeeper_hosts": hosts, "zookeeper_login": file, "zookeeper_acl": Acl.CREATOR}
     return settings.model_copy(update=update)

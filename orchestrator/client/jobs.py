@@ -33,12 +33,12 @@ class Jobs:
         job_id: str | None = None,
         pool: str | None = None,
         delay: float = 0.0,
-        riders: Sequence[Operation] = (),
+        extra_operations: Sequence[Operation] = (),
         origin: str = "",
     ) -> JobView:
         """Enqueue a job, due after `delay` seconds, exactly once by its id; `pool` overrides the definition.
 
-        `riders` are operations in the same multi: if one is refused, this raises Conflict. `origin` names,
+        `extra_operations` join the multi: if one is refused, this raises Conflict. `origin` names,
         for users, on whose behalf this login enqueues the job. Raises SqlError for a script that cannot be
         run, DefinitionError (also where the `policy` of the settings refuses the definition), InvalidName,
         IdTaken, QueueFull; then nothing is enqueued.
@@ -48,7 +48,9 @@ class Jobs:
             definition = build_definition(
                 definition.model_dump(exclude_defaults=True) | {"pool": pool}, "pool"
             )
-        return self.enqueue(definition, plan, job_id=job_id, delay=delay, riders=riders, origin=origin)
+        return self.enqueue(
+            definition, plan, job_id=job_id, delay=delay, extra_operations=extra_operations, origin=origin
+        )
 
     def enqueue(
         self,
@@ -57,7 +59,7 @@ class Jobs:
         *,
         job_id: str | None = None,
         delay: float = 0.0,
-        riders: Sequence[Operation] = (),
+        extra_operations: Sequence[Operation] = (),
         origin: str = "",
     ) -> JobView:
         """Enqueue a job whose program the caller has compiled to `plan`. See `submit`."""
@@ -72,7 +74,7 @@ class Jobs:
             yield Create(f"{path}/definition", document)
             if compiled is not None:
                 yield Create(plan_path(path), compiled)
-            yield from riders
+            yield from extra_operations
 
         submitted = Act.now(self._session, "submit", origin)
         state = JobState.enqueued(

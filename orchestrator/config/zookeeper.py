@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from queues import ALL, READ, Acl, Grant, Login, SessionSettings, Tls
+from queues import PERM_ALL, PERM_READ, Acl, Grant, Login, SessionSettings, Tls
 from spark_runner.protocol.plain_file import check_plain
 
 _UNGUESSABLE_CHARACTERS = 22  # 128 random bits in base64
@@ -106,7 +106,7 @@ class DriverAccess(BaseModel):
         presented = None if self.login is None else self.login.login()
         by_sasl = self.login is not None and self.login.scheme == "sasl"
         tls = None if worker.tls is None else self._tls(worker.tls)
-        own = () if run is None else (Grant(ALL, "digest", run.digest_id), *_readers(worker, owners))
+        own = () if run is None else (Grant(PERM_ALL, "digest", run.digest_id), *_readers(worker, owners))
         return replace(
             worker,
             tls=tls,
@@ -134,4 +134,4 @@ def _readers(worker: SessionSettings, owners: Sequence[tuple[str, str]]) -> Iter
     is_guessable = worker.digest is not None and len(worker.digest.secret()) < _UNGUESSABLE_CHARACTERS
     for scheme, name in owners:
         is_shown = not (is_guessable and scheme == "digest")
-        yield Grant(READ, scheme, name) if is_shown else Grant(READ, "world", "anyone")
+        yield Grant(PERM_READ, scheme, name) if is_shown else Grant(PERM_READ, "world", "anyone")

@@ -12,7 +12,7 @@ from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot, Job
 from orchestrator.model.definition import Timeout
 from orchestrator.model.states import Queue
-from queues import AccessDenied, Found, Session, Stat
+from queues import AccessDenied, NodeData, Session, Stat
 from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path
 from spark_runner.runners.base import SubmissionPlace
 
@@ -59,7 +59,7 @@ def open_attempts(snapshot: ClusterSnapshot) -> list[tuple[Job, Attempt]]:
 def _open_runs(snapshot: ClusterSnapshot) -> Iterator[_OpenAttempt]:
     started = open_attempts(snapshot)
     alive = _stats(snapshot.session, [attempt.alive for _, attempt in started])
-    definitions = list[Found]()
+    definitions = list[NodeData | None]()
     for at in range(0, len(started), _DEFINITIONS_AT_ONCE):
         chunk = started[at : at + _DEFINITIONS_AT_ONCE]
         definitions += snapshot.session.get_many([f"{job.path}/definition" for job, _ in chunk])
@@ -100,14 +100,14 @@ def _with_attempts(snapshot: ClusterSnapshot) -> list[Job]:
     return [job for job in snapshot.jobs if job.place.queue in _WITH_DRIVERS and job.state.attempt]
 
 
-def _attempt(path: str, node: Found) -> Attempt | None:
+def _attempt(path: str, node: NodeData | None) -> Attempt | None:
     try:
         return None if node is None else Attempt.of(path, *node)
     except ValueError:  # reported by `check_attempts`
         return None
 
 
-def _timeout(definition: Found) -> Timeout:
+def _timeout(definition: NodeData | None) -> Timeout:
     try:
         return Timeout.model_validate((decoded(definition) or {}).get("timeout", {}))
     except ValidationError:  # its handler reports that

@@ -11,7 +11,7 @@ from orchestrator.model.errors import CorruptSchedule
 from orchestrator.model.states import Queue, Status
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import GRACE_MS, to_text
-from queues import LOW, MAX_RECORD_BYTES, Token
+from queues import LOW_LANE_SUFFIX, MAX_RECORD_BYTES, Token
 
 _OVERDUE_MS = 2 * GRACE_MS  # another leader has taken over by then
 
@@ -56,7 +56,7 @@ def check_dead(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     if not paths:
         return
     reasons = {job.path: (job.record.error or {}).get("reason") for job in snapshot.jobs}
-    for row in QueueViews(snapshot.queue_set).standing(Queue.DEAD):
+    for row in QueueViews(snapshot.queue_set).jobs_in_queue(Queue.DEAD):
         path = paths.get((row["pool"], row["id"]))
         if path is None:  # it came after the snapshot
             continue
@@ -148,11 +148,13 @@ def _without_limited(snapshot: ClusterSnapshot, tokens: list[Token]) -> list[Tok
 
 def _is_bound(snapshot: ClusterSnapshot, pool: str) -> bool:
     """Whether a pause or the cap holds back the jobs of a pool."""
-    limits = snapshot.limits.get(pool.removesuffix(LOW))
+    limits = snapshot.limits.get(pool.removesuffix(LOW_LANE_SUFFIX))
     if limits is None:
         return False
     if limits.paused or snapshot.limits[pool].paused:
         return True
     return (
-        0 < limits.cap <= len(snapshot.session.children(snapshot.nodes.slots(pool.removesuffix(LOW))) or ())
+        0
+        < limits.cap
+        <= len(snapshot.session.children(snapshot.nodes.slots(pool.removesuffix(LOW_LANE_SUFFIX))) or ())
     )

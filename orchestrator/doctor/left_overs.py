@@ -25,19 +25,19 @@ PATIENCE_MS = (
 def check_locks(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """Locks of jobs that are gone or elsewhere, and of holders that are not announced as workers."""
     announced = {worker.name for worker in snapshot.workers}
-    doubtful = list[tuple[Lock, str, bool]]()
+    unconfirmed = list[tuple[Lock, str, bool]]()
     jobs = JobPreconditions(snapshot.queue_set).read(
         (lock.job_id for lock in snapshot.locks.values()), prepare=False
     )
     for lock in snapshot.locks.values():
         reason = _misplaced(lock, jobs)
         if reason:
-            doubtful.append((lock, reason, True))
+            unconfirmed.append((lock, reason, True))
         elif lock.worker not in announced and snapshot.now - lock.created > PATIENCE_MS:
-            doubtful.append((lock, f"{lock.worker or 'its holder'} is not announced as a worker", False))
+            unconfirmed.append((lock, f"{lock.worker or 'its holder'} is not announced as a worker", False))
     # Jobs continue while this runs: a lock that was released since is none of these.
-    again = snapshot.session.get_many([lock.path for lock, *_ in doubtful])
-    for (lock, reason, fixable), node in zip(doubtful, again, strict=True):
+    again = snapshot.session.get_many([lock.path for lock, *_ in unconfirmed])
+    for (lock, reason, fixable), node in zip(unconfirmed, again, strict=True):
         if node is not None and (node[1].owner, node[1].created) == (lock.owner, lock.created):
             since = f" since {lock.since}" if lock.since else ""
             what = f"{lock.worker or 'an unnamed program'} holds {lock.job_id}{since}, and {reason}"

@@ -8,7 +8,16 @@ from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.errors import ConfigUnreadable
 from orchestrator.model.states import Queue
-from queues import LOW, LS_LIMITS, USUAL_ID_CHARACTERS, InvalidLimit, PoolLimits, decode, fits_ls, ls_limit
+from queues import (
+    LOW_LANE_SUFFIX,
+    LS_LIMITS,
+    USUAL_ID_CHARACTERS,
+    InvalidLimit,
+    PoolLimits,
+    decode,
+    fits_ls,
+    ls_limit,
+)
 
 
 def check_limits(snapshot: ClusterSnapshot) -> Iterator[Finding]:
@@ -59,9 +68,8 @@ def check_service(snapshot: ClusterSnapshot) -> Iterator[Finding]:
         if any(late.values()):
             counts = ", ".join(f"{number:,} in {queue}" for queue, number in late.items() if number)
             what = f"no worker serves pool {pool}, and jobs have been due for more than a minute: {counts}"
-            remedy = (
-                f"start one for it: `orchestrator worker --pool {pool.removesuffix(LOW)}`, or one for all"
-            )
+            main = pool.removesuffix(LOW_LANE_SUFFIX)
+            remedy = f"start one for it: `orchestrator worker --pool {main}`, or one for all"
             yield Finding.of(FindingKind.UNSERVED_POOL, snapshot.layout.pool(pool), what, remedy)
 
 
@@ -71,7 +79,7 @@ def check_pools(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     for pool, limits in snapshot.limits.items():
         waiting = snapshot.sizes.get(layout.queue(Queue.ACCEPT, pool), 0)
         if limits.paused:
-            lane = f"{pool}{LOW}"
+            lane = f"{pool}{LOW_LANE_SUFFIX}"
             if lane in snapshot.limits:  # the pause applies to it too
                 waiting += snapshot.sizes.get(layout.queue(Queue.ACCEPT, lane), 0)
             what = f"pool {pool} is paused; waiting in accept: {waiting:,}"

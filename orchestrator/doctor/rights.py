@@ -10,8 +10,8 @@ from orchestrator.doctor.drivers import open_attempts
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from queues import (
-    ALL,
-    OWN,
+    CREATOR_ALL,
+    PERM_ALL,
     Acl,
     Grant,
     Layout,
@@ -146,7 +146,7 @@ class OwnIdentities:
 
     def owns(self, rights: Rights) -> bool:
         """Whether the session has all rights on a node."""
-        return any(grant.perms == ALL and self._is(grant) for grant in rights.grants)
+        return any(grant.perms == PERM_ALL and self._is(grant) for grant in rights.grants)
 
     def others(self, rights: Rights) -> Iterator[str]:
         """Logins that have rights by name and are not members of the team that shares the tree.
@@ -166,7 +166,7 @@ class OwnIdentities:
         if not rights.is_open:
             return None
         named = [grant for grant in rights.grants if not grant.is_open]
-        return named if self.owns(rights) else [OWN, *named]
+        return named if self.owns(rights) else [CREATOR_ALL, *named]
 
 
 def _digests(login: Login) -> Iterator[str]:

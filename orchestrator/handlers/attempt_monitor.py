@@ -10,7 +10,7 @@ from queues import boottime, timestamp
 from spark_runner.protocol.attempt import AttemptState
 from spark_runner.runners.base import Runner, RunState, Submission
 
-_PATIENCE_SECONDS = 30.0  # the usual start time of a driver on a cluster that has room
+_PATIENCE_SECONDS = 30.0  # the usual start time of a driver on a cluster with free capacity
 
 
 @dataclass(slots=True)

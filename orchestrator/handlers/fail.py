@@ -8,7 +8,7 @@ from orchestrator.handlers.record_run import record_run
 from orchestrator.model.backoff import jittered
 from orchestrator.model.job import CallbackState, JobError
 from orchestrator.model.states import Status
-from queues import LOW, Create, Delete, Operation
+from queues import LOW_LANE_SUFFIX, Create, Delete, Operation
 
 _MIN_DEMOTION_SECONDS = (
     1.0  # so that it is released: held, it would start before the jobs that wait in its pool
@@ -64,5 +64,5 @@ def _demoted(job: JobContext, error: JobError) -> Action:
     alone: tuple[Operation, ...] = (Create(job.stop_path), Delete(job.stop_path))
     extra = alone if stale is None else (stale[0],)
     changes = with_running(job, {"demotions": demotions, "callback": CallbackState()})
-    lane = pool if pool.endswith(LOW) else f"{pool}{LOW}"
+    lane = pool if pool.endswith(LOW_LANE_SUFFIX) else f"{pool}{LOW_LANE_SUFFIX}"
     return SetStatus(Status.ACCEPT, changes, extra, delay=delay, pool=lane)

@@ -20,7 +20,7 @@ from orchestrator.model.states import Status
 from orchestrator.model.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
 from orchestrator.policy.rules import PolicyRefused
 from queues import (
-    LOW,
+    LOW_LANE_SUFFIX,
     AccessDenied,
     Acl,
     Claim,
@@ -123,7 +123,7 @@ class JobContext:
 
         Raises RefusedSubmission where the two contradict each other, and where the policy forbids them.
         """
-        pool = self.claim.record.pool.removesuffix(LOW)
+        pool = self.claim.record.pool.removesuffix(LOW_LANE_SUFFIX)
         try:
             filled = self.context.rules.spark_of(pool, self.definition.spark)
         except ValueError as error:

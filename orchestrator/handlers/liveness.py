@@ -7,7 +7,7 @@ from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.job import JobError
 from orchestrator.model.times import moment
-from queues import AccessDenied, Found, Set, decode, timestamp
+from queues import AccessDenied, NodeData, Set, decode, timestamp
 from spark_runner.protocol.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, Submission
 
@@ -24,7 +24,7 @@ def absence(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float
     return absence_limit(job) - monitor.life.note_absent()
 
 
-def _alive(job: JobContext, attempt: Attempt) -> Found:
+def _alive(job: JobContext, attempt: Attempt) -> NodeData | None:
     try:
         return job.context.session.get(attempt.alive)
     except AccessDenied:  # a driver that closes it to its worker counts as absent

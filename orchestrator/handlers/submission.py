@@ -24,7 +24,7 @@ _MAX_ACCIDENTS = 5  # of one attempt, until a driver takes it
 # No verdict on the job: ZooKeeper was unreachable before the driver took the attempt, or the attempt was
 # meant for the driver of another submission, which never started.
 _ACCIDENTS = {exit_codes.NO_CONTACT, exit_codes.SUPERSEDED}
-_ROOM_SECONDS = 1.0  # until the next check of the memory of this host
+_MEMORY_CHECK_SECONDS = 1.0  # until the next check of the memory of this host
 _LOOK_SECONDS = 30.0  # unless a watch or a poll wakes the job earlier
 
 
@@ -42,9 +42,9 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     if accidents and max(len(submissions), monitor.submitted) < _MAX_ACCIDENTS:
         # The previous worker may have submitted and died without a trace of it: the second driver then finds
         # the attempt taken and ends with exit code 75.
-        if (short := _no_room(job)) is not None:
+        if (short := _memory_shortage(job)) is not None:
             warned = supervision.record_warning(job, monitor, f"no driver is started for it: {short}")
-            return _too_late(job, attempt, monitor) or warned or Wait(_ROOM_SECONDS)
+            return _too_late(job, attempt, monitor) or warned or Wait(_MEMORY_CHECK_SECONDS)
         return _start(job, attempt, runner, is_first=not submissions) or _wait(job, attempt)
     if any(submission.may_run for submission in submissions):
         warned = supervision.record_warning(job, monitor, supervision.trouble(job, monitor))
@@ -54,7 +54,7 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     return _ended_early(attempt, submissions)
 
 
-def _no_room(job: JobContext) -> str | None:
+def _memory_shortage(job: JobContext) -> str | None:
     """Why this host has no memory for the driver, None when it has; accept asked for the first one."""
     guard = job.context.admission.guard
     if guard is None or _is_ours_alone(job, 0):

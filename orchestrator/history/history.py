@@ -19,7 +19,7 @@ from orchestrator.model.times import seconds_between
 from queues import (
     Conflict,
     Create,
-    Found,
+    NodeData,
     Operation,
     OutcomeUnknown,
     QueueError,
@@ -240,7 +240,7 @@ class History:
                 _resolve({name: batch[name]}, refused)
         return left
 
-    def _ring(self, name: str, node: Found) -> Ring:
+    def _ring(self, name: str, node: NodeData | None) -> Ring:
         if node is None:
             return Ring(name)
         try:

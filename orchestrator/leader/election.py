@@ -22,8 +22,8 @@ from queues import (
     Set,
     Wake,
     commit,
+    commit_until_deadline,
     encode,
-    insist,
     timestamp,
 )
 
@@ -150,7 +150,7 @@ class Election:
             if term is not None and self.session.state is SessionState.CONNECTED:
                 # Every leader's node has version 0: the check of the term proves the owner of this one.
                 removal = (Check(self._nodes.term, term.number), Delete(self._nodes.leader))
-                insist(self.session, removal, deadline, sent=False)
+                commit_until_deadline(self.session, removal, deadline, sent=False)
         except QueueError as error:
             logger.info("{} is removed with the session: {}", self._nodes.leader, error)
         finally:

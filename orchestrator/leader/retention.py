@@ -14,7 +14,7 @@ from orchestrator.logs.shipping.indices import DailyIndices
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.model.times import moment
-from queues import LOW, Candidate, Delete, QueueSet, Token, commit_many, due_of, order_of
+from queues import LOW_LANE_SUFFIX, Candidate, Delete, QueueSet, Token, commit_many, due_of, order_of
 
 _KEEP_MS = 90 * 24 * 3_600_000
 _COUNT_SECONDS = 2.0  # how late a changed limit takes effect
@@ -43,7 +43,7 @@ class RetentionCount:
             return _COUNT_SECONDS
         lanes = defaultdict[str, dict[str, int]](dict)
         for pool, stat in self._folders.stats().items():
-            lanes[pool.removesuffix(LOW)][pool] = stat.children
+            lanes[pool.removesuffix(LOW_LANE_SUFFIX)][pool] = stat.children
         full = [pool for pool, counts in lanes.items() if sum(counts.values()) > limit]
         random.shuffle(full)  # so that a pool that is always too full does not starve the others
         left = _AT_ONCE

@@ -9,7 +9,7 @@ from orchestrator.leader.stale_nodes import JobPreconditions, OrphanCandidate, O
 from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
-from queues import LOW, Delete, QueueSet, Record, Stat
+from queues import LOW_LANE_SUFFIX, Delete, QueueSet, Record, Stat
 
 _PATIENCE_SECONDS = 60.0
 _RUNNING = {Status.RUNNING, Status.RUNNING_WARN, Status.KILL}
@@ -106,6 +106,8 @@ def _reason(record: Record | None, slot: _SlotNode) -> str:
     if state.status not in _RUNNING:
         return f"its job {slot.job_id} is {state.status}"
     owner, number = (
-        (record.pool.removesuffix(LOW), state.slot) if slot.of_pool else (state.name, state.name_slot)
+        (record.pool.removesuffix(LOW_LANE_SUFFIX), state.slot)
+        if slot.of_pool
+        else (state.name, state.name_slot)
     )
     return "" if (owner, str(number)) == (slot.owner, slot.number) else f"{slot.job_id} runs in another slot"

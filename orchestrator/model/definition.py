@@ -13,7 +13,7 @@ from orchestrator.model.fields import DefinitionPart, Seconds, explain, text, te
 from orchestrator.model.reading import read_document, read_file
 from orchestrator.model.schedule import Schedule
 from orchestrator.model.spark import Spark
-from queues import DEFAULT_POOL, LOW, InvalidName, check_pool
+from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, InvalidName, check_pool
 from spark_runner.protocol.text import shortened
 
 MAX_DEFINITION_BYTES = 384 * 1024  # part of the multi that enqueues the job, whose limit is 768 KiB
@@ -140,7 +140,7 @@ class Definition(DefinitionPart):
     @field_validator("pool")
     @classmethod
     def _is_pool(cls, value: str) -> str:
-        if value.endswith(LOW):
+        if value.endswith(LOW_LANE_SUFFIX):
             message = f"{value!r} is a low lane, which takes demoted jobs only: name the pool"
             raise ValueError(message)
         try:

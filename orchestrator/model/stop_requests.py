@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.model.act import Act
-from queues import READ, Create, Delete, Found, Grant, Operation, Set, decode, encode
+from queues import PERM_READ, Create, Delete, Grant, NodeData, Operation, Set, decode, encode
 
 TIME_LIMIT = "timeout.run"
 """The reason in a stop node that a worker made: a driver out of its reach has run for too long."""
 
 
-def request_to_stop(path: str, found: Found, document: Mapping[str, str], *, login: str) -> list[Operation]:
+def request_to_stop(
+    path: str, found: NodeData | None, document: Mapping[str, str], *, login: str
+) -> list[Operation]:
     """The operations that make the node request the end of a job; none if it already does.
 
     `found` is the node as it is, `document` holds the run key of the job. `login` is the digest id of the
@@ -28,7 +30,7 @@ def request_to_stop(path: str, found: Found, document: Mapping[str, str], *, log
     if found is not None and is_for_login:
         return [Set(path, data, found[1].version)]
     before = [] if found is None else [Delete(path, found[1].version)]
-    return [*before, Create(path, data, grant=Grant(READ, "digest", login) if login else None)]
+    return [*before, Create(path, data, grant=Grant(PERM_READ, "digest", login) if login else None)]
 
 
 def is_request_for(data: bytes, run_key: str) -> bool:

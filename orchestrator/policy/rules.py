@@ -5,7 +5,7 @@ from enum import Enum
 
 from orchestrator.config.tables import PoolPolicy
 from orchestrator.model.errors import DefinitionError
-from queues import LOW
+from queues import LOW_LANE_SUFFIX
 
 _BOUNDARIES = frozenset(
     "/@?#,\\ "
@@ -101,7 +101,7 @@ class Rules:
     """The rules of one pool: each from the table of the pool, else from that of all pools."""
 
     def __init__(self, pool: str, tables: Mapping[str, PoolPolicy]) -> None:
-        self.pool = pool.removesuffix(LOW)  # demoted jobs have the rules of their pool
+        self.pool = pool.removesuffix(LOW_LANE_SUFFIX)  # demoted jobs have the rules of their pool
         self._tables = [(name, tables[name]) for name in (self.pool, ALL_POOLS) if name in tables]
 
     def find(self, rule: str) -> tuple[str, Sequence[str] | None]:

@@ -48,10 +48,10 @@ class Submit(Protocol):
         plan: Plan | None,
         *,
         job_id: str,
-        riders: Sequence[Operation],
+        extra_operations: Sequence[Operation],
         origin: str,
     ) -> object:
-        """Raises IdTaken if a job has the id, Conflict if a rider is refused."""
+        """Raises IdTaken if a job has the id, Conflict if an extra operation is refused."""
 
 
 class Planner:
@@ -169,7 +169,7 @@ class Planner:
                 run_definition(definition, fire),
                 run_plan(definition, record.plan, fire),
                 job_id=job_id,
-                riders=[*self._fenced, *self._store.unchanged(record, known.version)],
+                extra_operations=[*self._fenced, *self._store.unchanged(record, known.version)],
                 origin=_origin(record),
             )
         except IdTaken:

@@ -125,7 +125,7 @@ class ScheduleStore:
                 after = after.model_copy(update={"changed": act})
                 event = self._trail.entry(act, "schedule", name, **_facts(after))
                 try:
-                    self.write(after, version, riders=[event])
+                    self.write(after, version, extra_operations=[event])
                 except Conflict:
                     continue  # the leader or another client has changed it since: apply the change to that
             return self._view(after)
@@ -151,16 +151,16 @@ class ScheduleStore:
         record: ScheduleRecord,
         version: int,
         fence: Sequence[Operation] = (),
-        riders: Sequence[Operation] = (),
+        extra_operations: Sequence[Operation] = (),
     ) -> tuple[ScheduleRecord, int]:
         """Write a record that was read at this version; returns it with the new version. Raises Conflict.
 
-        `fence`: checks that have to hold; `riders`: further operations in the same multi.
+        `fence`: checks that have to hold; `extra_operations`: further operations in the same multi.
         """
         written = record if record.registration else record.marked()
         mark = Check(self._mark(record)) if written is record else Create(self._mark(written))
         path = self._path(record.definition.name)
-        commit(self.session, [*fence, mark, Set(path, written.encode(), version), *riders])
+        commit(self.session, [*fence, mark, Set(path, written.encode(), version), *extra_operations])
         return written, version + 1
 
     def unchanged(self, record: ScheduleRecord, version: int) -> tuple[Operation, ...]:

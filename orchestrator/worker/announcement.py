@@ -23,8 +23,8 @@ from queues import (
     SessionState,
     Set,
     commit,
+    commit_until_deadline,
     encode,
-    insist,
     timestamp,
 )
 from spark_runner.protocol.process import current_boot_id
@@ -84,7 +84,9 @@ class Announcement:
             return
         if self._generation == session.generation:
             with contextlib.suppress(QueueError):
-                insist(session, [Delete(self._path)], time.monotonic() + _STOP_SECONDS, sent=False)
+                commit_until_deadline(
+                    session, [Delete(self._path)], time.monotonic() + _STOP_SECONDS, sent=False
+                )
 
     def missing(self) -> str:
         """Why the node is missing; empty when it exists as far as this worker can see."""

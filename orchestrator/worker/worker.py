@@ -55,7 +55,7 @@ class Worker:
         self._context = context
         self.slots = slots
         self._config = config
-        self._taking = True
+        self._is_accepting = True
         self.refused: Waiting | None = None  # why the last scan accepted no new job
         self.sessions = queue_set.claimer.sessions
         self.dispatcher = JobDispatcher(context, on_end=self.look_again)
@@ -63,11 +63,11 @@ class Worker:
             queue_set,
             [queue.value for queue in SERVED_QUEUES],
             hand_out=self.dispatcher.take,
-            room=self._room,
+            capacity=self._capacity,
             pools=pools,
             accepts=(lambda _id: True) if accepts is None else accepts,
             declines=self._declines,
-            pool_room=self._pool_room,
+            pool_capacity=self._pool_capacity,
             on_stop=self._on_stop,
         )
         self._polling = Polling(self.dispatcher.timers.parked)
@@ -125,14 +125,14 @@ class Worker:
     def _ready_checks(self) -> dict[str, Check]:
         return {
             "zookeeper": self._session_trouble,
-            "draining": lambda: "" if self._taking else "it accepts no new jobs any more",
+            "draining": lambda: "" if self._is_accepting else "it accepts no new jobs any more",
             "announced": self._announcement.missing,
             "claims": self._consumer.failing,
         }
 
-    def stop_taking(self) -> None:
+    def stop_accepting(self) -> None:
         """Start no new job from now on; jobs that run or end continue."""
-        self._taking = False
+        self._is_accepting = False
 
     def is_busy(self) -> bool:
         """Whether any job is in flight."""
@@ -148,7 +148,7 @@ class Worker:
         False when some jobs are still in flight after some seconds: the end of the session releases them.
         """
         deadline = time.monotonic() + _DRAIN_SECONDS
-        self._taking = False
+        self._is_accepting = False
         self._context.draining.set()
         self._leadership.stop()
         self._context.drivers.runners.stop()
@@ -169,7 +169,7 @@ class Worker:
         return drained
 
     # ------------------------------------------------------------------ capacity
-    def _room(self, queue: str) -> int:
+    def _capacity(self, queue: str) -> int:
         in_flight = self.dispatcher.in_flight
         match Queue(queue):
             case Queue.ACCEPT:
@@ -185,7 +185,7 @@ class Worker:
     def _why_full(self, free: int) -> Waiting | None:
         guard = self._context.admission.guard
         message = guard.refusal() if guard else None
-        if not self._taking:
+        if not self._is_accepting:
             return Waiting(reason=Reason.DRAINING, message="it is about to end")
         if free <= 0:
             return Waiting(reason=Reason.SLOTS, message=f"its slots are taken, all {self.slots}")
@@ -201,11 +201,11 @@ class Worker:
             case _:
                 return False
 
-    def _pool_room(self, queue: str, pool: str) -> int | None:
+    def _pool_capacity(self, queue: str, pool: str) -> int | None:
         if Queue(queue) is not Queue.ACCEPT:
             return None
-        room = self._context.admission.slots.free(pool)
-        return None if room is None else room - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
+        free = self._context.admission.slots.free(pool)
+        return None if free is None else free - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
 
     # ------------------------------------------------------------------ events
     def _session_trouble(self) -> str:

@@ -86,10 +86,10 @@ class Inspection:
         """The number of nodes in each queue, by pool; read from the stats of the folders in one request."""
         root = self._root
         pools = root.pools.names(low=True)
-        places = [(queue, pool) for queue in root.queues for pool in pools]
-        found = root.session.get_many([root.layout.queue(queue, pool) for queue, pool in places])
+        locations = [(queue, pool) for queue in root.queues for pool in pools]
+        found = root.session.get_many([root.layout.queue(queue, pool) for queue, pool in locations])
         counts: dict[str, dict[str, int]] = {queue: {} for queue in root.queues}
-        for (queue, pool), node in zip(places, found, strict=True):
+        for (queue, pool), node in zip(locations, found, strict=True):
             counts[queue][pool] = 0 if node is None else node[1].children
         return counts
 

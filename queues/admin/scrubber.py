@@ -16,7 +16,7 @@ from queues.model.events import Event, EventKind
 from queues.model.names import DEFAULT_POOL, Token, check_id
 from queues.model.operations import Check, Create, Delete, Operation
 from queues.model.record import Record
-from queues.session.wire import MAX_PATHS, Found
+from queues.session.wire import MAX_PATHS, NodeData
 from queues.store.batch import commit_many
 from queues.store.commit import Receipts, Transaction
 from queues.store.root import Root
@@ -120,11 +120,11 @@ class Scrubber:
         ):  # in parts: 200,000 records are too many to keep in memory
             for item_id, node in self._read(ids[start : start + MAX_PATHS]):
                 candidates += [item_id] if any(snapshot.judge(item_id, node)) else []
-        candidates += snapshot.places.keys() - set(ids)
+        candidates += snapshot.locations.keys() - set(ids)
         findings = [*self._look_again(candidates), *self._left_overs(snapshot)]
-        return len(ids), sum(map(len, snapshot.places.values())), findings
+        return len(ids), sum(map(len, snapshot.locations.values())), findings
 
-    def _read(self, ids: Sequence[str]) -> list[tuple[str, Found]]:
+    def _read(self, ids: Sequence[str]) -> list[tuple[str, NodeData | None]]:
         nodes = self._session.get_many([self._layout.record(item_id) for item_id in ids])
         return list(zip(ids, nodes, strict=True))
 
@@ -183,7 +183,7 @@ class _TokenSnapshot:
     def __init__(self, root: Root) -> None:
         self._root, self._layout = root, root.layout
         self.pools = root.pools.names(low=True)
-        self.places, self.foreign = defaultdict[str, list[_Location]](list), list[str]()
+        self.locations, self.foreign = defaultdict[str, list[_Location]](list), list[str]()
         # Unknown queues included. `dead` is last, so that items moved there meanwhile are not missed.
         queues = _folders(root, self._layout.queue("", "").rstrip("/"))
         for path in sorted(queues, key=lambda path: path.endswith(f"/{root.dead}")):
@@ -193,11 +193,11 @@ class _TokenSnapshot:
                     self.foreign.append(f"{folder}/{name}")
                 else:
                     queue, pool = folder.split("/")[-2:]
-                    self.places[token.id].append(_Location(queue, pool, token))
+                    self.locations[token.id].append(_Location(queue, pool, token))
 
-    def judge(self, item_id: str, node: Found) -> Iterator[ScrubFinding]:
+    def judge(self, item_id: str, node: NodeData | None) -> Iterator[ScrubFinding]:
         """The defects of an item that has this record."""
-        places, path = self.places.get(item_id, []), self._layout.record(item_id)
+        locations, path = self.locations.get(item_id, []), self._layout.record(item_id)
         fence: Transaction = (Check(path, node[1].version),) if node else (Create(path), Delete(path))
         named, error = list[_Location](), None
         try:
@@ -205,57 +205,59 @@ class _TokenSnapshot:
             named = [_Location(record.queue, record.pool, record.token)] if record else []
         except CorruptRecord as corrupt:
             error = corrupt
-        if any(p.queue not in self._root.queues or p.pool not in self.pools for p in (*places, *named)):
+        if any(p.queue not in self._root.queues or p.pool not in self.pools for p in (*locations, *named)):
             yield ScrubFinding(Unrepaired.UNKNOWN, item_id, path)
         elif named:
-            yield from self._if_named(named[0], places, fence)
-        elif node or places:
-            yield from self._if_lost(error or ItemNotFound(item_id), node, places, fence)
+            yield from self._if_named(named[0], locations, fence)
+        elif node or locations:
+            yield from self._if_lost(error or ItemNotFound(item_id), node, locations, fence)
 
     def _if_named(
-        self, named: _Location, places: list[_Location], fence: Transaction
+        self, named: _Location, locations: list[_Location], fence: Transaction
     ) -> Iterator[ScrubFinding]:
-        if not places:  # `move_to_dead` changes no record: the multi checks that dead has no token of it
+        if not locations:  # `move_to_dead` changes no record: the multi checks that dead has no token of it
             dead = self._layout.token(*named._replace(queue=self._root.dead))
             free = self._free(named.token.id, {named.pool})
             operations = (*fence, *free, Create(dead), Delete(dead), Create(self._layout.token(*named)))
             yield ScrubFinding(
                 Repair.RESTORED, named.token.id, self._layout.record(named.token.id), operations
             )
-        elif named in places:
-            yield from (self._removal(place, named, fence) for place in places if place != named)
-        elif any(place.queue != self._root.dead for place in places):
+        elif named in locations:
+            yield from (self._removal(location, named, fence) for location in locations if location != named)
+        elif any(location.queue != self._root.dead for location in locations):
             yield ScrubFinding(Unrepaired.MISMATCHED, named.token.id, self._layout.record(named.token.id))
 
     def _if_lost(
-        self, fault: _Fault, node: Found, places: list[_Location], fence: Transaction
+        self, fault: _Fault, node: NodeData | None, locations: list[_Location], fence: Transaction
     ) -> Iterator[ScrubFinding]:
-        dead = [place for place in places if place.queue == self._root.dead]
+        dead = [location for location in locations if location.queue == self._root.dead]
         if dead:  # with the others, `move_to_dead` would always be refused, or make a second one
-            yield from (self._removal(place, dead[0], fence) for place in places if place not in dead)
-        elif node is None:  # one of several: the next scrub removes the others
-            free, token = self._free(fault.item_id, {places[0].pool}), self._layout.token(*places[0])
-            yield self._dead_letter(
-                Repair.MOVED_TO_DEAD, places[0], fault, token, (*fence, *free, Delete(token))
+            yield from (
+                self._removal(location, dead[0], fence) for location in locations if location not in dead
             )
-        elif places or not self.pools:
+        elif node is None:  # one of several: the next scrub removes the others
+            free, token = self._free(fault.item_id, {locations[0].pool}), self._layout.token(*locations[0])
+            yield self._dead_letter(
+                Repair.MOVED_TO_DEAD, locations[0], fault, token, (*fence, *free, Delete(token))
+            )
+        elif locations or not self.pools:
             yield ScrubFinding(Unrepaired.UNREADABLE, fault.item_id, self._layout.record(fault.item_id))
         else:  # free in all pools, as the pool is unknown; another scrubber would choose the same name
             pool = DEFAULT_POOL if DEFAULT_POOL in self.pools else self.pools[0]
-            place = _Location("", pool, Token(node[1].modified, node[1].created * 1000, fault.item_id))
+            location = _Location("", pool, Token(node[1].modified, node[1].created * 1000, fault.item_id))
             path, free = self._layout.record(fault.item_id), self._free(fault.item_id, self.pools)
-            yield self._dead_letter(Repair.ENTERED, place, fault, path, (*fence, *free))
+            yield self._dead_letter(Repair.ENTERED, location, fault, path, (*fence, *free))
 
-    def _removal(self, place: _Location, kept: _Location, fence: Transaction) -> ScrubFinding:
-        free = self._free(place.token.id, {place.pool, kept.pool})
-        path = self._layout.token(*place)
+    def _removal(self, location: _Location, kept: _Location, fence: Transaction) -> ScrubFinding:
+        free = self._free(location.token.id, {location.pool, kept.pool})
+        path = self._layout.token(*location)
         operations = (*fence, *free, Check(self._layout.token(*kept)), Delete(path))
-        return ScrubFinding(Repair.DEDUPLICATED, place.token.id, path, operations)
+        return ScrubFinding(Repair.DEDUPLICATED, location.token.id, path, operations)
 
     def _dead_letter(
-        self, kind: Repair, place: _Location, fault: _Fault, path: str, checks: Transaction
+        self, kind: Repair, location: _Location, fault: _Fault, path: str, checks: Transaction
     ) -> ScrubFinding:
-        (queue, pool, token), dead, why = place, self._root.dead, str(fault)
+        (queue, pool, token), dead, why = location, self._root.dead, str(fault)
         note = encode({"reason": why, "queue": queue, "since": timestamp()})
         event = Event(EventKind.DEAD, token.id, queue, pool, dead, pool, token.due, detail=why, released=True)
         letter = Create(self._layout.token(dead, pool, token), note)

@@ -21,11 +21,11 @@ from queues.model.errors import (
     TooLarge,
 )
 from queues.model.events import EventKind
-from queues.model.names import LOW
+from queues.model.names import LOW_LANE_SUFFIX
 from queues.model.operations import Check
 from queues.model.record import NOTE_BYTES, Record
 from queues.session import Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.batch import commit_many
 from queues.store.commit import Transaction
 from queues.store.root import Root
@@ -84,7 +84,7 @@ class Claimer:
     def _attempts(
         self,
         candidates: Sequence[Candidate],
-        found: Sequence[Found],
+        found: Sequence[NodeData | None],
         outcomes: _Outcomes,
         *,
         capped: bool,
@@ -121,22 +121,22 @@ class Claimer:
         for (index, attempt), refused in zip(sent, refusals, strict=True):
             outcomes[index] = self._outcome(attempt, refused, seconds)
 
-    def _gone(self, candidates: Sequence[Candidate], found: Sequence[Found]) -> set[int]:
+    def _gone(self, candidates: Sequence[Candidate], found: Sequence[NodeData | None]) -> set[int]:
         """The indexes of tokens that no longer exist according to their records.
 
         Their claims would be refused, and one refusal rejects its whole multi: a stale listing has many.
         """
-        layout, doubtful = self._root.layout, []
+        layout, unconfirmed = self._root.layout, []
         for index, (candidate, node) in enumerate(zip(candidates, found, strict=True)):
             names = (candidate.token.name, f'"queue": "{candidate.queue}"')
             if node is not None and not all(name.encode() in node[0] for name in names):
-                doubtful.append(index)
-        if not doubtful:
+                unconfirmed.append(index)
+        if not unconfirmed:
             return set()
         # The record alone is not conclusive: the token of a dead item may be elsewhere.
-        paths = [layout.token(c.queue, c.pool, c.token) for c in (candidates[index] for index in doubtful)]
+        paths = [layout.token(c.queue, c.pool, c.token) for c in (candidates[index] for index in unconfirmed)]
         nodes = self._root.session.get_many(paths)
-        return {index for index, node in zip(doubtful, nodes, strict=True) if node is None}
+        return {index for index, node in zip(unconfirmed, nodes, strict=True) if node is None}
 
     def seize(self, record: Record) -> Claim | None:
         """Take an item from its holder: one multi replaces the lock and invalidates the old fence.
@@ -163,7 +163,7 @@ class Claimer:
     def _prepare(
         self,
         candidate: Candidate,
-        node: Found,
+        node: NodeData | None,
         slots: PoolSlots | None,
         *,
         bound: bool = False,
@@ -212,7 +212,7 @@ class Claimer:
     def _limits(self, candidate: Candidate, *, binding: bool) -> tuple[int, list[Check]]:
         """The cap of a candidate's pool, and checks that its limits have not changed since they were read."""
         # A pause of a pool includes its low lane.
-        pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW)))
+        pools = dict.fromkeys((candidate.pool, candidate.pool.removesuffix(LOW_LANE_SUFFIX)))
         seen = [(pool, *self._root.pools.limits(pool)) for pool in pools]
         binding = binding and candidate.queue in self._root.paused_queues and not candidate.stopped
         if any(version < 0 for *_, version in seen):  # ZooKeeper reads -1 as any version

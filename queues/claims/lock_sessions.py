@@ -10,7 +10,7 @@ from queues.session import Session, Wake
 
 
 class LockSessions:
-    """Gives each lock a session with room for its path."""
+    """Assigns each lock to a session whose limit allows its path."""
 
     def __init__(self, session: Session) -> None:
         self._first = session
@@ -31,7 +31,7 @@ class LockSessions:
         return len(self._used)
 
     def reserve(self, size: int) -> Session:
-        """A session that may own `size` more bytes of paths, of two at most; opened when none has room."""
+        """A session that may own `size` more bytes of paths, at most two paths; a new one if all are full."""
         size += self._extra
         with self._guard:
             for session, used in self._used.items():

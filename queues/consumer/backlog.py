@@ -20,12 +20,12 @@ class Share:
     So consumers do not compete for the same head. Items that others leave are taken over a little later.
     """
 
-    place: int | None = 0
+    position: int | None = 0
     of: int = 1
 
     def contains(self, item_id: str) -> bool:
         """Whether the item belongs to this consumer's share."""
-        return self.of == 1 or zlib.crc32(item_id.encode()) % self.of == self.place
+        return self.of == 1 or zlib.crc32(item_id.encode()) % self.of == self.position
 
 
 class Backlog:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queues.claims.claim import Claim
 from queues.claims.claim_attempt import Candidate
 from queues.consumer.heartbeat import Heartbeat
-from queues.consumer.pool_views import PoolRoom, PoolViews
+from queues.consumer.pool_views import PoolCapacity, PoolViews
 from queues.model.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, Refusal
 from queues.model.names import DEFAULT_POOL
 from queues.queue_set import QueueSet
@@ -26,11 +26,11 @@ _BATCH = 200  # claims at once: two multis of a hundred
 class Consumer:
     """Claims due items of the given queues, earlier queues first, and hands each to `hand_out`.
 
-    `room(queue)` returns how many more items of a queue may be taken now, `total` how many of all queues
+    `capacity(queue)` returns how many more items of a queue may be taken now, `total` how many of all queues
     together; `hand_out` must not block. An item with a request to stop is taken from any queue, due or not,
-    regardless of room; `on_stop` is called for such a request if this consumer has handed out the item.
+    regardless of capacity; `on_stop` is called for such a request if this consumer has handed out the item.
     `accepts(id)` selects the items that are served here at all, `declines(queue, id)` those that are left
-    for now; it is not called for an item with a request to stop. `pools`, `pool_room`: see PoolViews.
+    for now; it is not called for an item with a request to stop. `pools`, `pool_capacity`: see PoolViews.
     """
 
     def __init__(
@@ -39,19 +39,19 @@ class Consumer:
         queues: Sequence[str],
         *,
         hand_out: Callable[[Claim], None],
-        room: Callable[[str], int],
+        capacity: Callable[[str], int],
         total: Callable[[], int] = lambda: _BATCH,
         pools: Mapping[str, int] | Sequence[str] | None = (DEFAULT_POOL,),
         accepts: Callable[[str], bool] = lambda _id: True,
         declines: Callable[[str, str], bool] = lambda _queue, _id: False,
-        pool_room: PoolRoom = lambda _queue, _pool: None,
+        pool_capacity: PoolCapacity = lambda _queue, _pool: None,
         on_stop: Callable[[str], None] = lambda _id: None,
         rescan_seconds: float = RESCAN_SECONDS,
     ) -> None:
         self._set = queue_set
         self._queues = tuple(queue_set.root.check_queue(queue) for queue in queues)
         self._hand_out = hand_out
-        self._room = room
+        self._capacity = capacity
         self._total = total
         self._rescan_seconds = rescan_seconds
         self._wake = threading.Event()
@@ -65,7 +65,7 @@ class Consumer:
             pools,
             accepts=accepts,
             declines=declines,
-            pool_room=pool_room,
+            pool_capacity=pool_capacity,
             on_stop=on_stop,
             wake=self._wake.set,
         )
@@ -91,7 +91,7 @@ class Consumer:
         return not self._thread.is_alive()
 
     def look_again(self) -> None:
-        """Scan now, because there is room again."""
+        """Scan now, because there is free capacity again."""
         self._wake.set()
 
     def trouble(self) -> str:
@@ -136,13 +136,13 @@ class Consumer:
         """Hand out all available items; returns the seconds until something may be due."""
         while not self._stopping.is_set():
             self._look()  # in each round: pools are added, and watches get lost, under load too
-            candidates = self._views.pick(self._rooms(), min(self._total(), _BATCH))
+            candidates = self._views.pick(self._capacities(), min(self._total(), _BATCH))
             if not candidates:
                 break
             self._claim(candidates)
         total = self._total()
-        room = {queue: min(total, free) for queue, free in self._rooms().items()}
-        return max(0.0, min(self._rescan_at - time.monotonic(), self._views.pause(room)))
+        capacities = {queue: min(total, free) for queue, free in self._capacities().items()}
+        return max(0.0, min(self._rescan_at - time.monotonic(), self._views.pause(capacities)))
 
     def _look(self) -> None:
         """Read changes, and rescan if it is due."""
@@ -156,8 +156,8 @@ class Consumer:
             self._views.rescan()
         self._views.refresh()
 
-    def _rooms(self) -> dict[str, int]:
-        return {queue: self._room(queue) for queue in self._queues}
+    def _capacities(self) -> dict[str, int]:
+        return {queue: self._capacity(queue) for queue in self._queues}
 
     # ------------------------------------------------------------------ claim
     def _claim(self, candidates: Sequence[Candidate]) -> None:

@@ -10,7 +10,7 @@ from queues.claims.claimer import Claimer
 from queues.consumer.backlog import Backlog
 from queues.consumer.membership import Membership
 from queues.model.names import Token, id_of
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.root import Root
 from queues.store.watched_folder import WatchedFolder
 
@@ -73,16 +73,16 @@ class PoolView:
         """The paths of the nodes to read in a rescan; their contents go to `notice`."""
         return [folder.path for folder in self._folders()] + [self._root.layout.pool(self.pool)]
 
-    def notice(self, found: Sequence[Found]) -> None:
+    def notice(self, found: Sequence[NodeData | None]) -> None:
         """Compare with the watched nodes as a rescan has read them."""
         for folder, node in zip(self._folders(), found, strict=False):
             folder.notice(None if node is None else node[1])
         self._root.pools.learn(self.pool, found[-1])
 
-    def refresh(self, now: str, *, has_room: bool = True, eager: bool = False) -> bool:
+    def refresh(self, now: str, *, has_capacity: bool = True, eager: bool = False) -> bool:
         """List relevant changes, or all if `eager`; True if tokens were listed.
 
-        Without room, only items to stop are relevant.
+        Without free capacity, only items to stop are relevant.
         """
         if self._divided != self._membership.version:
             self._divided = self._membership.version
@@ -93,7 +93,7 @@ class PoolView:
             for item_id in self._stopped:
                 if self._claimer.holds(item_id):  # its holder is notified; free items are claimed from here
                     self._on_stop(item_id)
-        if not (has_room or self._stopped):
+        if not (has_capacity or self._stopped):
             return False
         listed = [backlog.refresh(now, force=eager) for backlog in self.backlogs]
         if any(listed) or any(backlog.has_deferred() for backlog in self.backlogs):
@@ -125,7 +125,7 @@ class PoolView:
 
     # ------------------------------------------------------------------ candidates
     def take_stopped(self) -> list[Candidate]:
-        """The items with a request to stop, regardless of due time and room."""
+        """The items with a request to stop, regardless of due time and capacity."""
         if not self._stopped:
             return []
         candidates = []
@@ -137,21 +137,24 @@ class PoolView:
                     backlog.defer(name)
         return candidates
 
-    def take(self, now: str, room: Mapping[str, int]) -> Candidate | None:
-        """The next due item of this consumer's share in a queue with room; None if there is none."""
+    def take(self, now: str, capacities: Mapping[str, int]) -> Candidate | None:
+        """The next due item of this consumer's share in a queue with free capacity; None if there is none."""
         for backlog in self.backlogs:
             if self._locks.changed and backlog.next_id() in self._locked:
                 self.refresh_locks(urgent=True)  # it may have been released: it precedes the others
-            if room[backlog.queue] > 0 and (name := backlog.take(now, self._free_in(backlog))) is not None:
+            if (
+                capacities[backlog.queue] > 0
+                and (name := backlog.take(now, self._free_in(backlog))) is not None
+            ):
                 candidates = self._candidates(backlog, [name])
                 if candidates:
                     return candidates[0]
         return None
 
-    def take_over(self, due_before: str, room: Mapping[str, int]) -> list[Candidate]:
+    def take_over(self, due_before: str, capacities: Mapping[str, int]) -> list[Candidate]:
         """Items of other shares that their consumers have left."""
         for backlog in self.backlogs:
-            limit = min(room[backlog.queue], MAX_TAKEN_OVER)
+            limit = min(capacities[backlog.queue], MAX_TAKEN_OVER)
             due = backlog.next_due(others=True)
             if limit <= 0 or due is None or due > due_before:
                 continue
@@ -192,11 +195,11 @@ class PoolView:
             folder.changed = True
 
     # ------------------------------------------------------------------ when
-    def wait(self, now_ms: int, room: Mapping[str, int]) -> float:
-        """Seconds until a token of a queue with room may be taken; infinite if there is none."""
+    def wait(self, now_ms: int, capacities: Mapping[str, int]) -> float:
+        """Seconds until a token of a queue with free capacity may be taken; infinite if there is none."""
         waits = [math.inf]
         for backlog in self.backlogs:
-            if room[backlog.queue] <= 0:
+            if capacities[backlog.queue] <= 0:
                 continue
             if (due := backlog.next_due(others=False)) is not None:
                 left = (int(due, 16) - now_ms) / 1000 + 0.001
@@ -207,11 +210,11 @@ class PoolView:
                 waits.append(max(left, self.take_over_at - time.monotonic()))
         return max(min(waits), self.blocked_until - time.monotonic())
 
-    def rest_left(self, now: str, *, has_room: bool) -> float:
+    def rest_left(self, now: str, *, has_capacity: bool) -> float:
         """Seconds until `refresh` lists something; infinite if it would not."""
         folders = [self._stops]
         waits = [math.inf]
-        if has_room or self._stopped:
+        if has_capacity or self._stopped:
             waits += [backlog.rest_left(now) for backlog in self.backlogs]
             if any(backlog.has_deferred() for backlog in self.backlogs):
                 folders.append(self._locks)

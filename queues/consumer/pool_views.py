@@ -10,7 +10,7 @@ from queues.claims.orphan_locks import release_orphan_locks
 from queues.consumer.membership import Membership
 from queues.consumer.pool_view import TAKE_OVER_AFTER_MS, PoolView
 from queues.consumer.rotation import Rotation, TimeBudget
-from queues.model.names import LOW, is_pool
+from queues.model.names import LOW_LANE_SUFFIX, is_pool
 from queues.store.root import Root
 from queues.store.watched_folder import WatchedFolder
 
@@ -21,10 +21,10 @@ _EXTRA_BURST_SECONDS = 0.05
 _ARRANGE_SECONDS = 0.2  # of a round for new pools: thousands of them must not delay the other pools
 _GONE_SECONDS = 0.2  # between claims in a pool whose node is gone
 
-Room = Mapping[str, int]
+Capacities = Mapping[str, int]
 """The number of items of each queue that may be taken now."""
 
-PoolRoom = Callable[[str, str], int | None]
+PoolCapacity = Callable[[str, str], int | None]
 """Returns the number of items of a queue (first) and a pool that may be taken now; None = no limit."""
 
 
@@ -44,7 +44,7 @@ class PoolViews:
         *,
         accepts: Callable[[str], bool],
         declines: Callable[[str, str], bool],
-        pool_room: PoolRoom,
+        pool_capacity: PoolCapacity,
         on_stop: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
@@ -55,7 +55,7 @@ class PoolViews:
         self._weights = dict(pools) if isinstance(pools, Mapping) else {}
         self._accepts = accepts
         self._declines = declines
-        self._pool_room = pool_room
+        self._pool_capacity = pool_capacity
         self._on_stop = on_stop
         self._wake = wake
         self._views: dict[str, PoolView] = {}
@@ -135,7 +135,7 @@ class PoolViews:
         for pool in pools:
             gone = [
                 name
-                for name in dict.fromkeys((pool, pool.removesuffix(LOW)))
+                for name in dict.fromkeys((pool, pool.removesuffix(LOW_LANE_SUFFIX)))
                 if self._root.pools.limits(name, self._wake)[1] < 0
             ]
             if gone:
@@ -157,8 +157,14 @@ class PoolViews:
         there = set(filter(is_pool, self._names.names))  # other names are foreign nodes
         self._root.pool_folders.forget(there)
         there |= {pool for pool in self._views.keys() - there if self._restore(pool)}
-        mains = [pool for pool in there if not pool.endswith(LOW)] if self._pools is None else self._pools
-        pools = [name for main in mains for name in (main, main + LOW) if name == main or name in there]
+        mains = (
+            [pool for pool in there if not pool.endswith(LOW_LANE_SUFFIX)]
+            if self._pools is None
+            else self._pools
+        )
+        pools = [
+            name for main in mains for name in (main, main + LOW_LANE_SUFFIX) if name == main or name in there
+        ]
         self._unserved = [pool for pool in pools if pool not in self._views or pool not in there]
         served = set(pools)
         self._views = {pool: view for pool, view in self._views.items() if pool in served}
@@ -183,25 +189,25 @@ class PoolViews:
             )
 
     # ------------------------------------------------------------------ turns
-    def pick(self, room: Room, total: int) -> list[Candidate]:
+    def pick(self, capacities: Capacities, total: int) -> list[Candidate]:
         """The next candidates: up to `total` items, and all with a request to stop."""
         now_ms = self._root.clock.now_ms()
-        now, left = f"{now_ms:011x}", dict(room)
-        has_room = total > 0 and any(free > 0 for free in left.values())
+        now, left = f"{now_ms:011x}", dict(capacities)
+        has_capacity = total > 0 and any(free > 0 for free in left.values())
         candidates: list[Candidate] = []
         serving: dict[str, PoolView] = {}
         bounds: dict[str, dict[str, int]] = {}
         for pool, view in tuple(self._views.items()):
-            self._refresh(view, now, has_room=has_room)
+            self._refresh(view, now, has_capacity=has_capacity)
             candidates += view.take_stopped()
             if time.monotonic() >= view.blocked_until:
                 serving[pool], bounds[pool] = view, self._bounds(pool)
-            if not pool.endswith(LOW):
+            if not pool.endswith(LOW_LANE_SUFFIX):
                 limits = self._root.pools.limits(pool, self._wake)[0]
                 self._rotation.arrange(pool, self._weights.get(pool, limits.weight), limits.low_share)
 
         def take(pool: str, low: bool) -> Candidate | None:
-            name = pool + LOW if low else pool
+            name = pool + LOW_LANE_SUFFIX if low else pool
             if (view := serving.get(name)) is None:
                 return None
             bound = bounds[name]
@@ -212,16 +218,16 @@ class PoolViews:
                     bound[candidate.queue] -= 1
             return candidate
 
-        if has_room:
+        if has_capacity:
             candidates += self._rotation.collect(take, total)
             if not candidates:
                 left = {queue: min(free, total) for queue, free in left.items()}
                 candidates = self._take_over(serving, bounds, f"{now_ms - TAKE_OVER_AFTER_MS:011x}", left)
         return candidates
 
-    def _refresh(self, view: PoolView, now: str, *, has_room: bool) -> None:
+    def _refresh(self, view: PoolView, now: str, *, has_capacity: bool) -> None:
         started = time.monotonic()
-        if view.refresh(now, has_room=has_room, eager=self._extra.is_left()):
+        if view.refresh(now, has_capacity=has_capacity, eager=self._extra.is_left()):
             self._extra.spend(time.monotonic() - started)
             self._views[view.pool] = self._views.pop(view.pool)  # other pools come first next time
 
@@ -230,41 +236,41 @@ class PoolViews:
         serving: Mapping[str, PoolView],
         bounds: Mapping[str, Mapping[str, int]],
         due_before: str,
-        room: Room,
+        capacities: Capacities,
     ) -> list[Candidate]:
         views = [view for view in serving.values() if time.monotonic() >= view.take_over_at]
         random.shuffle(views)
         for view in views:
-            if taken := view.take_over(due_before, _within(room, bounds[view.pool])):
+            if taken := view.take_over(due_before, _within(capacities, bounds[view.pool])):
                 return taken
         return []
 
-    def pause(self, room: Room) -> float:
+    def pause(self, capacities: Capacities) -> float:
         """Seconds until there may be work unless a watch fires earlier; infinite if nothing is due."""
         now_ms = self._root.clock.now_ms()
-        has_room = any(free > 0 for free in room.values())
+        has_capacity = any(free > 0 for free in capacities.values())
         if self._unserved:
             return 0.0
         # No watch fires again for a pool that was added during the rest.
         pauses = [self._names.rest_left(urgent=True), self._membership.folder.rest_left()]
         for pool, view in self._views.items():
-            pauses.append(view.rest_left(f"{now_ms:011x}", has_room=has_room))
+            pauses.append(view.rest_left(f"{now_ms:011x}", has_capacity=has_capacity))
             pauses.append(
-                view.wait(now_ms, _within(room, self._bounds(pool)))
+                view.wait(now_ms, _within(capacities, self._bounds(pool)))
             )  # a change of limits wakes the loop
         return min(pauses)
 
     def _bounds(self, pool: str) -> dict[str, int]:
         """The number of items of a pool that may be taken, for the queues with a limit."""
         # A pause of a pool includes its low lane.
-        names = {pool, pool.removesuffix(LOW)}
+        names = {pool, pool.removesuffix(LOW_LANE_SUFFIX)}
         if any(self._root.pools.limits(name, self._wake)[0].paused for name in names):
             return dict.fromkeys(self._root.paused_queues, 0)
-        rooms = {queue: self._pool_room(queue, pool) for queue in self._queues}
-        return {queue: room for queue, room in rooms.items() if room is not None}
+        capacities = {queue: self._pool_capacity(queue, pool) for queue in self._queues}
+        return {queue: free for queue, free in capacities.items() if free is not None}
 
 
-def _within(room: Room, bound: Mapping[str, int]) -> Room:
+def _within(capacities: Capacities, bound: Mapping[str, int]) -> Capacities:
     if not bound:
-        return room
-    return {queue: min(free, bound.get(queue, free)) for queue, free in room.items()}
+        return capacities
+    return {queue: min(free, bound.get(queue, free)) for queue, free in capacities.items()}

@@ -132,7 +132,7 @@ class DispatchPolicy(Protocol[Item, Outcome]):
         """The item is about to leave the dispatcher."""
 
     def freed(self) -> None:
-        """There is room for more items."""
+        """There is capacity for more items."""
 
 
 class _Release(Enum):
@@ -254,7 +254,7 @@ class Dispatcher(Generic[Item, Outcome]):
             for step, refused in run_transitions(self._steps(by_session, prepared)):
                 item, change = prepared[step]
                 left.discard(item)
-                self._settle(item, change, refused)
+                self._after_commit(item, change, refused)
         except BaseException:
             for item in left:  # else they stay held, and no thread handles them
                 self._end(item)
@@ -292,7 +292,7 @@ class Dispatcher(Generic[Item, Outcome]):
                 self._end(item)
             return None
 
-    def _settle(self, item: Item, change: Prepared, refused: QueueError | None) -> None:
+    def _after_commit(self, item: Item, change: Prepared, refused: QueueError | None) -> None:
         claim = self._policy.claim_of(item)
         match refused:
             case None:

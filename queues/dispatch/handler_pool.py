@@ -23,9 +23,6 @@ class Done:
     """The item is finished: it is removed."""
 
 
-DONE = Done()
-
-
 @dataclass(frozen=True, slots=True)
 class Requeue:
     """Handle the item again in the same queue after a delay, with a new payload if one is given."""
@@ -100,7 +97,7 @@ class HandlerPool:
             queue_set,
             queues,
             hand_out=self._take,
-            room=lambda _queue: self._limit,
+            capacity=lambda _queue: self._limit,
             total=lambda: 0 if self._stopping.is_set() else self._limit - len(self._in_flight),
             pools=pools,
             rescan_seconds=rescan_seconds,
@@ -200,7 +197,7 @@ class _PoolPolicy:
         item.check()
         action = self._handler(item)
         if not isinstance(action, Action):  # user code is not always typed
-            raise TypeError(f"the handler returned {action!r}, not DONE, Requeue or Move")
+            raise TypeError(f"the handler returned {action!r}, not Done, Requeue or Move")
         return action
 
     def prepare(self, item: Claim, outcome: Action) -> Prepared:
@@ -244,7 +241,7 @@ class _PoolPolicy:
             log.warning("%s failed in %s, again in %d ms: %s", claim.id, claim.queue, delay_ms, reason)
             due = self._due(delay_ms)
         note = {"reason": reason, "queue": claim.queue, "since": timestamp()}
-        # An item may be so large that the record has no room for the full note.
+        # An item may be so large that the full note does not fit into the record.
         for kept in ({**note, "traceback": trace}, note, {**note, "reason": reason[:_SHORT_CHARACTERS]}):
             with contextlib.suppress(TooLarge):
                 return claim.transition(queue=queue_, due=due, failures=failures, error=kept, release=True)

@@ -34,7 +34,7 @@ class Puller:
             queue_set,
             queues,
             hand_out=self._take,
-            room=lambda _queue: self._wanted - len(self._claims),
+            capacity=lambda _queue: self._wanted - len(self._claims),
             total=lambda: self._wanted - len(self._claims),
             pools=pools,
             rescan_seconds=rescan_seconds,

@@ -13,7 +13,7 @@ from queues.model.errors import DataDirectoryInUse
 from queues.private_directories import write_private
 from queues.session.settings import Login
 
-USER = "orchestrator"
+EMBEDDED_USER = "orchestrator"
 PASSWORD_FILE = "password"  # noqa: S105 - the name of a file
 
 
@@ -22,13 +22,13 @@ def login_of(data_dir: Path) -> Login | None:
     file = data_dir.absolute() / PASSWORD_FILE
     with suppress(OSError):
         if file.stat().st_size:  # a crash of the machine can leave an empty file
-            return Login(USER, password_file=str(file), server_uid=os.geteuid())
+            return Login(EMBEDDED_USER, password_file=str(file), server_uid=os.geteuid())
     return None
 
 
 def make_login() -> Login:
     """A new login, with a password of 256 random bits."""
-    return replace(Login.random(USER), server_uid=os.geteuid())
+    return replace(Login.random(EMBEDDED_USER), server_uid=os.geteuid())
 
 
 def keep_login(data_dir: Path, login: Login) -> None:

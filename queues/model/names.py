@@ -12,7 +12,7 @@ _POOL = re.compile(r"[A-Za-z0-9_-]{1,64}(\.low)?")
 _TOKEN = re.compile(r"queue-\|(?P<id>[A-Za-z0-9._-]{1,128})\|(?P<due>[0-9a-f]{11})\|(?P<seq>[0-9a-f]{13})")
 
 DEFAULT_POOL = "default"
-LOW = ".low"
+LOW_LANE_SUFFIX = ".low"
 """The suffix of a pool's low lane: `P.low` is served when P has nothing due."""
 MAX_DUE = 0xFFFFFFFFFFF
 

@@ -19,8 +19,8 @@ class Check:
         return f"check {self.path}"
 
 
-READ, WRITE, CREATE, DELETE = 1, 2, 4, 8
-ALL = 31
+PERM_READ, PERM_WRITE, PERM_CREATE, PERM_DELETE = 1, 2, 4, 8
+PERM_ALL = 31
 """Read, write, create, delete, and change the ACL."""
 
 

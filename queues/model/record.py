@@ -24,7 +24,7 @@ class NewItem:
     delay_ms: int = 0
     due_ms: int | None = None
     run_key: str = ""
-    riders: Callable[[str], Iterable[Operation]] = lambda _record: ()
+    extra_operations: Callable[[str], Iterable[Operation]] = lambda _record: ()
     """Gets the path of the record and returns operations for the same multi."""
 
 

@@ -23,12 +23,12 @@ class Capacity:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._guard = threading.Lock()
-        self._rooms: dict[tuple[str, str], _FolderCapacity] = {}
+        self._folders: dict[tuple[str, str], _FolderCapacity] = {}
 
     @contextmanager
-    def room(self, queue: str, pools: Sequence[str]) -> Iterator[list[bool]]:
+    def reserve(self, queue: str, pools: Sequence[str]) -> Iterator[list[bool]]:
         """Whether there is capacity for each put, one per pool named; reserved within the context."""
-        granted = {pool: self._room(queue, pool).take(count) for pool, count in Counter(pools).items()}
+        granted = {pool: self._folder(queue, pool).take(count) for pool, count in Counter(pools).items()}
         left = dict(granted)
         answers = []
         for pool in pools:
@@ -38,18 +38,18 @@ class Capacity:
             yield answers
         finally:
             for pool, count in granted.items():
-                self._room(queue, pool).settle(count)
+                self._folder(queue, pool).settle(count)
 
     def error(self, queue: str, pool: str) -> QueueFull:
         """The error of a put that got no capacity."""
-        return QueueFull(queue, pool, self._room(queue, pool).bound)
+        return QueueFull(queue, pool, self._folder(queue, pool).bound)
 
-    def _room(self, queue: str, pool: str) -> "_FolderCapacity":
-        room = self._rooms.get((queue, pool))
-        if room is None:
+    def _folder(self, queue: str, pool: str) -> "_FolderCapacity":
+        folder = self._folders.get((queue, pool))
+        if folder is None:
             with self._guard:
-                room = self._rooms.setdefault((queue, pool), _FolderCapacity(self._root, queue, pool))
-        return room
+                folder = self._folders.setdefault((queue, pool), _FolderCapacity(self._root, queue, pool))
+        return folder
 
 
 class _FolderCapacity:

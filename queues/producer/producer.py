@@ -144,9 +144,9 @@ class Producer:
         outcomes: dict[int, Record | Exception] = {}
         left = list(enumerate(items))
         while left:
-            with self._capacity.room(queue, [item.pool for _, item in left]) as granted:
-                now = [entry for entry, has_room in zip(left, granted, strict=True) if has_room]
-                left = [entry for entry, has_room in zip(left, granted, strict=True) if not has_room]
+            with self._capacity.reserve(queue, [item.pool for _, item in left]) as granted:
+                now = [entry for entry, is_granted in zip(left, granted, strict=True) if is_granted]
+                left = [entry for entry, is_granted in zip(left, granted, strict=True) if not is_granted]
                 outcomes.update(self._send(queue, now, existing=existing))
             if left and time.monotonic() >= deadline:
                 full = {place: self._capacity.error(queue, item.pool) for place, item in left}
@@ -180,7 +180,7 @@ class Producer:
                 try:
                     record = self._record(queue, item)
                     transaction = self._transaction(record, item)
-                except Exception as error:  # noqa: BLE001 - it concerns this item only; riders are the caller's code
+                except Exception as error:  # noqa: BLE001 - it concerns this item only; extra_operations is the caller's code
                     outcomes[place] = error
                     continue
                 outcomes[place] = records[place] = record
@@ -218,7 +218,7 @@ class Producer:
         root.ensure_bucket(record.id)
         path = layout.record(record.id)
         token = Create(layout.token(record.queue, record.pool, record.token))
-        return [Create(path, data), token, *item.riders(path)]
+        return [Create(path, data), token, *item.extra_operations(path)]
 
     def _outcome(self, record: Record, error: QueueError, *, existing: bool) -> Record | QueueError:
         root = self._root

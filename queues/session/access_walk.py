@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from queues.model.operations import ALL, Delete
+from queues.model.operations import PERM_ALL, Delete
 from queues.session import Grant, Login, Rights, Seen, Session, SessionSettings
 from queues.session.rights import MAX_ASKED
 
@@ -49,7 +49,7 @@ def close_nodes(hosts: str, *, superuser: Login, owner: Login, is_new: bool) -> 
     ZooKeeper creates `/` and `/zookeeper` writable for everyone: until they are closed, any user who reaches
     the port can create nodes there. If the server `is_new`, all such nodes are removed.
     """
-    rights = (Grant(ALL, "digest", owner.digest_id),)
+    rights = (Grant(PERM_ALL, "digest", owner.digest_id),)
 
     def only_owner(_path: str, found: Rights) -> tuple[Grant, ...] | None:
         return None if found.grants == rights else rights

@@ -61,7 +61,7 @@ class Followers:
         """Remove all followers: the server drops its watches with the connection."""
         self._by_path = {}
 
-    def tell(self, event: Any, offset: int, zxid: int) -> None:
+    def notify(self, event: Any, offset: int, zxid: int) -> None:
         """Pass on an event, given as its bytes."""
         if not self._by_path:
             return
@@ -122,7 +122,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
         if isinstance(request, Connect) and reply[0].time_out > 0:
             # kazoo applies the timeout that the server grants, but does not expose it.
             self._contact.negotiated_timeout = reply[0].time_out / 1000
-            self._contact.heard(sent_at)
+            self._contact.record_reply(sent_at)
         return reply
 
     def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:
@@ -133,13 +133,13 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
     def _read_header(self, timeout: float) -> Any:
         answer = super()._read_header(timeout)
         if self._asked is not None and answer[0].xid == self._asked[0]:
-            self._contact.heard(self._asked[1])
+            self._contact.record_reply(self._asked[1])
             self._asked = None
         self._event_zxid = answer[0].zxid
         return answer
 
     def _read_watch_event(self, buffer: Any, offset: int) -> None:
-        self.followers.tell(buffer, offset, self._event_zxid)
+        self.followers.notify(buffer, offset, self._event_zxid)
         super()._read_watch_event(buffer, offset)
 
     def _send_request(self, read_timeout: float, connect_timeout: float) -> None:

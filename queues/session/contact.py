@@ -164,7 +164,7 @@ class Contact:
         self._listeners.add(wake)
 
     # ------------------------------------------------------------------ reports
-    def heard(self, sent_at: float) -> None:
+    def record_reply(self, sent_at: float) -> None:
         """Record the answer to a request that was sent at this time."""
         self._proven = sent_at
 

@@ -11,7 +11,7 @@ from kazoo.security import Permissions
 from queues.session.connection import AddWatch, Follow
 from queues.session.contact import Wake
 from queues.session.requests import Requests
-from queues.session.wire import MAX_PATHS, Found, MultiRead, Stat, checked_path
+from queues.session.wire import MAX_PATHS, MultiRead, NodeData, Stat, checked_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ class Reads:
             self._owners = tuple((acl.id.scheme, acl.id.id) for acl in found if acl.perms == Permissions.ALL)
         return self._owners
 
-    def get_many(self, paths: Sequence[str]) -> list[Found]:
+    def get_many(self, paths: Sequence[str]) -> list[NodeData | None]:
         """Data and stat of many nodes: see `Session.get_many`."""
-        found: list[Found] = []
+        found: list[NodeData | None] = []
         for start in range(0, len(paths), MAX_PATHS):
             batch = paths[start : start + MAX_PATHS]
             for path, result in zip(batch, self.ask("", partial(self._multi_read, batch)), strict=True):

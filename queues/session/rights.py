@@ -9,7 +9,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NoNodeError
 from kazoo.protocol.serialization import int_struct, read_string
 from kazoo.security import ACL, Id
 
-from queues.model.operations import ALL, Grant
+from queues.model.operations import PERM_ALL, Grant
 from queues.session.requests import NO_RIGHT, REPLY_LOST, Requests
 from queues.session.settings import SessionSettings
 
@@ -96,7 +96,7 @@ _NO_ANSWER = (NoNodeError, *NO_RIGHT)
 MAX_ASKED = 500
 """Requests in flight at once: the replies take one round trip and some hundred kilobytes."""
 
-OWN = Grant(ALL, "auth", "")
+CREATOR_ALL = Grant(PERM_ALL, "auth", "")
 """All rights, for the identities of this session."""
 
 

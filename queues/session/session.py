@@ -26,7 +26,7 @@ from queues.session.reads import Reads
 from queues.session.requests import NO_RIGHT, Posted, Requests
 from queues.session.rights import Identity, NodeAcls, WhoAmI, best_of, configured
 from queues.session.settings import SessionSettings
-from queues.session.wire import Found, Multi, Stat, acl_bytes
+from queues.session.wire import Multi, NodeData, Stat, acl_bytes
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +202,7 @@ class Session:
         """
         return self._reads.owners(path)
 
-    def get_many(self, paths: Sequence[str]) -> list[Found]:
+    def get_many(self, paths: Sequence[str]) -> list[NodeData | None]:
         """Data and stat of many nodes in few requests, None for each node that does not exist."""
         return self._reads.get_many(paths)
 

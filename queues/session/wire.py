@@ -150,8 +150,8 @@ _GET_DATA = 4
 _ERROR = -1
 _NO_WATCH = b"\0"
 
-Found = tuple[bytes, Stat] | None
-"""Data and stat of a node, None if there is no node."""
+NodeData = tuple[bytes, Stat]
+"""Data and stat of a node."""
 
 # A request of this size is well below the server's limit, and its reply a few megabytes (records are small).
 MAX_PATHS = 256
@@ -175,9 +175,9 @@ class MultiRead:
         """The request: one getData per path, then the header that ends it."""
         return self._request
 
-    def deserialize(self, reply: bytes, offset: int) -> list[Found | KazooException]:
+    def deserialize(self, reply: bytes, offset: int) -> list[NodeData | KazooException | None]:
         """One result per path; errors other than a missing node are among the results."""
-        results: list[Found | KazooException] = []
+        results: list[NodeData | KazooException | None] = []
         while True:
             kind, done, _ = multiheader_struct.unpack_from(reply, offset)
             offset += multiheader_struct.size

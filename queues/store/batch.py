@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from queues.model.errors import Conflict, OutcomeUnknown, QueueError, TooLarge
 from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.session import Posted, ReplyLost, Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.commit import (
     MAX_MULTI_BYTES,
     Receipt,
     Receipts,
     Transaction,
     check_size,
+    commit_until_deadline,
     examine,
-    insist,
     size,
 )
 
@@ -94,7 +94,7 @@ class _MultiBatch:
                 self._give_up()
         for position in self._uncertain:
             try:
-                insist(self._session, self._transactions[position], self._deadline, sent=True)
+                commit_until_deadline(self._session, self._transactions[position], self._deadline, sent=True)
             except QueueError as error:
                 self._outcomes[position] = error
         return [self._outcomes.get(position) for position in range(len(self._transactions))]
@@ -144,7 +144,7 @@ class _MultiBatch:
     def _send_again(self, chunk: _Chunk) -> Conflict | None:
         """Send the identical multi again: its receipt shows whether the first send was committed."""
         try:
-            insist(self._session, chunk.operations, self._deadline, sent=True)
+            commit_until_deadline(self._session, chunk.operations, self._deadline, sent=True)
         except Conflict as conflict:
             if conflict.index != 0:
                 return conflict  # the receipt was unchanged: this is a refusal, not an echo
@@ -236,7 +236,7 @@ class _MultiBatch:
         return positions
 
 
-def _objection(operation: Operation, node: Found) -> str | None:
+def _objection(operation: Operation, node: NodeData | None) -> str | None:
     """The reason why this operation would be refused with the current node."""
     if isinstance(operation, Create):
         return None if node is None else "NodeExists"

@@ -43,10 +43,10 @@ def commit(
     """
     check_size(size(operations))
     deadline = time.monotonic() + session.settings.call_timeout
-    return insist(session, operations, deadline, sent=False, before_again=before_again)
+    return commit_until_deadline(session, operations, deadline, sent=False, before_again=before_again)
 
 
-def insist(
+def commit_until_deadline(
     session: Session,
     operations: Transaction,
     deadline: float,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from queues.model.codec import decode
-from queues.model.names import LOW, Layout
+from queues.model.names import LOW_LANE_SUFFIX, Layout
 from queues.session import Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ConsumerAnnouncement:
     pools: frozenset[str] | None
 
     @classmethod
-    def of(cls, found: Found) -> "ConsumerAnnouncement | None":
+    def of(cls, found: NodeData | None) -> "ConsumerAnnouncement | None":
         """The announcement in a node; None if there is none, or if no session owns the node."""
         if found is None or not found[1].owner:
             return None
@@ -34,7 +34,7 @@ class ConsumerAnnouncement:
 
     def serves(self, pool: str) -> bool:
         """Whether the consumer takes items of this pool. A pool includes its low lane."""
-        return self.pools is None or not self.pools.isdisjoint({pool, pool.removesuffix(LOW)})
+        return self.pools is None or not self.pools.isdisjoint({pool, pool.removesuffix(LOW_LANE_SUFFIX)})
 
 
 def _names(document: Mapping[str, Any], key: str) -> frozenset[str] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from queues.model.codec import decode, encode
 from queues.model.errors import Conflict, InvalidLimit
-from queues.model.names import LOW, Layout, Token, check_pool, is_pool
+from queues.model.names import LOW_LANE_SUFFIX, Layout, Token, check_pool, is_pool
 from queues.model.operations import Operation, Set
 from queues.session import Session, Stat
 from queues.store.commit import commit
@@ -82,7 +82,9 @@ VersionedLimits = tuple[PoolLimits, int]
 """Limits and the version of their node; -1 if there was no node."""
 
 
-Note = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], Sequence[Operation]]]
+LimitsChangeHook = Callable[
+    [Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], Sequence[Operation]]
+]
 """Gets the old and the new values of the changed limits.
 
 Returns the entry that the node keeps of the change, and operations for the same multi.
@@ -159,7 +161,7 @@ class Pools:
         entries = kept if isinstance(kept, list) else []
         return [entry for entry in entries if isinstance(entry, dict)][-_KEPT_CHANGES:]
 
-    def change(self, pool: str, note: Note | None = None, **changes: Any) -> PoolLimits:
+    def change(self, pool: str, hook: LimitsChangeHook | None = None, **changes: Any) -> PoolLimits:
         """Change some limits of a pool; raises InvalidLimit. The folders of the pool must exist."""
         path = self._layout.pool(check_pool(pool))
         while True:
@@ -172,13 +174,13 @@ class Pools:
             self._session.ensure_path(path)
             was, will_be = _difference(before, after)
             kept = self.changed(pool)  # read at this version, or the change is refused
-            riders: Sequence[Operation] = ()
-            if note is not None and will_be:
-                entry, riders = note(was, will_be)
+            extra_operations: Sequence[Operation] = ()
+            if hook is not None and will_be:
+                entry, extra_operations = hook(was, will_be)
                 kept = [*kept, entry][-_KEPT_CHANGES:]
             document = {**asdict(after), "changed": kept} if kept else asdict(after)
             try:
-                commit(self._session, [Set(path, encode(document), max(version, 0)), *riders])
+                commit(self._session, [Set(path, encode(document), max(version, 0)), *extra_operations])
             except Conflict:
                 continue  # changed concurrently: apply this change to the new limits
             self.forget(pool)
@@ -187,7 +189,7 @@ class Pools:
     def names(self, *, low: bool = False) -> list[str]:
         """The names of the existing pools, with low lanes if `low`; foreign nodes are omitted."""
         names = self._session.children(self._layout.pools) or []
-        return sorted(name for name in names if is_pool(name) and (low or not name.endswith(LOW)))
+        return sorted(name for name in names if is_pool(name) and (low or not name.endswith(LOW_LANE_SUFFIX)))
 
 
 def _difference(before: PoolLimits, after: PoolLimits) -> tuple[dict[str, Any], dict[str, Any]]:

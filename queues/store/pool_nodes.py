@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 from queues.model.codec import encode
 from queues.model.errors import Conflict, PoolInUse, TooManyPools
-from queues.model.names import LOW, Layout, check_pool, is_pool
+from queues.model.names import LOW_LANE_SUFFIX, Layout, check_pool, is_pool
 from queues.model.operations import Check, Create, Delete, Operation
 from queues.session import Session
-from queues.session.wire import Found
+from queues.session.wire import NodeData
 from queues.store.batch import commit_once
 from queues.store.commit import Receipts, commit
 from queues.store.members import read_announcements
@@ -93,7 +93,7 @@ class PoolFolders:
         return [path for path, node in found if node is None], [path for path, node in found if node]
 
     def _make(self, pool: str, missing: Sequence[str], there: Sequence[str], *, bounded: bool) -> None:
-        main = pool.removesuffix(LOW)
+        main = pool.removesuffix(LOW_LANE_SUFFIX)
         if bounded and self._layout.pool(pool) in missing:
             self._check_number(pool)
         if missing and main != pool:
@@ -113,7 +113,7 @@ class PoolFolders:
                 self._session.ensure_path(path)
         limits = self._pools.last_good(pool) if there else None
         data = b"" if limits is None else encode(asdict(limits))
-        main = pool.removesuffix(LOW)
+        main = pool.removesuffix(LOW_LANE_SUFFIX)
         operations: list[Operation] = [] if main == pool else [Check(self._layout.pool(main))]
         operations += [Check(path) for path in there]
         return operations + [
@@ -122,20 +122,20 @@ class PoolFolders:
 
     def _check_number(self, pool: str) -> None:
         stat, limit = self._session.exists(self._layout.pools), self._max_pools()
-        names = dict.fromkeys((pool, pool.removesuffix(LOW)))
+        names = dict.fromkeys((pool, pool.removesuffix(LOW_LANE_SUFFIX)))
         new = self._session.get_many([self._layout.pool(name) for name in names]).count(None)
         if stat is not None and stat.children + new > limit:
             raise TooManyPools(pool, limit)
 
     # ------------------------------------------------------------------ remove
-    def remove(self, pool: str, riders: Callable[[], Sequence[Operation]] = tuple) -> bool:
+    def remove(self, pool: str, extra_operations: Callable[[], Sequence[Operation]] = tuple) -> bool:
         """Remove an empty pool that no consumer names, with its low lane; False if there is no such pool.
 
-        Raises PoolInUse. One multi removes all nodes or none; `riders` returns further operations for it. A
+        Raises PoolInUse. One multi removes all nodes or none; `extra_operations` is called for each try. A
         folder that contains a token is not removed: a concurrent put is either faster, or finds no folder
         and makes the pool again.
         """
-        lane = check_pool(pool) + LOW
+        lane = check_pool(pool) + LOW_LANE_SUFFIX
         while True:
             nodes = [self._layout.pool(name) for name in (pool, lane) if is_pool(name)]
             # By each of their nodes, so that a partly removed pool is removed as well.
@@ -152,14 +152,14 @@ class PoolFolders:
                 operations += [Delete(path) for path in reversed(self._folders(name))]
             self._check_use(pool, pools)
             # A receipt: a resend must not remove a pool that was recreated meanwhile.
-            if commit_once(self._session, [*operations, *riders()], self._receipts):
+            if commit_once(self._session, [*operations, *extra_operations()], self._receipts):
                 self.forget(self._made - set(pools))
                 return True
             # It is in use now, or another client removes it.
 
     def _check_use(self, pool: str, lanes: Sequence[str]) -> None:
         paths = [path for lane in lanes for path in self._folders(lane)]
-        found: Sequence[Found] = self._session.get_many(paths)
+        found: Sequence[NodeData | None] = self._session.get_many(paths)
         used = [
             f"{node[1].children:,} in {path}"
             for path, node in zip(paths, found, strict=True)

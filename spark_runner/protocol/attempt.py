@@ -15,10 +15,10 @@ from typing import Any
 
 from spark_runner.protocol.redacted import redacted
 from spark_runner.protocol.zookeeper import (
-    CREATE,
-    DELETE,
-    READ,
-    WRITE,
+    PERM_CREATE,
+    PERM_DELETE,
+    PERM_READ,
+    PERM_WRITE,
     Create,
     Delete,
     Grant,
@@ -36,7 +36,7 @@ _LOGIN = re.compile(r"[A-Za-z0-9._-]{1,200}:[A-Za-z0-9+/]{27}=")  # a user and a
 _NAME = re.compile(r"attempt-(\d{1,10})(?:-(.+))?")  # at most as many digits as a sequential node has
 _MAX_APPLICATION_ID_CHARACTERS = 200
 _DEPTH = 3  # of an attempt below the folder of the job records: bucket, job, attempt
-_OF_DRIVER = READ | WRITE | CREATE | DELETE  # the last two for `alive`
+_OF_DRIVER = PERM_READ | PERM_WRITE | PERM_CREATE | PERM_DELETE  # the last two for `alive`
 _MAX_BYTES = 512 * 1024  # of a rewritten attempt: a multi holds 768 KiB, and carries more operations
 MAX_TABLES = 100  # named in an outcome: about 30 KiB, well below what a node should hold
 

@@ -5,17 +5,28 @@ Everything that this module imports travels to nodes that have only Java and PyS
 
 from queues.model.codec import decode, encode, timestamp
 from queues.model.errors import AccessDenied, Conflict, OutcomeUnknown, QueueError
-from queues.model.names import LOW
-from queues.model.operations import CREATE, DELETE, READ, WRITE, Check, Create, Delete, Grant, Operation, Set
+from queues.model.names import LOW_LANE_SUFFIX
+from queues.model.operations import (
+    PERM_CREATE,
+    PERM_DELETE,
+    PERM_READ,
+    PERM_WRITE,
+    Check,
+    Create,
+    Delete,
+    Grant,
+    Operation,
+    Set,
+)
 from queues.session import Session, SessionSettings, Stat, Wake, boottime
 from queues.store.commit import commit
 
 __all__ = [
-    "CREATE",
-    "DELETE",
-    "LOW",
-    "READ",
-    "WRITE",
+    "LOW_LANE_SUFFIX",
+    "PERM_CREATE",
+    "PERM_DELETE",
+    "PERM_READ",
+    "PERM_WRITE",
     "AccessDenied",
     "Check",
     "Conflict",

@@ -8,22 +8,24 @@ from typing import ClassVar
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import remove_run, run_directories, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm import WarmKeeper, WarmServers
+from spark_runner.runners.warm import WarmServers, WarmSupervisor
 
 
 class LocalRunner:
     """Runs drivers with a local master; `driver_main` is the file that spark-submit runs.
 
-    With a `warm` keeper that has specs, small jobs may share a running JVM.
+    With a `warm` supervisor that has specs, small jobs may share a running JVM.
     """
 
     backend: ClassVar[str] = "local"
 
-    def __init__(self, submits: SparkSubmits, *, driver_main: Path, warm: WarmKeeper | None = None) -> None:
+    def __init__(
+        self, submits: SparkSubmits, *, driver_main: Path, warm: WarmSupervisor | None = None
+    ) -> None:
         self.submits = submits
         self._driver_main = driver_main.absolute()
         if warm is None:
-            warm = WarmKeeper(WarmServers(SparkSubmits(submits.state_dir / "warm")))
+            warm = WarmSupervisor(WarmServers(SparkSubmits(submits.state_dir / "warm")))
         self._warm = warm
 
     def place(self) -> SubmissionPlace:

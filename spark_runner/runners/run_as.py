@@ -16,7 +16,7 @@ from pathlib import Path
 from queues import UnsafeDirectory, private_directory
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.proc import status_field
-from spark_runner.protocol.zookeeper import LOW
+from spark_runner.protocol.zookeeper import LOW_LANE_SUFFIX
 
 _CAPABILITIES = {
     "CHOWN": 0,
@@ -102,7 +102,7 @@ class Users:
 
     def of_pool(self, pool: str) -> UserAccount | None:
         """The user of a pool and its low lane, or the one of all pools; None for the worker's own user."""
-        return self._by_pool.get(pool.removesuffix(LOW)) or self._by_pool.get("*")
+        return self._by_pool.get(pool.removesuffix(LOW_LANE_SUFFIX)) or self._by_pool.get("*")
 
     def work_directory(self, user: UserAccount, run: str, incarnation: str) -> Path:
         """Create the directory of one driver, still owned by the worker; raises OSError."""

@@ -139,15 +139,15 @@ def _server_of(driver: RunDirectory) -> ServerFiles | None:
 
 log = logging.getLogger(__name__)
 
-_KEEP_SECONDS = 2.0
+_CHECK_SECONDS = 2.0
 _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 10.0, 600.0  # after servers that ended before they opened
 
 
-class WarmKeeper:
-    """Checks every two seconds, in its own thread; without specs it does nothing."""
+class WarmSupervisor:
+    """Keeps one server per spec open, by a check every two seconds in its own thread."""
 
     def __init__(
-        self, servers: WarmServers, specs: Sequence[WarmSpec] = (), *, look_seconds: float = _KEEP_SECONDS
+        self, servers: WarmServers, specs: Sequence[WarmSpec] = (), *, look_seconds: float = _CHECK_SECONDS
     ) -> None:
         self.servers, self._look_seconds = servers, look_seconds
         self._specs = {spec.key: spec for spec in specs}

@@ -27,7 +27,7 @@ _PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # not the name of a class,
 
 
 def may_share(statement: Statement) -> bool:
-    """Whether a statement may run there; in doubt it may not."""
+    """Whether a statement may run there; an unclear one may not."""
     if isinstance(statement, SetStatement):
         return setting_may_share(statement.key, statement.value)
     return tokens_may_share(statement.tokens)

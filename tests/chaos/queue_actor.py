@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queues.claims.claim import Claim
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move, Requeue, Retries
+from queues.dispatch.handler_pool import Action, Done, HandlerPool, Move, Requeue, Retries
 from queues.model.errors import IdTaken, PutsFailed, QueueError, QueueFull, Unreachable
 from queues.model.events import Event, EventKind
 from queues.model.record import NewItem, Record
@@ -217,7 +217,7 @@ class _Handler:
             return Requeue({"before": attempt}, delay_ms=100)
         if claim.queue == "ship" and zlib.crc32(claim.id.encode()) % 100 < _REMOVED:
             self._tell(Kind.REMOVED_SENT, claim)
-            return DONE
+            return Done()
         target = QUEUES[QUEUES.index(claim.queue) + 1]
         self._sent(claim, target)
         return Move(target, {"before": 0})

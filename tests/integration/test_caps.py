@@ -6,7 +6,7 @@ import pytest
 
 from queues.claims import claimer
 from queues.claims.claim import Claim
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool
+from queues.dispatch.handler_pool import Action, Done, HandlerPool
 from queues.model.errors import ClaimLost, QueueError
 from queues.model.names import DEFAULT_POOL
 from queues.model.record import NewItem
@@ -49,7 +49,7 @@ def test_no_more_items_are_held_than_the_cap_allows_and_all_get_their_turn(open_
         with guard:
             now.discard(claim.id)
             handled.append(claim.id)
-        return DONE
+        return Done()
 
     pools = [HandlerPool(worker, ["accept"], handle, threads=4) for worker in workers]
     for pool in pools:

@@ -15,7 +15,7 @@ from orchestrator.worker.dispatcher import HANDLERS
 from queues.claims.claim import Claim
 from queues.claims.claimer import Claimer
 from queues.consumer.consumer import Consumer
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool
+from queues.dispatch.handler_pool import Action, Done, HandlerPool
 from queues.model.codec import encode
 from queues.model.errors import ClaimLost, Conflict, QueueError
 from queues.model.operations import Create, Delete
@@ -94,7 +94,7 @@ def test_no_handler_gets_an_item_whose_stop_has_gone_since_it_was_claimed(
 
     def handle(claim: Claim) -> Action:
         handled.append(claim.id)
-        return DONE
+        return Done()
 
     with HandlerPool(open_queues(), ["accept"], handle, threads=1):
         wait_until(lambda: claimed and not locks(queues), 20, "it was claimed, and let go")

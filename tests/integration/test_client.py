@@ -147,7 +147,7 @@ def test_what_cannot_be_read_is_in_the_list_and_named_in_its_queue(stage: Stage)
     stage.put(Queue.DEAD, pool="team")
     stage.commit(Set(stage.queues.layout.record(JOB), b"no record", -1))
     assert {view.id: view.is_readable for view in stage.client.list()} == {"well": True, JOB: False}
-    (row,) = stage.client.standing(Queue.DEAD)
+    (row,) = stage.client.jobs_in_queue(Queue.DEAD)
     assert (row["id"], row["pool"], row["status"]) == (JOB, "team", None)
     assert "cannot be read" in row["reason"]
 
@@ -158,13 +158,13 @@ def test_what_stands_in_a_queue_is_shown_for_all_pools_in_the_order_in_which_it_
     stage.put(job_id="first", pool="team.low")
     stage.put(job_id="held", pool="team")
     claim = stage.hold("held")
-    rows = stage.client.standing(Queue.ACCEPT)
+    rows = stage.client.jobs_in_queue(Queue.ACCEPT)
     assert [(row["id"], row["pool"], row["held_by"]) for row in rows] == [
         ("first", "team.low", None),
         ("held", "team", "worker-7"),
         ("later", "default", None),
     ]
-    assert [row["id"] for row in stage.client.standing(Queue.ACCEPT, "team")] == ["held"]
+    assert [row["id"] for row in stage.client.jobs_in_queue(Queue.ACCEPT, "team")] == ["held"]
     claim.release()
     assert (stage.client.count(Queue.ACCEPT), stage.client.count(Queue.ACCEPT, "team")) == (3, 1)
 

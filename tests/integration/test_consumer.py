@@ -31,7 +31,7 @@ class Harness:
             queue_set,
             ["accept", "running"],
             hand_out=self.claims.append,
-            room=lambda _queue: self.room - len(self.claims),
+            capacity=lambda _queue: self.room - len(self.claims),
             rescan_seconds=rescan_seconds,
         )
 

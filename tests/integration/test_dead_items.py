@@ -7,7 +7,7 @@ import pytest
 from queues.admin import items
 from queues.claims.claim import Claim
 from queues.claims.claim_attempt import Candidate
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Retries
+from queues.dispatch.handler_pool import Action, Done, HandlerPool, Retries
 from queues.model.errors import CorruptRecord, ItemNotFound, NotClaimed, QueueError, UnknownQueue
 from queues.model.names import Token
 from queues.model.operations import Delete, Operation, Set
@@ -166,7 +166,7 @@ def test_replayed_items_are_handled(open_queues: Open) -> None:
 
     def handle(claim: Claim) -> Action:
         handled.append(claim.id)
-        return DONE
+        return Done()
 
     with HandlerPool(queues, ["accept"], handle):
         queues.replay()

@@ -24,7 +24,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
 from queues.admin.scrubber import Scrubber
 from queues.model.codec import encode
-from queues.model.names import LOW
+from queues.model.names import LOW_LANE_SUFFIX
 from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.queue_set import QueueSet
 from queues.session import Session
@@ -76,7 +76,7 @@ class Hall:
         fields = {"status": Status.ACCEPT, **state}
         payload = JobState.enqueued("test").evolve(**fields).model_dump(mode="json", exclude_defaults=True)
         due = self.set.clock.now_ms() + due_in_ms
-        for name in {pool, pool.removesuffix(LOW)}:
+        for name in {pool, pool.removesuffix(LOW_LANE_SUFFIX)}:
             self.set.ensure_pool(name)
         self.set.put(queue, job_id, payload, pool=pool, due_ms=due, run_key=run_key)
 

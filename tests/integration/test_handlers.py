@@ -8,7 +8,7 @@ import pytest
 from queues.claims.claim import Claim, Transition
 from queues.claims.transitions import run_transitions
 from queues.dispatch import dispatcher
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move, Requeue, Retries
+from queues.dispatch.handler_pool import Action, Done, HandlerPool, Move, Requeue, Retries
 from queues.model.errors import ClaimLost, QueueError, Unreachable
 from queues.model.operations import Delete
 from queues.model.record import MAX_RECORD_BYTES, NewItem
@@ -45,7 +45,7 @@ class Seen:
 
 
 def done(_claim: Claim) -> Action:
-    return DONE
+    return Done()
 
 
 def fail(_claim: Claim) -> Action:
@@ -77,7 +77,7 @@ def test_a_requeued_item_comes_again_with_its_new_payload_and_not_before_its_del
 
     def again(claim: Claim) -> Action:
         times.append(queues.clock.now_ms())
-        return Requeue({"n": claim.payload["n"] + 1}, delay_ms=200) if len(times) < 3 else DONE
+        return Requeue({"n": claim.payload["n"] + 1}, delay_ms=200) if len(times) < 3 else Done()
 
     worker = open_queues()
     with HandlerPool(worker, ["accept"], again, rescan_seconds=NEVER):
@@ -144,7 +144,7 @@ def test_a_move_with_a_delay_lets_go_and_comes_when_it_is_due(open_queues: Open)
 
     def last(_claim: Claim) -> Action:
         times.append(queues.clock.now_ms())
-        return DONE
+        return Done()
 
     with HandlerPool(open_queues(), ["accept", "running"], Seen(accept=on, running=last)):
         wait_until(lambda: not queues.contains(ITEM), 10, "it is done")
@@ -170,7 +170,7 @@ def test_a_handler_that_raises_is_tried_again_with_a_growing_delay(open_queues: 
         times.append(queues.clock.now_ms())
         if len(times) < 3:
             raise ValueError("not yet")
-        return DONE
+        return Done()
 
     retries = Retries(attempts=5, delay_ms=100, factor=3)
     with HandlerPool(open_queues(), ["accept"], fail_twice, retries=retries, rescan_seconds=NEVER):
@@ -255,7 +255,7 @@ def test_one_item_that_fails_does_not_hold_up_the_others(open_queues: Open) -> N
     put_some(queues, 20)
 
     def handle(claim: Claim) -> Action:
-        return fail(claim) if claim.id.endswith("0") else DONE
+        return fail(claim) if claim.id.endswith("0") else Done()
 
     with HandlerPool(open_queues(), ["accept"], handle, threads=1, retries=Retries(attempts=1)):
         wait_until(lambda: queues.count("accept") == 0, 10, "all are handled")
@@ -325,7 +325,7 @@ def test_no_more_items_are_in_hand_than_allowed(open_queues: Open, queue_names: 
     def wait(_claim: Claim) -> Action:
         most.append(len(locks(queues)))
         go_on.wait(0.02)  # until the end of the test nobody is in a hurry
-        return DONE
+        return Done()
 
     pool = HandlerPool(open_queues(), queue_names, wait, threads=2, held=3)
     with pool:
@@ -341,7 +341,7 @@ def test_no_more_handlers_run_at_once_than_there_are_threads(open_queues: Open) 
 
     def meet(_claim: Claim) -> Action:
         barrier.wait(10)  # three run at once, or this breaks
-        return DONE
+        return Done()
 
     seen = Seen(accept=meet)
     with HandlerPool(open_queues(), ["accept"], seen, threads=3):
@@ -391,7 +391,7 @@ def test_a_handler_can_ask_whether_the_item_is_still_its_own(open_queues: Open) 
         except ClaimLost as error:
             asked.append(error)
             raise
-        return DONE
+        return Done()
 
     with HandlerPool(worker, ["accept"], ask, rescan_seconds=SOON):
         assert began.wait(10)
@@ -411,7 +411,7 @@ def test_stopping_waits_for_running_handlers_and_lets_go_of_what_none_has_begun(
     def wait(_claim: Claim) -> Action:
         began.set()
         go_on.wait(20)
-        return DONE
+        return Done()
 
     seen = Seen(accept=wait)
     pool = HandlerPool(open_queues(), ["accept"], seen, threads=1, held=4).start()
@@ -484,7 +484,7 @@ def test_what_was_let_go_is_handled_by_the_next(open_queues: Open) -> None:
     def note(claim: Claim) -> Action:
         time.sleep(0.001)  # a handler that takes its time, so that much is in hand
         handled.append(claim.id)
-        return DONE
+        return Done()
 
     for _ in range(3):
         with HandlerPool(open_queues(), ["accept"], note, threads=2, held=20):

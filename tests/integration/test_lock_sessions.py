@@ -4,7 +4,7 @@ import pytest
 
 from queues.claims.claim import Claim
 from queues.claims.lock_sessions import LockSessions
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool
+from queues.dispatch.handler_pool import Action, Done, HandlerPool
 from queues.model.errors import ClaimLost
 from queues.model.names import DEFAULT_POOL, Layout
 from queues.model.record import NewItem
@@ -187,7 +187,7 @@ def test_handlers_work_through_a_queue_in_many_sessions(open_small: OpenSmall) -
     def handle(claim: Claim) -> Action:
         used.add(owner(queues, claim.id))
         handled.append(claim.id)
-        return DONE
+        return Done()
 
     with HandlerPool(queues, ["accept"], handle, threads=4, held=8):
         wait_until(lambda: queues.count("accept") == 0, 20, "all are done")

@@ -124,7 +124,9 @@ def test_what_cannot_be_put_is_named_with_its_reason_and_the_others_are_put(open
                 *items("a", "taken", "b", "b", "bad/id"),
                 NewItem({"text": "x" * 70_000}, "large"),
                 NewItem({"when": object()}, "payload"),
-                NewItem({}, "multi", riders=lambda path: [Create(f"{path}/x", b"x" * MAX_MULTI_BYTES)]),
+                NewItem(
+                    {}, "multi", extra_operations=lambda path: [Create(f"{path}/x", b"x" * MAX_MULTI_BYTES)]
+                ),
                 *items("c"),
             ],
         )
@@ -324,7 +326,7 @@ def test_a_bug_in_one_background_put_does_not_fail_those_that_travel_with_it(ope
     queues = open_queues()
     with _held_back(queues) as go_on:
         before = queues.put_background("accept", items("before")[0])
-        broken = queues.put_background("accept", NewItem({}, "broken", riders=raise_a_bug))
+        broken = queues.put_background("accept", NewItem({}, "broken", extra_operations=raise_a_bug))
         after = queues.put_background("accept", items("after")[0])
         go_on.set()
     assert isinstance(broken.exception(20), RuntimeError)

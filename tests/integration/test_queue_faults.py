@@ -53,7 +53,7 @@ def test_a_poison_record_does_not_hide_the_items_behind_it(
     commit(queues.session, [Set(queues.layout.record("poison"), data, 0)])
     queues.put("accept", "good", {})
     claims: list[Claim] = []
-    consumer = Consumer(open_queues(), ["accept"], hand_out=claims.append, room=lambda _queue: 100)
+    consumer = Consumer(open_queues(), ["accept"], hand_out=claims.append, capacity=lambda _queue: 100)
     consumer.start()
     try:
         wait_until(lambda: [claim.id for claim in claims] == ["good"], 5, "the item behind it is handed out")

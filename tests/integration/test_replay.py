@@ -141,7 +141,7 @@ def test_what_cannot_be_replayed_says_why_and_stays(stage: Stage) -> None:
         ItemNotFound,
     ]
     claim.release()
-    assert {row["id"] for row in stage.client.standing(Queue.DEAD)} == set(ids[:4])
+    assert {row["id"] for row in stage.client.jobs_in_queue(Queue.DEAD)} == set(ids[:4])
     stage.hold("no-job").release()  # nobody's claim is left
 
 

@@ -18,7 +18,7 @@ from orchestrator.compose import users_of_drivers
 from orchestrator.config.settings import Settings
 from orchestrator.driver_logs.facts import read_application
 from orchestrator.model.errors import SettingsError
-from queues.model.names import LOW
+from queues.model.names import LOW_LANE_SUFFIX
 from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
 from spark_runner.runners.base import RunState, SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
@@ -213,7 +213,7 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
 
 def test_a_demoted_job_is_the_user_of_its_pool_in_the_low_lane_too(scene: Scene) -> None:
     code = "import json, os; open('outcome.json', 'w').write(json.dumps({'uid': os.getuid()}))"
-    found = scene.ended(scene.submit(code, pool=f"{POOL}{LOW}"))
+    found = scene.ended(scene.submit(code, pool=f"{POOL}{LOW_LANE_SUFFIX}"))
     assert found.outcome == {"uid": pwd.getpwnam(NAME).pw_uid}
 
 

@@ -9,7 +9,7 @@ import pytest
 from queues.admin import scrubber
 from queues.admin.scrubber import Repair, Scrubber, ScrubReport, Unrepaired
 from queues.claims.claim import Claim
-from queues.dispatch.handler_pool import DONE, Action, HandlerPool, Move, Requeue
+from queues.dispatch.handler_pool import Action, Done, HandlerPool, Move, Requeue
 from queues.model.errors import CorruptRecord, QueueError
 from queues.model.events import Event, EventKind
 from queues.model.names import Token
@@ -782,7 +782,7 @@ def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_qu
         nonlocal moved
         moved += 1
         if claim.id.startswith("short"):
-            return DONE
+            return Done()
         if moved % 10 == 0:
             return Requeue(delay_ms=20)
         pool = ("default", "other")[moved % 2] if moved % 5 == 0 else None

@@ -17,7 +17,7 @@ from kazoo.exceptions import AuthFailedError, ConnectionDropped
 
 from queues.model.errors import AccessDenied, Conflict, QueueError, Unreachable
 from queues.model.names import Layout
-from queues.model.operations import READ, Create, Delete, Grant, Set
+from queues.model.operations import PERM_READ, Create, Delete, Grant, Set
 from queues.queue_set import QueueSet
 from queues.session import Acl, Login, Session, SessionSettings, Tls
 from queues.store.commit import commit
@@ -73,7 +73,7 @@ def test_a_random_login_is_named_by_its_hash_as_zookeeper_does(secured: Secured)
                 commit(guest, [Set("/granted", b"", -1)])
         with Session(settings(secured.plain, digest=other)) as stranger, refused("/granted"):
             stranger.get("/granted")
-        rights = tuple(Grant(READ, scheme, name) for scheme, name in owners)
+        rights = tuple(Grant(PERM_READ, scheme, name) for scheme, name in owners)
         with Session(settings(secured.plain, digest=login, rights=rights)) as guest:
             commit(guest, [Create("/shared")])
         assert worker.get("/shared") is not None

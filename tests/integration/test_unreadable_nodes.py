@@ -19,7 +19,7 @@ from queues.model.errors import CorruptRecord, InvalidName, QueueError
 from queues.model.operations import Create, Operation, Set
 from queues.store.commit import commit
 from spark_runner.protocol.attempt import AttemptState, attempt_path
-from tests.jobs_support import ScriptedDeployment, python_job
+from tests.jobs_support import ScriptedOffice, python_job
 from tests.operators_support import Stage
 from tests.waiting import wait_until
 
@@ -143,7 +143,7 @@ def look_at_everything(stage: Stage) -> None:
         for output in OutputFormat:
             rows = [list_row(view, output) for view in listed]
             json.dumps(rows, ensure_ascii=False, allow_nan=False).encode()
-    assert {row["id"] for row in client.standing(Queue.RUNNING)} == {WELL, BAD}
+    assert {row["id"] for row in client.jobs_in_queue(Queue.RUNNING)} == {WELL, BAD}
     for look in (
         lambda: show_detail(client.detail(BAD)),
         lambda: client.history(NAME),
@@ -258,26 +258,24 @@ def test_a_schedule_that_cannot_be_read_is_listed_and_keeps_no_other_back(stage:
     assert [schedule.name for schedule in known] == ["good"]
 
 
-def test_a_worker_goes_on_whatever_stands_in_the_nodes_of_other_jobs(
-    scripted_deployment: ScriptedDeployment,
-) -> None:
-    deployment, layout = scripted_deployment, scripted_deployment.queues.layout
-    session = deployment.session()
+def test_a_worker_goes_on_whatever_stands_in_the_nodes_of_other_jobs(scripted_office: ScriptedOffice) -> None:
+    office, layout = scripted_office, scripted_office.queues.layout
+    session = office.session()
     for number, data in enumerate([b"[" * 50_000, b'{"a": "\\ud800"}', b"\xff", HALF_POOL]):
         job_id = f"bad-{number}"
-        deployment.client.submit(python_job("pass"), job_id=job_id)
+        office.client.submit(python_job("pass"), job_id=job_id)
         path = layout.record(job_id)
         good = session.get(path)
         assert good is not None
         spoilt = good[0].replace(b'"pool": "default"', data) if data == HALF_POOL else data
         commit(session, [Set(path, spoilt, -1)])
-    deployment.client.submit(python_job("pass"), job_id="bad-definition")
+    office.client.submit(python_job("pass"), job_id="bad-definition")
     commit(session, [Set(f"{layout.record('bad-definition')}/definition", b"[" * 50_000, -1)])
-    deployment.worker()
-    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
+    office.worker()
+    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
     bad = {f"bad-{number}" for number in range(4)}
     wait_until(
-        lambda: bad <= {row["id"] for row in deployment.client.standing(Queue.DEAD)}, 30, "they are in dead"
+        lambda: bad <= {row["id"] for row in office.client.jobs_in_queue(Queue.DEAD)}, 30, "they are in dead"
     )
-    listed = {view.id: view for view in deployment.client.list(queues=[Queue.DEAD])}
+    listed = {view.id: view for view in office.client.list(queues=[Queue.DEAD])}
     assert all(not listed[job_id].is_readable for job_id in bad)

@@ -22,7 +22,7 @@ from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm import WarmKeeper, WarmServers, WarmSpec
+from spark_runner.runners.warm import WarmServers, WarmSpec, WarmSupervisor
 from spark_runner.sql.restrictions import JAVA_FUNCTIONS
 from tests.class_archive import archives
 from tests.jobs_support import STAND_IN, Deployment
@@ -69,7 +69,7 @@ class Bench:
         house: WarmHouse,
         folder: Path,
         *,
-        keeper: WarmKeeper | None = None,
+        keeper: WarmSupervisor | None = None,
         spark_submit: Sequence[str] | None = None,
     ) -> None:
         deployment.settings = warm_settings(deployment.settings)
@@ -160,7 +160,7 @@ def warm_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"spark": {"*": {"start": "warm", "master": SPEC.master}}})
 
 
-class Trusting(WarmKeeper):
+class Trusting(WarmSupervisor):
     """Believes that this server is open, whatever has become of it."""
 
     def __init__(self, servers: WarmServers, server: ServerFiles) -> None:

@@ -48,19 +48,19 @@ def test_the_clock_for_that_is_the_one_that_counts_suspended_time(monkeypatch: p
 # ---------------------------------------------------------------------- the session
 def test_a_session_is_lost_and_silent_though_its_connection_seems_to_be_there(suspend: Suspend) -> None:
     contact = Contact(10.0)
-    contact.heard(boottime())
+    contact.record_reply(boottime())
     contact.connected()
     assert (contact.state, contact.seconds_away()) == (SessionState.CONNECTED, 0)
     suspend(HOUR)
     assert contact.state is SessionState.LOST
     assert contact.seconds_away() >= HOUR
-    contact.heard(boottime() + HOUR)  # the server has not ended it: it was suspended as well
+    contact.record_reply(boottime() + HOUR)  # the server has not ended it: it was suspended as well
     assert (contact.state, contact.seconds_away()) == (SessionState.CONNECTED, 0)
 
 
 def test_who_listens_is_told_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
     contact, told = Contact(HOUR), list[SessionState]()
-    contact.heard(boottime())
+    contact.record_reply(boottime())
     contact.connected()
     contact.on_change(lambda: told.append(contact.state))
     contact.broken(lost=False)

@@ -14,7 +14,7 @@ from spark_runner.protocol.warm_files import Gateway, ServerFiles
 from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.warm import WarmKeeper, WarmServers, WarmSpec
+from spark_runner.runners.warm import WarmServers, WarmSpec, WarmSupervisor
 
 SPEC = WarmSpec("local[2]", {"spark.driver.memory": "2g"})
 REQUEST = SubmitRequest(
@@ -35,8 +35,8 @@ def server(servers: WarmServers, name: str) -> ServerFiles:
     return files
 
 
-def keeper(servers: WarmServers, *found: ServerFiles) -> WarmKeeper:
-    made = WarmKeeper(servers, [SPEC])
+def keeper(servers: WarmServers, *found: ServerFiles) -> WarmSupervisor:
+    made = WarmSupervisor(servers, [SPEC])
     made._open[SPEC.key] = list(found)  # noqa: SLF001 - as a look would find them
     return made
 

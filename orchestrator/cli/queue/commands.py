@@ -81,7 +81,7 @@ def show(
     with connected() as (client, _):
 
         def show_once() -> None:
-            rows = client.standing(queue, pool)
+            rows = client.jobs_in_queue(queue, pool)
             if output is not OutputFormat.TABLE:
                 show_rows(rows, {}, output)
                 return

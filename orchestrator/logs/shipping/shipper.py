@@ -165,7 +165,7 @@ class Shipper:
                     self.adopt()
                 self._save()
                 self._report_changes()
-            except OSError:  # a full disk: shipping goes on; after a crash records are sent twice
+            except OSError:  # a full disk: shipping continues; after a crash records are sent twice
                 pass
             except Exception as error:  # noqa: BLE001 - the next round may succeed
                 self._disk_trouble = f"internal error: {type(error).__name__}: {error}"

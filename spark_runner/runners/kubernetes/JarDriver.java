@@ -275,10 +275,10 @@ final class DriverSpark {
             scala.Option found = context.statusTracker().getStageInfo(active[i]);
             if (found.isDefined()) {
                 SparkStageInfo stage = (SparkStageInfo) found.get();
-                ObjectNode told = stages.addObject();
-                told.put("stage", stage.stageId());
-                told.put("tasks", stage.numTasks());
-                told.put("done", stage.numCompletedTasks());
+                ObjectNode entry = stages.addObject();
+                entry.put("stage", stage.stageId());
+                entry.put("tasks", stage.numTasks());
+                entry.put("done", stage.numCompletedTasks());
             }
         }
         return shown;
@@ -610,7 +610,7 @@ final class AttemptHolder extends Thread {
                 }
             }
         } catch (InterruptedException interrupted) {
-            leave(code("no_contact"), "this driver ends: nobody watches its lease any more");
+            leave(code("no_contact"), "this driver ends: its lease is no longer checked");
         }
     }
 

@@ -115,7 +115,7 @@ def _look(cluster: _Cluster) -> None:
     rows = [job.model_dump(mode="json") for job in jobs]
     show_rows(rows, {"id": "id", "name": "name", "status": "status"}, OutputFormat.TABLE)
     show_rows(rows, {}, OutputFormat.JSON)
-    standing = client.standing(Queue.RUNNING)
+    standing = client.jobs_in_queue(Queue.RUNNING)
     if not set(_WELL) <= {item["id"] for item in standing}:
         raise Broken("a job is missing in its queue")
     show_detail(client.detail(_WELL[0]))
