@@ -49,6 +49,7 @@ from orchestrator.schedules.planner import Planner
 from orchestrator.worker.measures import JobMeasures, WorkerMeasures
 from orchestrator.worker.worker import Worker
 from queues import QueueSet, Scrubber, Session
+from spark_runner.protocol.warm_files import ServerPlan
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.local import LocalRunner
@@ -85,7 +86,7 @@ def build_runners(
     kept = partial(SparkSubmits, owned=owned, quick_start=archives, passed_on=settings.drivers.environment)
     submits, shared = kept(settings.state_dir, users=users), kept(settings.state_dir / "warm")
     specs = warm_specs(settings.spark, pool_spark(settings.spark)) if warm else []
-    supervisor = WarmSupervisor(WarmServers(shared, settings.warm.recycling), specs)
+    supervisor = WarmSupervisor(WarmServers(shared, ServerPlan(settings.warm.recycling)), specs)
     local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=supervisor)
     return Runners(
         {

@@ -3,14 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spark_runner.protocol.warm_files import ServerFiles
+from spark_runner.protocol.warm_files import Recycling, ServerFiles, ServerPlan
 from spark_runner.runners.base import Submission, SubmitRequest
 from spark_runner.runners.launch import Launch
 from spark_runner.runners.run_as import UserAccount
@@ -58,9 +58,9 @@ jvm.leave()
 class WarmHouse:
     """One keeper with its servers below one folder."""
 
-    def __init__(self, submits: SparkSubmits, recycling: Mapping[str, float] | None = None) -> None:
+    def __init__(self, submits: SparkSubmits, recycling: Recycling | None = None) -> None:
         # Without a rehearsal each opens in a third of the time.
-        self.servers = WarmServers(submits, recycling, rehearsal=False)
+        self.servers = WarmServers(submits, ServerPlan(recycling or Recycling(), rehearsal=False))
         self.keeper = WarmSupervisor(self.servers, [SPEC], look_seconds=0.2)
         self.keeper.start()
 
@@ -93,7 +93,7 @@ def ask(server: ServerFiles, query: str) -> str:
 
 
 @contextmanager
-def warm_house(folder: Path, recycling: Mapping[str, float] | None = None) -> Iterator[WarmHouse]:
+def warm_house(folder: Path, recycling: Recycling | None = None) -> Iterator[WarmHouse]:
     """Servers of one test."""
     made = WarmHouse(SparkSubmits(folder / "warm", quick_start=archives()), recycling)
     try:

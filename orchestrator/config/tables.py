@@ -1,12 +1,15 @@
 """The tables of the settings: archive, policy, warm servers and drivers."""
 
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from orchestrator.logs.settings import AbsolutePath, checked_index, checked_url
 from orchestrator.model.fields import Seconds, checked_memory
 from spark_runner.protocol.sizing import memory_bytes
+
+if TYPE_CHECKING:
+    from spark_runner.protocol.warm_files import Recycling
 
 
 class ArchiveSettings(BaseModel):
@@ -91,9 +94,11 @@ class WarmSettings(BaseModel):
     _is_memory = field_validator("memory")(checked_memory)
 
     @property
-    def recycling(self) -> dict[str, float]:
+    def recycling(self) -> "Recycling":
         """The limits in seconds, jobs and bytes."""
-        return {"age": self.age, "jobs": self.jobs, "memory": memory_bytes(self.memory) or 0}
+        from spark_runner.protocol.warm_files import Recycling  # noqa: PLC0415 - lazy: for workers alone
+
+        return Recycling(age=self.age, jobs=self.jobs, memory=memory_bytes(self.memory) or 0)
 
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

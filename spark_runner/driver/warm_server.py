@@ -10,7 +10,6 @@ import re
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from spark_runner.driver.class_sample import run_sample
 from spark_runner.protocol.proc import rss
 from spark_runner.protocol.process import end_with_parent, is_alive, keep_streams_apart
-from spark_runner.protocol.warm_files import Gateway, ServerFiles, Tenant
+from spark_runner.protocol.warm_files import Gateway, Recycling, ServerFiles, ServerPlan, Tenant
 from spark_runner.sql.folder import refuse_relative_paths
 from spark_runner.sql.restrictions import JAVA_FUNCTIONS
 
@@ -86,38 +85,14 @@ class Eviction:
 LOOK_SECONDS = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Recycling:
-    """The limits after which a JVM is replaced; 0 = no limit."""
-
-    age: float = 0.0  # seconds
-    jobs: int = 0  # that have entered it
-    memory: int = 0  # resident bytes
-    alone: float = 20.0  # seconds without a worker: a restarted one finds its server again
-    # Seconds. A driver enters half a second after the choice of its server; one that is later than this finds
-    # no server, and is submitted again.
-    late: float = 15.0
-
-    def reason(self, *, age: float, jobs: int, memory: int) -> str:
-        """The limit that was reached; empty before that."""
-        if self.age and age >= self.age:
-            return f"it is {age:.0f} s old"
-        if self.jobs and jobs >= self.jobs:
-            return f"{jobs} drivers have used it"
-        if self.memory and memory >= self.memory:
-            return f"it uses {memory >> 20} MiB"
-        return ""
-
-
 def main(arguments: Sequence[str]) -> int:
     """Serve until a limit of the plan is reached; the path of the plan is the only argument."""
     end_with_parent()
     keep_streams_apart()
     plan_file = Path(arguments[0])
-    plan = json.loads(plan_file.read_text(encoding="utf-8"))
-    recycling = Recycling(**plan["recycling"])
+    plan = ServerPlan.of(json.loads(plan_file.read_text(encoding="utf-8")))
     spark = SparkSession.builder.getOrCreate()
-    if plan["rehearsal"]:
+    if plan.rehearsal:
         run_sample(spark)
     remove_java_functions(spark)
     # It serves definitions of many folders, and workers do not choose it for scripts that need their own.
@@ -126,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
     eviction = Eviction(spark, files)
     files.open(Gateway(int(os.environ["PYSPARK_GATEWAY_PORT"]), os.environ["PYSPARK_GATEWAY_SECRET"]))
     _say("open")
-    _serve(files, eviction, recycling)
+    _serve(files, eviction, plan.recycling)
     spark.stop()
     return 0
 

@@ -14,9 +14,10 @@ The run directory of a driver in it has a link `warm` to that of the server. Sta
 import contextlib
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from orchestrator.logs.files import write_json
 from spark_runner.protocol.plain_file import read_json
@@ -24,6 +25,50 @@ from spark_runner.protocol.process import ProcessId, current_boot_id, identify, 
 
 LINK = "warm"
 _GATEWAY, _DRAINING, _KEEPERS, _TENANTS, _LEFT = "server.json", "draining", "keepers", "tenants", ".left"
+
+
+@dataclass(frozen=True, slots=True)
+class Recycling:
+    """The limits after which a JVM is replaced; 0 = no limit."""
+
+    age: float = 0.0  # seconds
+    jobs: int = 0  # that have entered it
+    memory: int = 0  # resident bytes
+    alone: float = 20.0  # seconds without a worker: a restarted one finds its server again
+    # Seconds. A driver enters half a second after the choice of its server; one that is later than this finds
+    # no server, and is submitted again.
+    late: float = 15.0
+
+    def reason(self, *, age: float, jobs: int, memory: int) -> str:
+        """The limit that was reached; empty before that."""
+        if self.age and age >= self.age:
+            return f"it is {age:.0f} s old"
+        if self.jobs and jobs >= self.jobs:
+            return f"{jobs} drivers have used it"
+        if self.memory and memory >= self.memory:
+            return f"it uses {memory >> 20} MiB"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """The plan of a warm server, which a worker writes and the server reads.
+
+    With `rehearsal` the server runs sample jobs before it opens, so that the first job does not wait for
+    Spark's one-time work.
+    """
+
+    recycling: Recycling = field(default_factory=Recycling)
+    rehearsal: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "ServerPlan":
+        """The plan in JSON values; raises KeyError, TypeError for values of another version."""
+        return cls(Recycling(**document["recycling"]), bool(document["rehearsal"]))
 
 
 @dataclass(frozen=True, slots=True)

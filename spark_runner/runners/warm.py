@@ -15,7 +15,7 @@ from orchestrator.logs.files import folder_lock
 from spark_runner.protocol.errors import KillError
 from spark_runner.protocol.process import current_pid_namespace
 from spark_runner.protocol.run_plan import in_warm_server
-from spark_runner.protocol.warm_files import LINK, ServerFiles
+from spark_runner.protocol.warm_files import LINK, ServerFiles, ServerPlan
 from spark_runner.runners.base import SparkTarget, Submission, SubmitRequest
 from spark_runner.runners.launch import Launch, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
@@ -48,15 +48,12 @@ class WarmSpec:
 class WarmServers:
     """The servers below one state directory, of all workers. Thread-safe.
 
-    `recycling` is part of each server's plan: see `spark_runner.driver.warm_server.Recycling`. A server opens
-    after a `rehearsal`, so that the first job does not pay for Spark's one-time work.
+    `plan` is that of each server that it starts.
     """
 
-    def __init__(
-        self, submits: SparkSubmits, recycling: Mapping[str, float] | None = None, *, rehearsal: bool = True
-    ) -> None:
+    def __init__(self, submits: SparkSubmits, plan: ServerPlan) -> None:
         self.submits = submits
-        self._plan = {"recycling": dict(recycling or {}), "rehearsal": rehearsal}
+        self._plan = plan
 
     # ------------------------------------------------------------------ servers
     def start(self, spec: WarmSpec) -> None:
@@ -65,7 +62,7 @@ class WarmServers:
             f"warm-{spec.key}-{uuid.uuid4().hex[:8]}",
             uuid.uuid4().hex,
             "warm server",
-            self._plan,
+            self._plan.to_json(),
             target=SparkTarget(spec.master),
             conf=_FAIR | dict(spec.conf),
         )

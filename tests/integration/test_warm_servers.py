@@ -17,7 +17,7 @@ from orchestrator.model.states import Status
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import run_name
 from spark_runner.protocol.errors import SparkRunnerError
-from spark_runner.protocol.warm_files import LINK, ServerFiles
+from spark_runner.protocol.warm_files import LINK, Recycling, ServerFiles
 from spark_runner.runners.base import RunState
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.run_directory import RunDirectory, run_directories
@@ -361,7 +361,7 @@ def test_who_kills_a_job_ends_a_server_that_hangs(
 def test_a_server_is_replaced_after_so_many_jobs_and_ends_without_workers(
     deployment: Deployment, tmp_path: Path
 ) -> None:
-    with warm_house(tmp_path, {"jobs": 2, "alone": 0.1, "late": 0.1}) as house:
+    with warm_house(tmp_path, Recycling(jobs=2, alone=0.1, late=0.1)) as house:
         first = house.wait_open()
         bench = Bench(deployment, house, tmp_path)
         jobs = [bench.submit() for _ in range(2)]

@@ -1,5 +1,6 @@
 """Which jobs go into a warm server, and when a server has served for long enough."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,7 @@ import pytest
 from orchestrator.config.spark_defaults import pool_spark, warm_specs
 from orchestrator.config.tables import WarmSettings
 from orchestrator.model.spark import Spark
-from spark_runner.driver.warm_server import Recycling
-from spark_runner.protocol.warm_files import Gateway, ServerFiles
+from spark_runner.protocol.warm_files import Gateway, Recycling, ServerFiles, ServerPlan
 from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.run_directory import run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -24,7 +24,7 @@ REQUEST = SubmitRequest(
 
 @pytest.fixture
 def servers(tmp_path: Path) -> WarmServers:
-    return WarmServers(SparkSubmits(tmp_path))
+    return WarmServers(SparkSubmits(tmp_path), ServerPlan())
 
 
 def server(servers: WarmServers, name: str) -> ServerFiles:
@@ -110,12 +110,14 @@ def test_a_server_is_replaced_by_age_jobs_or_memory(given: dict[str, Any], reaso
 
 
 def test_the_limits_of_a_server_come_from_the_settings() -> None:
-    assert WarmSettings(age="1h", jobs=7, memory="512m").recycling == {
-        "age": 3600.0,
-        "jobs": 7,
-        "memory": 512 << 20,
-    }
-    assert WarmSettings(memory="").recycling["memory"] == 0
-    assert Recycling(**WarmSettings().recycling).memory == 3 << 30  # type: ignore[arg-type]  # as from JSON
+    limits = WarmSettings(age="1h", jobs=7, memory="512m").recycling
+    assert limits == Recycling(age=3600.0, jobs=7, memory=512 << 20)
+    assert WarmSettings(memory="").recycling.memory == 0
+    assert WarmSettings().recycling.memory == 3 << 30
+
+
+def test_the_plan_of_a_server_is_read_as_it_was_written() -> None:
+    plan = ServerPlan(Recycling(age=60.0, jobs=3, memory=3 << 30, alone=0.5, late=1.5), rehearsal=False)
+    assert ServerPlan.of(json.loads(json.dumps(plan.to_json()))) == plan
     with pytest.raises(ValueError, match="not an amount of memory"):
         WarmSettings(memory="much")
