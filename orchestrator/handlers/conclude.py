@@ -64,7 +64,7 @@ def conclude(
     try:
         reply = job.context.reporting.callbacks.call(callback, body, job.wake_if_held)
     except CallbacksBusy:
-        return Wait(notices.NO_PLACE_SECONDS)
+        return Wait(notices.MAX_SLOT_WAIT_SECONDS)
     except CallbackError as error:
         return _undelivered(job, status, changes, extra, error)
     return _delivered(job, status, changes, extra, reply)
@@ -134,11 +134,11 @@ def _ended(calls: CallbackState, error: str | None = None) -> CallbackState:
 
 def _override(job: JobContext, status: Status, answered: str) -> tuple[Status | None, str]:
     """The status that replaces `status`, or None and the reason against it."""
-    # Dead is for jobs that cannot be processed; no receiver can ask for it.
+    # Dead is for jobs that cannot be processed; no receiver can request it.
     allowed = TRANSITIONS[status] - {Status.DEAD}
     override = next((each for each in allowed if each.value == answered), None)
     if override is None:
-        return None, f"the answer to its callback wants {shown(answered)}, which cannot follow {status}"
+        return None, f"the answer to its callback requests {shown(answered)}, which cannot follow {status}"
     if override is Status.ACCEPT and (job.state.callback.stopped or job.is_stopped()):
-        return None, f"the answer to its callback wants {override}, but the job was asked to stop"
+        return None, f"the answer to its callback requests {override}, but the job was asked to stop"
     return override, ""

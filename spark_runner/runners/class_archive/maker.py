@@ -27,7 +27,7 @@ def host_is_idle(directory: Path) -> bool:
     """Whether processors, memory and the disk of `directory` have spare capacity; raises OSError."""
     try:
         available, _ = host_memory()
-    except ValueError:  # a kernel that does not say
+    except ValueError:  # a kernel that does not report it
         return False
     if available < LEAST_MEMORY or shutil.disk_usage(directory).free < LEAST_DISK:
         return False
