@@ -36,7 +36,7 @@ def conclude(
     changes: Mapping[str, Any] | None = None,
     extra: tuple[Operation, ...] = (),
 ) -> Action:
-    """Finish as `status`, or as the answer to the callback says; each call of this function is one try.
+    """Finish as `status`, or with the status in the answer to the callback; each call is one try.
 
     Earlier events of the outbox are delivered first.
 
@@ -115,13 +115,15 @@ def _delivered(
     if override is None:
         logger.warning("{} finishes as {}: {}", job.id, status, refusal)
         return Finish(status, {**changes, "callback": _ended(calls, refusal)}, extra)
-    logger.info("{} ends as {}, but the answer to its callback says {}", job.id, status, override)
+    logger.info("{} ends as {}, but the answer to its callback has the status {}", job.id, status, override)
     if override is Status.ACCEPT:
         failures = changes.get("failures", job.state.failures)
         delay = jittered(job.definition.retry.delay_after(max(1, failures)))
         return SetStatus(override, {**changes, "callback": CallbackState()}, extra, delay=delay)
     if (status, override) == (Status.SUCCESS, Status.ERROR_FAIL):
-        message = f"the answer to its callback says {override}, though the job has ended as {status}"
+        message = (
+            f"the answer to its callback has the status {override}, though the job has ended as {status}"
+        )
         error = JobError(error_class="callback", type="CallbackOverride", message=message)
         # The handler of failures decides what follows; the callback is not called a second time.
         return SetStatus(override, {**changes, "error": error, "callback": _ended(calls)}, extra)

@@ -81,7 +81,7 @@ class ArchiveMaker:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def want(self, fit: Fit) -> None:
+    def request(self, fit: Fit) -> None:
         """Request this archive, to be made when the host is idle."""
         with self._guard:
             if fit.key in self._tried or self._stopping.is_set():
