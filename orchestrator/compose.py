@@ -180,7 +180,7 @@ def build_worker(
     accepts: Callable[[str], bool] | None = None,
     logs: LogPipeline | None = None,
 ) -> Worker:
-    """A worker on a session of its own; without `guarded` it claims jobs however busy its host is.
+    """A worker with its own session; without `guarded` it claims jobs however busy its host is.
 
     `logs`: the pipeline of this process; the worker announces its trouble.
     """

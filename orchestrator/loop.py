@@ -1,4 +1,4 @@
-"""A loop in a thread of its own that survives errors."""
+"""A loop in its own thread that survives errors."""
 
 import threading
 from collections.abc import Callable

@@ -97,7 +97,7 @@ class Callbacks:
         """Reserve a call for `call_reserved`, which releases it; raises CallbacksBusy.
 
         One receiver gets at most half of all calls, so that a slow one does not block the others. After
-        CallbacksBusy, `on_free` is called once a call may be free. It returns whether its caller still wants
+        CallbacksBusy, `on_free` is called once a call may be free. It returns whether its caller still needs
         it; otherwise the next waiting caller is called.
         """
         receiver = address(callback.url)

@@ -58,7 +58,7 @@ class _Target:
 
 
 class Poster:
-    """Sends POST requests, each on a connection of its own. Thread-safe."""
+    """Sends POST requests, each on its own connection. Thread-safe."""
 
     def post(
         self,

@@ -38,8 +38,8 @@ def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
     """The settings with the ZooKeeper for `run`, and whether the job can be inspected afterwards.
 
     It is the configured ensemble; else the server that `up` or `zookeeper` runs with this state directory;
-    else a server that ends with the command. If another `run` uses the state directory, that server has a
-    directory of its own, which is removed at the end.
+    else a server that ends with the command. If another `run` uses the state directory, that server has its
+    own directory, which is removed at the end.
     """
     prepare_directories(settings)
     if settings.zookeeper_hosts:
@@ -54,7 +54,7 @@ def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
             if running is not None and running.owner != _TRANSIENT:
                 found = with_own_server(settings, running.address, settings.zookeeper_dir)
             else:
-                # The server of another `run` ends with its job: this job needs one of its own.
+                # The server of another `run` ends with its job: this job needs its own server.
                 private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orchestrator-")))
                 found, kept = stack.enter_context(_served(settings, private, owner=_TRANSIENT)), False
         yield found, kept

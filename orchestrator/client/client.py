@@ -70,7 +70,7 @@ class Client:
     @staticmethod
     @contextmanager
     def connect(zookeeper: str | None = None, *, root: str | None = None) -> Iterator["Client"]:
-        """A client with a session of its own for the time of the context.
+        """A client with its own session, which ends with the context.
 
         `zookeeper` is host:port,host:port. `root` is the node below which the orchestrator keeps everything.
         Arguments that are not given, logins and TLS come from the environment and the settings file, as on

@@ -81,20 +81,20 @@ class DriverLife:
     _progress_since: float = field(default_factory=boottime)
 
     def note_alive(self, modified: int, application_id: str | None) -> None:
-        """The session of the driver keeps `alive`, which was written at `modified`."""
+        """Record that the session of the driver keeps `alive`, which was written at `modified`."""
         self._absent_since = None
         self.application_id = application_id or self.application_id
         if modified != self._progress:
             self._progress, self._progress_since = modified, boottime()
 
     def note_absent(self) -> float:
-        """`alive` is missing; returns for how many seconds it has been."""
+        """Record that `alive` is missing; returns for how many seconds."""
         if self._absent_since is None:
             self._absent_since = boottime()
         return boottime() - self._absent_since
 
     def seconds_without_progress(self) -> float:
-        """Seconds since `alive` was seen to change."""
+        """Seconds since the last observed change of `alive`."""
         return boottime() - self._progress_since
 
 
@@ -106,7 +106,7 @@ class StateAge:
     _since: float = 0.0
 
     def seconds(self, state: AttemptState, at_first_sight: Callable[[], float]) -> float:
-        """The age of the state; `at_first_sight` returns it where this worker sees the state first."""
+        """The age of the state; `at_first_sight` returns it when this worker observes the state first."""
         now = boottime()
         if self._state is not state:  # not the version: a driver may write its attempt at any time
             self._state, self._since = state, now - at_first_sight()
@@ -131,15 +131,15 @@ class WarningState:
         return time.monotonic() < self._written_at + seconds
 
     def note_decision(self, waits_for: str) -> None:
-        """A handler decides about a warning, and sees this reason of the backend."""
+        """Record that a handler decides about a warning, given this reason of the backend."""
         self.waited_for = waits_for
 
     def note_written(self) -> None:
-        """A warning goes into the record."""
+        """Record that a warning is written."""
         self._written_at = time.monotonic()
 
     def note_withdrawn(self, calm_seconds: float) -> None:
-        """The warning goes out of the record; no new one about silence for `calm_seconds`."""
+        """Record that the warning is removed; for `calm_seconds` a silent backend causes no new one."""
         self._calm_until = time.monotonic() + calm_seconds
 
 
@@ -180,7 +180,7 @@ class AttemptMonitor:
         self.runner, self.run = runner, run
 
     def note_submission(self) -> None:
-        """This worker submits the attempt once more."""
+        """Count one more submission by this worker."""
         self.submitted += 1
 
     def seconds_settling(self) -> float:
@@ -197,7 +197,7 @@ class AttemptMonitor:
     def waits_for_name(self, limit_seconds: float) -> bool:
         """Whether less than the limit has passed since the first call.
 
-        So long an event waits for the name of Spark's application.
+        It limits the wait of an event for the name of Spark's application.
         """
         now = time.monotonic()
         if self._name_until is None:

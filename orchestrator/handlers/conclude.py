@@ -36,7 +36,7 @@ def conclude(
     changes: Mapping[str, Any] | None = None,
     extra: tuple[Operation, ...] = (),
 ) -> Action:
-    """Finish as `status`, or as the answer to the callback says; each call of this function is one try.
+    """Finish as `status`, or with the status in the answer to the callback; each call is one try.
 
     Earlier events of the outbox are delivered first.
 
@@ -64,7 +64,7 @@ def conclude(
     try:
         reply = job.context.reporting.callbacks.call(callback, body, job.wake_if_held)
     except CallbacksBusy:
-        return Wait(notices.NO_PLACE_SECONDS)
+        return Wait(notices.MAX_SLOT_WAIT_SECONDS)
     except CallbackError as error:
         return _undelivered(job, status, changes, extra, error)
     return _delivered(job, status, changes, extra, reply)
@@ -115,13 +115,15 @@ def _delivered(
     if override is None:
         logger.warning("{} finishes as {}: {}", job.id, status, refusal)
         return Finish(status, {**changes, "callback": _ended(calls, refusal)}, extra)
-    logger.info("{} ends as {}, but the answer to its callback says {}", job.id, status, override)
+    logger.info("{} ends as {}, but the answer to its callback has the status {}", job.id, status, override)
     if override is Status.ACCEPT:
         failures = changes.get("failures", job.state.failures)
         delay = jittered(job.definition.retry.delay_after(max(1, failures)))
         return SetStatus(override, {**changes, "callback": CallbackState()}, extra, delay=delay)
     if (status, override) == (Status.SUCCESS, Status.ERROR_FAIL):
-        message = f"the answer to its callback says {override}, though the job has ended as {status}"
+        message = (
+            f"the answer to its callback has the status {override}, though the job has ended as {status}"
+        )
         error = JobError(error_class="callback", type="CallbackOverride", message=message)
         # The handler of failures decides what follows; the callback is not called a second time.
         return SetStatus(override, {**changes, "error": error, "callback": _ended(calls)}, extra)
@@ -134,11 +136,11 @@ def _ended(calls: CallbackState, error: str | None = None) -> CallbackState:
 
 def _override(job: JobContext, status: Status, answered: str) -> tuple[Status | None, str]:
     """The status that replaces `status`, or None and the reason against it."""
-    # Dead is for jobs that cannot be processed; no receiver can ask for it.
+    # Dead is for jobs that cannot be processed; no receiver can request it.
     allowed = TRANSITIONS[status] - {Status.DEAD}
     override = next((each for each in allowed if each.value == answered), None)
     if override is None:
-        return None, f"the answer to its callback wants {shown(answered)}, which cannot follow {status}"
+        return None, f"the answer to its callback requests {shown(answered)}, which cannot follow {status}"
     if override is Status.ACCEPT and (job.state.callback.stopped or job.is_stopped()):
-        return None, f"the answer to its callback wants {override}, but the job was asked to stop"
+        return None, f"the answer to its callback requests {override}, but the job was asked to stop"
     return override, ""

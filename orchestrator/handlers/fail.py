@@ -60,7 +60,7 @@ def _demoted(job: JobContext, error: JobError) -> Action:
         return DeadLetter(JobError(error_class=error.error_class, type=error.type, message=message))
     delay = max(_MIN_DEMOTION_SECONDS, jittered(retry.delay_after(demotions)))
     stale = job.stop_request()
-    # Stop nodes are kept by pool: one that is created at this moment refuses the step, and is seen then.
+    # Stop nodes are stored by pool: one created meanwhile refuses this step, and the next try reads it.
     alone: tuple[Operation, ...] = (Create(job.stop_path), Delete(job.stop_path))
     extra = alone if stale is None else (stale[0],)
     changes = with_running(job, {"demotions": demotions, "callback": CallbackState()})

@@ -105,7 +105,7 @@ class _Runs:
         return cls(runners)
 
     def running(self) -> str:
-        """The name of a run whose backend says that its driver runs; empty without one."""
+        """The name of a run whose backend reports that its driver runs; empty without one."""
         by_runner = defaultdict[int, list[str]](list)
         for run, runner in self.runners.items():
             by_runner[id(runner)].append(run)

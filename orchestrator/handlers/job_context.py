@@ -69,7 +69,7 @@ class JobContext:
         self._on_wake(self)
 
     def wake_if_held(self) -> bool:
-        """Call the handler again if the job is still held; whether it is."""
+        """Call the handler again if the job is still held; returns whether it is."""
         self.wake()
         return self.claim.held
 

@@ -13,7 +13,7 @@ from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState
 from spark_runner.runners.base import Runner
 
 _LOOK_SECONDS = 1.0  # for a driver out of reach, which ends by itself
-_UNSEEN_LOOK_SECONDS = 15.0  # for a driver that its cluster does not list: each call asks for its end again
+_UNSEEN_LOOK_SECONDS = 15.0  # for a driver that its cluster does not list: each call requests its end again
 
 
 def handle(job: JobContext) -> Action:

@@ -125,11 +125,11 @@ def undelivered(state: JobState, event: str, number: int, tries: int, reason: st
     return {"undelivered": (*state.undelivered, lost)[-_MOST_UNDELIVERED:]}
 
 
-NO_PLACE_SECONDS = 30.0  # at most: a free place wakes the job
+MAX_SLOT_WAIT_SECONDS = 30.0  # a free slot for the callback wakes the job earlier
 FIRST_DELAY_SECONDS = 5.0  # after a failed try, doubled with each further one
 MAX_DELAY_SECONDS = 300.0
 
-_NAME_SECONDS = 30.0  # so long an event waits for the application of Spark, whose id and page it contains
+_NAME_SECONDS = 30.0  # the wait of an event for the Spark application, whose id and page it contains
 _NAME_LOOK_SECONDS = 1.0
 
 
@@ -165,7 +165,7 @@ def _delivered_meanwhile(job: JobContext) -> Action | float:
         return job.next_try - now
     callbacks, callback, body = job.context.reporting.callbacks, job.definition.callback, _body(job)
     try:
-        # A free place wakes the job: polling for one would cost a request to the backend per job.
+        # A free slot wakes the job: polling for one would cost a request to the backend per job.
         callbacks.reserve(callback, job.wake_if_held)
     except CallbacksBusy:
         return math.inf
@@ -186,7 +186,7 @@ def before_end(job: JobContext) -> Action | None:
         return None
     if delivery is not None and delivery.outcome is None:
         job.delivery = delivery
-        return Wait(NO_PLACE_SECONDS)  # it wakes the job
+        return Wait(MAX_SLOT_WAIT_SECONDS)  # the end of the delivery wakes the job
     outcome: CallbackReply | CallbackError | None = None
     if delivery is not None and delivery.number == job.state.outbox[0].number:
         outcome = delivery.outcome
@@ -195,7 +195,7 @@ def before_end(job: JobContext) -> Action | None:
             job.definition.callback, _body(job), job.wake_if_held
         )
     except CallbacksBusy:
-        return Wait(NO_PLACE_SECONDS)
+        return Wait(MAX_SLOT_WAIT_SECONDS)
     except CallbackError as error:
         outcome = error
     # A request to stop overrides every delay: this step removes it and stores it in the record.

@@ -32,7 +32,7 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """Submit it, or wait for the driver to take it, or give it up."""
     runner = monitor.runner
     if runner is None:
-        # Nothing has run, and this worker cannot see whether anything will: the attempt is closed, so that a
+        # No driver has run, and this worker cannot detect a later one: the attempt is closed, so that a
         # late driver ends at once, and the job starts again with a new attempt.
         return SetStatus(Status.ACCEPT, extra=(_closed(attempt),))
     submissions = job.submissions(runner, attempt.run)
@@ -55,7 +55,7 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
 
 
 def _memory_shortage(job: JobContext) -> str | None:
-    """Why this host has no memory for the driver, None when it has; accept asked for the first one."""
+    """Why this host has no memory for the driver, None when it has; `accept` checks it before the first."""
     guard = job.context.admission.guard
     if guard is None or _is_ours_alone(job, 0):
         return None
@@ -83,7 +83,7 @@ def _is_ours_alone(job: JobContext, submitted: int) -> bool:
 
 def _ended_early(attempt: Attempt, submissions: Sequence[Submission]) -> SetStatus:
     last = submissions[-1] if submissions else None
-    if last is None:  # the cluster has forgotten each of them
+    if last is None:  # the cluster lists none of them any more
         message = (
             f"it was submitted {_MAX_ACCIDENTS} times, and its backend lists none of the submissions any more"
         )

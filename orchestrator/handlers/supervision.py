@@ -21,7 +21,7 @@ from orchestrator.model.states import Status
 from queues import Operation
 from spark_runner.protocol.attempt import Attempt
 
-_LOOK_SECONDS = 60.0  # unless the job is woken earlier: the limit for which a lost watch hides a change
+_LOOK_SECONDS = 60.0  # unless the job is woken earlier: a lost watch hides a change no longer than this
 _LOOKS_PER_LEASE = 4  # so that the absence of a driver is noticed soon
 _CALM_SECONDS = 60.0  # after a warning: an intermittent backend would cost two writes each time
 _STALLED_LOOK_SECONDS = 5.0  # until new progress ends a warning
@@ -122,5 +122,5 @@ def trouble(job: JobContext, monitor: AttemptMonitor) -> str | None:
     backend = monitor.backend
     if backend.unknown >= job.context.rules.limits().warn_after and not monitor.warnings.is_calm:
         reason = f": {backend.unknown_reason}" if backend.unknown_reason else ""
-        return f"its backend does not say how it is{reason}"
+        return f"its backend does not report its state{reason}"
     return backend.waits_for or None

@@ -1,6 +1,6 @@
 """The outcome that a driver reports, checked: its user can write both the file and the node.
 
-Never from a Spark master's application state: it says FINISHED for applications that failed.
+Never from a Spark master's application state: it is FINISHED for applications that failed.
 """
 
 import signal

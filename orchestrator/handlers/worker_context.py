@@ -32,7 +32,7 @@ class DriverControl:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Which jobs may start on this worker now."""
+    """The jobs that may start on this worker now."""
 
     slots: Slots
     declined: Declined  # jobs in accept that cannot start now

@@ -70,7 +70,7 @@ class OrphanCandidate:
 
 
 class OrphanCandidates:
-    """Remembers when each candidate was first seen. Used by one thread.
+    """Stores when each candidate was first seen. Used by one thread.
 
     `patience`: seconds for which a node has to stay unchanged, because a node of an operation in progress
     looks like an orphan too.

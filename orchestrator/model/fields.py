@@ -128,7 +128,7 @@ def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
 class DefinitionPart(BaseModel):
     """An immutable part that accepts no unknown field."""
 
-    # The validator of the whole definition checks its parts, so none builds a validator of its own. Their
+    # The validator of the whole definition checks its parts, so none builds its own validator. Their
     # defaults are constructed without one, too.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
 

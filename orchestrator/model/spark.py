@@ -207,6 +207,6 @@ class Spark(DefinitionPart):
             message = "deploy_mode 'cluster' needs a cluster: master is " + repr(self.master)
             raise ValueError(message)
         if backend == "kubernetes" and self.deploy_mode == "client":
-            message = "on Kubernetes the driver is a pod of its own: omit deploy_mode, or set it to cluster"
+            message = "on Kubernetes each driver is a separate pod: omit deploy_mode, or set it to cluster"
             raise ValueError(message)
         return self

@@ -42,7 +42,7 @@ class Unclear(ValueError):
 def check_files(rules: Rules, definition: Definition, target: SparkTarget, *, runs_as: bool) -> None:
     """Raise PolicyRefused for a file that a job in cluster mode may not use.
 
-    `runs_as`: the pool has a user of its own. A spark-submit for YARN then runs as that user, too, and reads
+    `runs_as`: the pool has its own user. A spark-submit for YARN then runs as that user, too, and reads
     what the user may read.
     """
     setting, listed = rules.find("files")

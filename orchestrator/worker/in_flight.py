@@ -21,7 +21,7 @@ class JobsInFlight(InFlight[JobContext]):
         self._out_of_reach: set[JobContext] = set()  # in running, with drivers on other hosts
 
     def add(self, item: JobContext) -> None:
-        """The job is held, in the queue and pool of its claim."""
+        """Add a held job, in the queue and pool of its claim."""
         self.note(item)
 
     def note(self, job: JobContext) -> bool:
@@ -39,7 +39,7 @@ class JobsInFlight(InFlight[JobContext]):
             return job in self._out_of_reach and not was_out_of_reach
 
     def discard(self, item: JobContext) -> None:
-        """The job is not held any more by this claim; another claim may hold it already."""
+        """Remove a job that this claim no longer holds; another claim may hold it already."""
         with self._guard:
             self._take_out(item)
             if self._jobs.get(item.id) is item:

@@ -52,7 +52,7 @@ class JobMeasures(Hook):
             self._declined.labels(reason.value)
 
     def after_outcome(self, job_id: str, state: JobState) -> None:  # noqa: ARG002 - the signature of all hooks
-        """An attempt has ended."""
+        """Count an ended attempt."""
         error_class = "" if state.error is None else state.error.error_class
         end = _END_OF.get(state.status) or (error_class if error_class in _CLASSES else _OTHER)
         self._attempts.labels(end).inc()
@@ -64,7 +64,7 @@ class JobMeasures(Hook):
         after: JobState,
         queue: Queue,
     ) -> None:
-        """The job may have left a queue."""
+        """Measure the time in the queue that the job has left, and count a finished job."""
         left = before.status.queue
         if left is queue:
             return
@@ -72,15 +72,15 @@ class JobMeasures(Hook):
             self._finished.labels(after.status.value).inc()
         seconds = seconds_between(before.times.get(left.value), after.times.get(queue.value))
         if seconds is not None:
-            # Two workers may have written the times, and their clocks differ a little.
+            # Two workers may have written the times, and their clocks may differ.
             self._seconds.labels(left.value).observe(max(0.0, seconds))
 
     def after_decline(self, job_id: str, waiting: Waiting) -> None:  # noqa: ARG002 - the signature of all hooks
-        """The job could not start here."""
+        """Count a job that could not start here."""
         self._declined.labels(waiting.reason if waiting.reason in _DECLINES else _OTHER).inc()
 
     def after_error(self, job_id: str, error: Exception) -> None:  # noqa: ARG002 - the signature of all hooks
-        """A handler has failed."""
+        """Count an error of a handler."""
         self._errors.inc()
 
 

@@ -33,7 +33,7 @@ class Timers:
         self._loop.stop()
 
     def begin(self, job: JobContext) -> None:
-        """A handler of the job starts: it sees all changes that woke the job before."""
+        """Discard earlier wake-ups: the handler that starts now observes their changes."""
         with self._guard:
             self._woken.discard(job)
 

@@ -166,7 +166,7 @@ class Transitions:
         if _WITH_DRIVER & {Queue(job.claim.queue), state.status.queue}:
             # This may last as long as its cluster is unreachable: the record shows why.
             news["warning"] = recordable_text(
-                f"try {errors} to go on has failed, again in {delay:.0f} s: {error}"
+                f"try {errors} to continue has failed, again in {delay:.0f} s: {error}"
             )
         else:
             news["waiting"] = Waiting(reason=Reason.BACKOFF, message=recordable_text(str(error)))

@@ -218,7 +218,7 @@ class Worker:
             job.wake()
 
     def _on_session_change(self) -> None:
-        # The connection took the watches with it, the session the claims: each job needs its handler. Without
-        # a connection no handler could read anything.
+        # Watches are lost with the connection, claims with the session: each job needs its handler. Without a
+        # connection no handler could read anything.
         if self._set.session.state is not SessionState.SUSPENDED:
             self.dispatcher.timers.wake_all()

@@ -29,7 +29,7 @@ _Fault = CorruptRecord | ItemNotFound
 
 
 class Repair(StrEnum):
-    """What was repaired."""
+    """The kinds of repairs."""
 
     RESTORED = "the missing token that a record names was made again"
     ENTERED = "an unreadable record without a token got one in dead"
@@ -40,7 +40,7 @@ class Repair(StrEnum):
 
 
 class Unrepaired(StrEnum):
-    """What was found and left unchanged."""
+    """The kinds of defects that were left unchanged."""
 
     MISMATCHED = "its token differs from the one that its record names: the next claim aligns them"
     UNREADABLE = "its record cannot be read: the next claim moves it to dead"

@@ -144,7 +144,7 @@ class Claim:
         if pool is not None and pool != old.pool:
             root.ensure_pool(pool)
         if due is None and self.hold.for_stop and queue not in {None, old.queue}:
-            # What the request has started continues at once, also if the holder dies and the request is gone.
+            # It is due there at once, even if the holder dies and the request is gone.
             due = min(old.token.due, root.clock.now_ms())
         new = old.evolve(
             payload=old.payload if payload is None else payload,

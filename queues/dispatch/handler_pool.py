@@ -117,7 +117,7 @@ class HandlerPool:
 
     def start(self) -> Self:
         """Start to consume; raises Unreachable, and has started no thread then."""
-        self._consumer.start()  # first: it asks ZooKeeper, and a failure must leave no thread behind
+        self._consumer.start()  # first: it needs ZooKeeper, and a failure must leave no thread behind
         self._dispatcher.start()
         return self
 

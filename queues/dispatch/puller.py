@@ -14,7 +14,7 @@ from queues.queue_set import QueueSet
 
 
 class Puller:
-    """Claims as many items as the caller asks for; its own consumer finds them.
+    """Claims as many items as the caller requests; its own consumer finds them.
 
     Use as a context manager, or call `start` and `stop`. `claim` may be called by several threads.
     """

@@ -19,7 +19,7 @@ GUARD_MARGIN_S = 5.0
 
 
 class GuardedProcess:
-    """A program in a process session of its own that ends with this process, regardless of how this one ends.
+    """A program in its own process session that ends with this process, regardless of how this one ends.
 
     A terminal's Ctrl-C does not reach it. `keep`: file descriptors that it holds open while it lives.
     `environment`: variables that extend or override this process's own. `umask` -1: this process's umask.

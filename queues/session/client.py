@@ -44,7 +44,7 @@ def is_ours_to_answer(client: socket.socket) -> bool:
 def is_server_of(server: socket.socket, user: int) -> bool:
     """Whether the listener at the other end is a process of this user on this host.
 
-    A connection that is not accepted yet has no owner of its own and belongs to its listener.
+    A connection that is not accepted yet is not yet owned by a process, and belongs to its listener.
     """
     accepted = [uid for uid, is_held in _owners(server) if is_held]
     return _listeners(*server.getpeername()[:2]) == {user} and all(uid == user for uid in accepted)

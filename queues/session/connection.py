@@ -189,7 +189,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
 
 
 def _tls_refusal(server: str, error: ssl.SSLError) -> list[str]:
-    """What to check if certificates or TLS versions are the cause; empty for a connection that only broke."""
+    """The advice if certificates or TLS versions are the cause; empty for a connection that only broke."""
     reason = (error.reason or "").replace("_", " ").lower()
     if isinstance(error, ssl.SSLCertVerificationError):
         words = (

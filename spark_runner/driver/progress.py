@@ -163,7 +163,7 @@ _FINISH_SECONDS = 10.0  # a JVM that no longer answers must not block the record
 
 
 class SparkMonitor:
-    """Reads a session every two seconds in a thread of its own, so that it never delays a look for orders.
+    """Reads a session every two seconds in its own thread, so that it never delays a look for orders.
 
     It calls `on_news` when the progress changes. With a `job_group` it reads only the jobs of that group, and
     nothing of executors and the JVM, which other drivers share. A failed measurement does not affect the job.

@@ -19,7 +19,7 @@ from spark_runner.protocol.process import KILL_REQUEST, RUN_DIR_VARIABLE, curren
 
 DRIVER_FILE = "driver.json"
 EXIT_FILE = "exit.json"
-_PAGE_VARIABLE = "SPARK_DRIVER_LOG_URL_STDERR"  # Spark's worker on the node sets it to a page of its own
+_PAGE_VARIABLE = "SPARK_DRIVER_LOG_URL_STDERR"  # Spark's worker on the node sets it to its own page
 _DRIVER = re.compile(r"driver-\d{14}-\d+")  # the name that a master gives a driver, and a worker its folder
 
 

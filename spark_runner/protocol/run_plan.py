@@ -126,7 +126,7 @@ class RunPlan:
     program: Program
     directory: str = ""  # the folder of the definition, to which relative paths refer; empty without one
     secrets: tuple[str, ...] = ()  # values that the driver masks in all that it reports
-    warm: str = ""  # the run directory of the warm server whose JVM runs it; empty for a JVM of its own
+    warm: str = ""  # the run directory of the warm server whose JVM runs it; empty for its own JVM
 
     def to_json(self) -> dict[str, Any]:
         """The document."""

@@ -102,7 +102,7 @@ def kill_run(run: str, directories: Sequence[RunDirectory], grace_seconds: float
     def is_gone() -> bool:
         shims = _live_shims(open_ones)
         if open_ones and len(shims) == len(open_ones):
-            return False  # the shims settle it, without a scan of all processes
+            return False  # the shims do the work: no scan of all processes is needed
         processes = _processes(run, directories)
         for process in processes:
             if process.incarnation not in shims and process.pid not in asked:

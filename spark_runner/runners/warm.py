@@ -99,7 +99,7 @@ class WarmServers:
     def start_driver(
         self, jobs: SparkSubmits, request: SubmitRequest, server: ServerFiles, driver_main: Path
     ) -> Submission:
-        """Start a driver in this server, as a process of its own like any driver; raises SubmissionError."""
+        """Start a driver in this server, as a separate process like any driver; raises SubmissionError."""
 
         def prepare(directory: RunDirectory) -> Launch:
             (directory.path / LINK).symlink_to(server.path)

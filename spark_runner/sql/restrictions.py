@@ -1,7 +1,7 @@
 """Statements that a driver refuses: in a JVM that other jobs use, and in a plan of another program.
 
 A statement that reaches Java, a program or the settings of the JVM can end it, or read data of other jobs.
-Its script gets a JVM of its own.
+Its script gets its own JVM.
 """
 
 import re

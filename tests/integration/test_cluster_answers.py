@@ -392,7 +392,7 @@ def test_why_a_kill_does_not_come_to_its_end_is_told_until_it_does(
     monkeypatch.setattr(cluster, "kill", fail)
     deployment.client.kill(job_id)
     words = wait_until(lambda: deployment.client.get(job_id).warning, 30, "the reason")
-    tried = r"try \d to go on has failed, again in \d+ s: whether pods are left is not known"
+    tried = r"try \d to continue has failed, again in \d+ s: whether pods are left is not known"
     assert re.search(tried, words)  # a busy machine sees a later one first
     monkeypatch.setattr(cluster, "kill", end)
     detail = deployment.wait(job_id)

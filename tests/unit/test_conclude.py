@@ -14,7 +14,7 @@ from orchestrator.handlers import fail
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, SetStatus, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.notices import NO_PLACE_SECONDS
+from orchestrator.handlers.notices import MAX_SLOT_WAIT_SECONDS
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.model.definition import Callback, Definition, build_definition
 from orchestrator.model.job import CallbackState, JobError, JobState
@@ -210,7 +210,7 @@ def test_errors_can_be_ignored_but_are_on_record() -> None:
 
 def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
     job = Job(Status.SUCCESS, Receiver(CallbacksBusy("too many")))
-    assert success.handle(job) == Wait(NO_PLACE_SECONDS)
+    assert success.handle(job) == Wait(MAX_SLOT_WAIT_SECONDS)
 
 
 def test_what_was_told_is_not_told_again() -> None:

@@ -114,7 +114,7 @@ def _print_attempt(
 
         def print_new(found: Sequence[LogFile] = ()) -> None:
             # The older part of a restarted log has been printed already. The log of a spark-submit is dropped
-            # once its driver has a log of its own.
+            # once its driver has its own log.
             now = {log.path: tails.get(log.path) or Tail(stack, log) for log in found}
             new = {path: tail for path, tail in now.items() if path in tails or path.suffix != OLDER}
             if new:

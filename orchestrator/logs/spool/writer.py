@@ -20,8 +20,8 @@ _PIECE_BYTES = 256 * 1024  # per write of many records: a log call waits no long
 class Spool:
     """Appends records to the folder of this process. Appended records survive the end of the process.
 
-    A power failure may lose the records of the last `fsync_seconds`. Thread-safe. A forked child creates a
-    folder of its own with its first record. Raises SpoolUnusable if the folder cannot be created.
+    A power failure may lose the records of the last `fsync_seconds`. Thread-safe. A forked child creates its
+    own folder with its first record. Raises SpoolUnusable if the folder cannot be created.
     """
 
     def __init__(self, root: Path, limits: SpoolLimits | None = None) -> None:

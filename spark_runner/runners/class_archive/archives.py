@@ -72,7 +72,7 @@ class ClassArchives:
             archive = self.store.find(fit.key)
             if archive is None:
                 if self._make:
-                    self.maker.want(fit)
+                    self.maker.request(fit)
                 return []
         except Exception as error:  # noqa: BLE001 - no fault of the cache may prevent a driver's start
             log.info("no class archive for this driver: %s", error)

@@ -27,7 +27,7 @@ def host_is_idle(directory: Path) -> bool:
     """Whether processors, memory and the disk of `directory` have spare capacity; raises OSError."""
     try:
         available, _ = host_memory()
-    except ValueError:  # a kernel that does not say
+    except ValueError:  # a kernel that does not report it
         return False
     if available < LEAST_MEMORY or shutil.disk_usage(directory).free < LEAST_DISK:
         return False
@@ -81,7 +81,7 @@ class ArchiveMaker:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def want(self, fit: Fit) -> None:
+    def request(self, fit: Fit) -> None:
         """Request this archive, to be made when the host is idle."""
         with self._guard:
             if fit.key in self._tried or self._stopping.is_set():

@@ -38,7 +38,7 @@ class _Position:
     asked: float = -math.inf  # when the last read began: seconds since the epoch, by this host's clock
 
     def since_seconds(self, now: float) -> int | None:
-        """How far back the rest of the log goes, None for all of it; by this host's clock only."""
+        """How far back the next read of the log starts, None for all of it; by this host's clock only."""
         passed = now - self.asked
         return math.ceil(passed) + _OVERLAP_SECONDS if 0 <= passed < math.inf else None
 

@@ -169,7 +169,7 @@ class Pod:
         return f"pod {self.name} was deleted" if self.is_gone and self.exit_code is None else ""
 
     def _failure(self) -> Failure | None:
-        """The cluster's own explanation of the end; None if the exit code says everything."""
+        """The cluster's own explanation of the end; None if the exit code suffices."""
         if self.exit_code == 0:
             return None
         if self.ended and self.ended.reason == "OOMKilled":

@@ -133,7 +133,7 @@ class YarnClusterRunner:
         )
 
     def _not_submitted(self, launcher: Submission) -> Submission:
-        """A submission that YARN does not list: in progress, refused, or forgotten."""
+        """A submission that YARN does not list: in progress, refused, or no longer listed."""
         launcher = replace(launcher, is_end_observed=False)  # spark-submit ended, not the driver
         if launcher.state is not RunState.EXITED:
             return launcher

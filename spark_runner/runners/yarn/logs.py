@@ -151,7 +151,7 @@ class YarnLogs:
             outcome = parse_json(found) if found else None
         except (
             BackendUnreachable
-        ):  # YARN's report must do, and the next look must not wait for the node again
+        ):  # YARN's report must suffice, and the next look must not wait for the node again
             return _Known(None, time.monotonic() + _SILENT_SECONDS)
         except ValueError:
             return _Known(None)  # incomplete: the driver ended while it wrote
