@@ -79,10 +79,9 @@ def check_pools(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     for pool, limits in snapshot.limits.items():
         waiting = snapshot.sizes.get(layout.queue(Queue.ACCEPT, pool), 0)
         if limits.paused:
-            lane = f"{pool}{LOW_LANE_SUFFIX}"
-            if lane in snapshot.limits:  # the pause applies to it too
-                waiting += snapshot.sizes.get(layout.queue(Queue.ACCEPT, lane), 0)
-            what = f"pool {pool} is paused; waiting in accept: {waiting:,}"
+            lane = layout.queue(Queue.ACCEPT, f"{pool}{LOW_LANE_SUFFIX}")
+            paused = waiting + snapshot.sizes.get(lane, 0)  # the pause applies to the low lane, too
+            what = f"pool {pool} is paused; waiting in accept: {paused:,}"
             remedy = f"`orchestrator queue resume {pool}` once the reason is gone"
             yield Finding.of(FindingKind.PAUSED_POOL, layout.pool(pool), what, remedy)
         if waiting >= limits.bound * _NEARLY_FULL:

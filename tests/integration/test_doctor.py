@@ -461,6 +461,14 @@ def test_a_pool_that_is_paused(practice: Practice) -> None:
     assert "waiting in accept: 3" in finding.what
 
 
+def test_jobs_in_the_low_lane_do_not_fill_a_paused_pool(practice: Practice) -> None:
+    practice.staff()
+    for job_id, pool in (("a", "team"), ("b", "team"), ("c", "team.low")):
+        practice.put(job_id=job_id, pool=pool)
+    practice.queues.pools.change("team", paused=True, bound=3)
+    assert set(practice.kinds()) == {FindingKind.PAUSED_POOL}
+
+
 def test_a_pool_that_is_nearly_full_and_a_folder_that_is_large(
     practice: Practice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
