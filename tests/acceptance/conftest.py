@@ -2,9 +2,9 @@
 
 import signal
 
-from tests.acceptance.support import fork_server, shared_shell, shell, stand_in_shell
+from tests.acceptance.support import desk, fork_server, shared_desk, stand_in_desk
 
-__all__ = ["fork_server", "shared_shell", "shell", "stand_in_shell"]
+__all__ = ["desk", "fork_server", "shared_desk", "stand_in_desk"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell: every command typed here would ignore Ctrl-C as well.

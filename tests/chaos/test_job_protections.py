@@ -15,7 +15,7 @@ from queues.session import Posted, Session
 from spark_runner.runners.base import Submission, SubmitRequest
 from tests.crash_points import Point
 from tests.job_mutations import Protection, take_out
-from tests.jobs_support import Deployment
+from tests.jobs_support import Office
 from tests.scripted.backend import Backend
 from tests.scripted.judge import overshot, violations
 from tests.scripted.runner import ScriptedRunner
@@ -37,24 +37,24 @@ def test_every_protection_is_missed_by_a_test() -> None:
 
 @pytest.mark.parametrize("without", ["", *OVERSHOOTS])
 def test_a_cap_is_overshot_when_no_place_is_taken_in_the_intent(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, without: str
+    office: Office, monkeypatch: pytest.MonkeyPatch, without: str
 ) -> None:
-    settings, cap = deployment.settings, 2
+    settings, cap = office.settings, 2
     if without:
         take_out(Protection(without), monkeypatch.setattr)
-    pools = deployment.queues.pools  # as `config set` does
-    deployment.queues.ensure_pool()
+    pools = office.queues.pools  # as `config set` does
+    office.queues.ensure_pool()
     pools.change("default", cap=cap)
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend:
         for _ in range(2):
-            deployment.worker(runner=ScriptedRunner(settings.state_dir), slots=4)
-        ids = [deployment.submit("sleep(0.5)") for _ in range(8)]
+            office.worker(runner=ScriptedRunner(settings.state_dir), slots=4)
+        ids = [office.submit("sleep(0.5)") for _ in range(8)]
         for job_id in ids:
-            deployment.wait(job_id, timeout=END_S)
+            office.wait(job_id, timeout=END_S)
         backend.wait_idle()
         assert bool(overshot(backend.highest, {"pool:default": cap})) is bool(without)
         assert (
-            violations(deployment.client, backend.store.ledger, {job_id: {Status.SUCCESS} for job_id in ids})
+            violations(office.client, backend.store.ledger, {job_id: {Status.SUCCESS} for job_id in ids})
             == []
         )
 
@@ -69,38 +69,38 @@ class SubmitsTwice(ScriptedRunner):
         return super().submit(request)
 
 
-def test_user_code_starts_twice_when_a_driver_does_not_ask_its_attempt(deployment: Deployment) -> None:
-    settings = deployment.settings
+def test_user_code_starts_twice_when_a_driver_does_not_ask_its_attempt(office: Office) -> None:
+    settings = office.settings
     with Backend(settings.state_dir, settings.zookeeper_hosts, compares=False) as backend:
-        deployment.worker(runner=SubmitsTwice(settings.state_dir))
-        job_id = deployment.submit("sleep(0.3)")
-        deployment.wait(job_id, timeout=END_S)
+        office.worker(runner=SubmitsTwice(settings.state_dir))
+        job_id = office.submit("sleep(0.3)")
+        office.wait(job_id, timeout=END_S)
         backend.wait_idle()
-        found = violations(deployment.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
+        found = violations(office.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
     assert found == [f"{job_id}: the user code of attempt 1 was started 2 times"]
 
 
 @pytest.mark.parametrize("without", ["", *UNANNOUNCED])
 def test_user_code_runs_unannounced_when_a_driver_is_submitted_before_the_intent(
-    deployment: Deployment, tmp_path: Path, without: str
+    office: Office, tmp_path: Path, without: str
 ) -> None:
-    settings = deployment.settings
+    settings = office.settings
     config = worker_config(settings, "scripted", die_at=Point("accept>running", after=False), without=without)
     first = WorkerProcess("first", tmp_path, config, settings.zookeeper_hosts)
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend, worker_processes(first):
-        job_id = deployment.submit("pass")
+        job_id = office.submit("pass")
         first.wait_killed()
         first.end_session()
-        deployment.worker(runner=ScriptedRunner(settings.state_dir))
+        office.worker(runner=ScriptedRunner(settings.state_dir))
 
         def found() -> list[str]:
-            return violations(deployment.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
+            return violations(office.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
 
         if without:  # the job itself is stuck then
             what = "user code has run unannounced"
             wait_until(lambda: any("nobody announced" in words for words in found()), END_S, what)
         else:
-            deployment.wait(job_id, timeout=END_S)
+            office.wait(job_id, timeout=END_S)
             assert found() == []
 
 
@@ -117,9 +117,9 @@ class Told(Hook):
 
 
 @pytest.fixture
-def driver_is_faster(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+def driver_is_faster(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
     """A full cluster that starts the driver in the moment in which its worker gives the attempt up."""
-    settings = deployment.settings
+    settings = office.settings
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend:
         hold = settings.state_dir / "hold"
         hold.touch()
@@ -137,18 +137,18 @@ def driver_is_faster(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("without", ["", *GIVES_UP])
 def test_an_attempt_is_given_up_under_its_driver_when_it_is_not_compared_or_the_refusal_not_heard(
-    deployment: Deployment, driver_is_faster: Backend, monkeypatch: pytest.MonkeyPatch, without: str
+    office: Office, driver_is_faster: Backend, monkeypatch: pytest.MonkeyPatch, without: str
 ) -> None:
     if without:
         take_out(Protection(without), monkeypatch.setattr)
     told = Told()
 
     def found(job_id: str) -> list[str]:
-        return violations(deployment.client, driver_is_faster.store.ledger, {job_id: {Status.SUCCESS}})
+        return violations(office.client, driver_is_faster.store.ledger, {job_id: {Status.SUCCESS}})
 
-    deployment.worker(runner=ScriptedRunner(deployment.settings.state_dir), hooks=[told])
+    office.worker(runner=ScriptedRunner(office.settings.state_dir), hooks=[told])
     retry, limits = {"attempts": 1, "delay": "100ms"}, {"submit": 1}
-    job_id = deployment.submit("sleep(0.5)", retry=retry, timeout=limits)
+    job_id = office.submit("sleep(0.5)", retry=retry, timeout=limits)
     proper = [
         (Status.RUNNING, Queue.RUNNING),
         (Status.SUCCESS, Queue.SUCCESS),
@@ -159,7 +159,7 @@ def test_an_attempt_is_given_up_under_its_driver_when_it_is_not_compared_or_the_
         return told.changes == proper[: len(told.changes)]
 
     wait_until(
-        lambda: deployment.client.get(job_id).is_final or not is_proper(), END_S, "it ends, or goes astray"
+        lambda: office.client.get(job_id).is_final or not is_proper(), END_S, "it ends, or goes astray"
     )
     if without:  # what follows from a false turn is not waited for
         assert not is_proper() or found(job_id) != []

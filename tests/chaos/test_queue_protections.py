@@ -90,19 +90,19 @@ def a_claim_is_abandoned(stage: Stage) -> None:
         wait_until(condition, next(patience), what)
 
     stage.monkeypatch.setattr(consumer, "wait_until", wait)
-    harnesses: list[consumer.Harness] = []
+    desks: list[consumer.Desk] = []
 
-    def make_harness(*given: object, **named: object) -> consumer.Harness:
-        harness = consumer.Harness(*given, **named)  # type: ignore[arg-type]  # as the test gives them
-        harnesses.append(harness)
-        harness.consumer.start()
-        return harness
+    def make_desk(*given: object, **named: object) -> consumer.Desk:
+        desk = consumer.Desk(*given, **named)  # type: ignore[arg-type]  # as the test gives them
+        desks.append(desk)
+        desk.consumer.start()
+        return desk
 
     try:
-        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, make_harness)
+        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, make_desk)
     finally:
-        for harness in harnesses:
-            harness.consumer.stop()
+        for desk in desks:
+            desk.consumer.stop()
 
 
 @dataclass(frozen=True)

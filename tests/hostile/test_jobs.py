@@ -11,11 +11,11 @@ import pytest
 
 from orchestrator.model.states import Status
 from queues.session import Acl
-from tests.acceptance.support import Shell
+from tests.acceptance.support import Desk
 from tests.hostile.test_another_user import ROW, started, with_its_own_server
 from tests.integration.test_driver_rights import closed_settings, tree
 from tests.integration.test_run_as import POOL, TRY, Scene, needs_root, place
-from tests.jobs_support import Deployment, waits_for
+from tests.jobs_support import Office, waits_for
 from tests.servers.secured import Secured
 from tests.waiting import wait_until
 from tests.warm_support import WarmHouse
@@ -55,21 +55,21 @@ def test_a_program_can_touch_other_nodes_only_where_acl_is_open(
 ) -> None:
     assert process_mark
     settings = closed_settings(secured, tmp_path, "digest").model_copy(update={"zookeeper_acl": acl})
-    deployment = Deployment(settings)
+    office = Office(settings)
     listed, found, go_on = tmp_path / "nodes", tmp_path / "found", tmp_path / "go on"
     try:
-        deployment.worker(slots=2)
-        victim = deployment.submit(waits_for(go_on), name="victim")
-        wait_until(lambda: deployment.client.get(victim).attempt, WAIT_S, "the victim runs")
-        nodes = list(tree(deployment.queues.session, settings.root))
+        office.worker(slots=2)
+        victim = office.submit(waits_for(go_on), name="victim")
+        wait_until(lambda: office.client.get(victim).attempt, WAIT_S, "the victim runs")
+        nodes = list(tree(office.queues.session, settings.root))
         listed.write_text(json.dumps(nodes), "utf-8")
         program = TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
-        hostile = deployment.wait(deployment.submit(program, name="hostile"))
+        hostile = office.wait(office.submit(program, name="hostile"))
         assert hostile.job.status is Status.SUCCESS, hostile.job.error
         go_on.touch()
-        assert deployment.wait(victim).job.status is Status.SUCCESS
+        assert office.wait(victim).job.status is Status.SUCCESS
     finally:
-        deployment.close()
+        office.close()
     touched = {path for path, can in json.loads(found.read_text("utf-8")).items() if can}
     definitions = {path for path in nodes if path.endswith(f"{victim}/definition")}
     assert len(definitions) == 1
@@ -77,12 +77,12 @@ def test_a_program_can_touch_other_nodes_only_where_acl_is_open(
 
 
 @pytest.mark.parametrize("command", ["run", "up"])
-def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(shell: Shell, command: str) -> None:
-    shell.use_stand_ins()
-    listed, found = shell.directory / "nodes", shell.directory / "found"
+def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(desk: Desk, command: str) -> None:
+    desk.use_stand_ins()
+    listed, found = desk.directory / "nodes", desk.directory / "found"
     program = TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
-    running, go_on = started(shell, command, then=program)
-    target = with_its_own_server(shell, running)
+    running, go_on = started(desk, command, then=program)
+    target = with_its_own_server(desk, running)
     listed.write_text(json.dumps(target.nodes), "utf-8")
     go_on.touch()
     wait_until(found.exists, WAIT_S, "the program has tried each node")
@@ -149,19 +149,19 @@ os._exit(0)
 
 
 def test_what_a_program_plants_in_its_run_directory_is_not_followed_waited_for_or_believed(
-    deployment: Deployment, tmp_path: Path
+    office: Office, tmp_path: Path
 ) -> None:
     secret = tmp_path / "password"
     secret.write_text('{"application_id": "s3cret-of-the-worker"}', "utf-8")
-    deployment.worker(slots=len(TRICKS))
+    office.worker(slots=len(TRICKS))
     planted = [
-        deployment.submit(PLANTS.format(trick=trick.format(secret=str(secret)))) for trick in TRICKS.values()
+        office.submit(PLANTS.format(trick=trick.format(secret=str(secret)))) for trick in TRICKS.values()
     ]
     for job_id in planted:
-        detail = deployment.wait(job_id)
+        detail = office.wait(job_id)
         assert detail.job.status is Status.ERROR_FAIL, detail
         assert "s3cret" not in f"{detail}"
-    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
+    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
 
 
 LIES: tuple[dict[str, object], ...] = (
@@ -180,14 +180,12 @@ os._exit(0)
 """
 
 
-def test_a_program_that_leaves_an_outcome_of_its_own_making_ends_and_frees_its_slot(
-    deployment: Deployment,
-) -> None:
-    deployment.worker(slots=1)
-    hostile = [deployment.submit(LEAVES.format(lie=json.dumps(lie))) for lie in LIES]
+def test_a_program_that_leaves_an_outcome_of_its_own_making_ends_and_frees_its_slot(office: Office) -> None:
+    office.worker(slots=1)
+    hostile = [office.submit(LEAVES.format(lie=json.dumps(lie))) for lie in LIES]
     for job_id in hostile:
-        assert deployment.wait(job_id).job.status is Status.ERROR_FAIL
-    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
+        assert office.wait(job_id).job.status is Status.ERROR_FAIL
+    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
 
 
 # ---------------------------------------------------------------------- the JVM of others

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.handlers import notices
 from orchestrator.model.job import CallbackState, JobView
 from orchestrator.model.states import Queue, Status
-from tests.jobs_support import Deployment, ScriptedDeployment, python_job
+from tests.jobs_support import Office, ScriptedOffice, python_job
 from tests.queues_support import expire
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.waiting import wait_until
@@ -19,9 +19,9 @@ NO_DELAY = {"delay": 0}
 
 
 @pytest.fixture
-def deployment(scripted_deployment: ScriptedDeployment) -> Deployment:
+def office(scripted_office: ScriptedOffice) -> Office:
     """Whatever has run, its end is told in the same way."""
-    return scripted_deployment
+    return scripted_office
 
 
 @pytest.fixture
@@ -35,20 +35,20 @@ def counting(runs: Path, program: str = "") -> str:
     return f"with open({str(runs)!r}, 'a') as file: file.write('x')\n{program}"
 
 
-def submit(deployment: Deployment, there: Receiver, program: str = "pass", **fields: object) -> str:
+def submit(office: Office, there: Receiver, program: str = "pass", **fields: object) -> str:
     callback = {"url": there.url, **dict(fields.pop("callback", {}))}  # type: ignore[call-overload]  # of a mapping
-    return deployment.submit(program, callback=callback, **fields)
+    return office.submit(program, callback=callback, **fields)
 
 
-def ended(deployment: Deployment, job_id: str, timeout: float = 60) -> JobView:
-    return deployment.wait(job_id, timeout).job
+def ended(office: Office, job_id: str, timeout: float = 60) -> JobView:
+    return office.wait(job_id, timeout).job
 
 
 # ---------------------------------------------------------------------- what is told
-def test_a_success_is_told_with_what_the_record_says(deployment: Deployment) -> None:
-    deployment.worker()
+def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
+    office.worker()
     with receiver() as there:
-        view = ended(deployment, submit(deployment, there, labels={"team": "x"}))
+        view = ended(office, submit(office, there, labels={"team": "x"}))
     assert view.status is Status.SUCCESS
     assert view.callback == CallbackState(attempts=1, done=True)
     assert [told.body for told in there.told] == [
@@ -57,7 +57,7 @@ def test_a_success_is_told_with_what_the_record_says(deployment: Deployment) -> 
             "event": "end",
             "number": 1,
             "id": view.id,
-            "run_key": deployment.client.detail(view.id).run_key,
+            "run_key": office.client.detail(view.id).run_key,
             "name": "test",
             "labels": {"team": "x"},
             "pool": "default",
@@ -89,11 +89,11 @@ def test_a_success_is_told_with_what_the_record_says(deployment: Deployment) -> 
     assert 0 <= there.told[0].body["seconds"] < 60
 
 
-def test_only_the_last_failure_is_told(deployment: Deployment) -> None:
-    deployment.worker()
+def test_only_the_last_failure_is_told(office: Office) -> None:
+    office.worker()
     with receiver() as there:
         retry = {"attempts": 3, **NO_DELAY}
-        view = ended(deployment, submit(deployment, there, "raise ValueError('no such thing')", retry=retry))
+        view = ended(office, submit(office, there, "raise ValueError('no such thing')", retry=retry))
     (told,) = there.told
     assert view.status is Status.ERROR_FAIL
     assert (told.body["status"], told.body["attempt"]) == ("ERROR_FAIL", 3)
@@ -101,44 +101,44 @@ def test_only_the_last_failure_is_told(deployment: Deployment) -> None:
     assert told.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
 
 
-def test_a_job_that_succeeds_at_last_is_told_as_that_alone(deployment: Deployment, tmp_path: Path) -> None:
-    deployment.worker()
+def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_path: Path) -> None:
+    office.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "assert attempt == 2")
     with receiver() as there:
-        view = ended(deployment, submit(deployment, there, program, retry={"attempts": 3, **NO_DELAY}))
+        view = ended(office, submit(office, there, program, retry={"attempts": 3, **NO_DELAY}))
     assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("SUCCESS", 2)]
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
-def test_a_job_that_is_killed_is_told_as_that(deployment: Deployment, tmp_path: Path) -> None:
-    deployment.worker()
+def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) -> None:
+    office.worker()
     runs = tmp_path / "runs"
     with receiver() as there:
-        job_id = submit(deployment, there, counting(runs, "hang()"))
+        job_id = submit(office, there, counting(runs, "hang()"))
         wait_until(runs.exists, 30, "it runs")
-        deployment.client.kill(job_id)
-        assert ended(deployment, job_id).status is Status.KILL
+        office.client.kill(job_id)
+        assert ended(office, job_id).status is Status.KILL
     assert [told.body["status"] for told in there.told] == ["KILL"]
 
 
-def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(deployment: Deployment) -> None:
-    deployment.worker()
+def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(office: Office) -> None:
+    office.worker()
     with receiver() as there:
         callback = {"url": there.url}
-        job_id = deployment.client.submit(python_job("pass", callback=callback), delay=3600).id
-        deployment.client.kill(job_id)
-        assert ended(deployment, job_id).status is Status.CANCEL
+        job_id = office.client.submit(python_job("pass", callback=callback), delay=3600).id
+        office.client.kill(job_id)
+        assert ended(office, job_id).status is Status.CANCEL
     assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("CANCEL", 0)]
 
 
 # ---------------------------------------------------------------------- retries
 @pytest.mark.usefixtures("soon")
-def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(deployment: Deployment) -> None:
-    deployment.worker()
-    deployment.worker()
+def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(office: Office) -> None:
+    office.worker()
+    office.worker()
     with receiver(REFUSED, REFUSED, REFUSED, TOLD) as there:
-        view = ended(deployment, submit(deployment, there, "raise ValueError('x')"))
+        view = ended(office, submit(office, there, "raise ValueError('x')"))
     assert view.status is Status.ERROR_FAIL
     assert view.failures == 1
     assert view.callback == CallbackState(attempts=4, done=True)
@@ -147,107 +147,103 @@ def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(deplo
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_receiver_that_never_answers_well_is_given_up_with_the_error_on_record(
-    deployment: Deployment,
-) -> None:
-    deployment.worker()
+def test_a_receiver_that_never_answers_well_is_given_up_with_the_error_on_record(office: Office) -> None:
+    office.worker()
     with receiver(REFUSED) as there:
-        view = ended(deployment, submit(deployment, there, callback={"attempts": 3}))
+        view = ended(office, submit(office, there, callback={"attempts": 3}))
     assert view.status is Status.SUCCESS
     assert (view.callback.attempts, view.callback.done) == (3, True)
     assert '"BUSY"' in str(view.callback.error)
     assert len(there.told) == 3
 
 
-def test_while_it_waits_the_job_keeps_status_and_queue_and_its_error_can_be_seen(
-    deployment: Deployment,
-) -> None:
-    deployment.worker()
+def test_while_it_waits_the_job_keeps_status_and_queue_and_its_error_can_be_seen(office: Office) -> None:
+    office.worker()
     with receiver(REFUSED) as there:
-        job_id = submit(deployment, there)
-        view = wait_until(lambda: waiting(deployment, job_id), 30, "a try has failed")
+        job_id = submit(office, there)
+        view = wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
     assert (view.status, view.queue) == (Status.SUCCESS, Queue.SUCCESS)
     assert view.callback.error is not None
     assert not view.is_final
-    assert deployment.client.detail(job_id).held_by is None
+    assert office.client.detail(job_id).held_by is None
 
 
-def waiting(deployment: Deployment, job_id: str) -> JobView | None:
-    view = deployment.client.get(job_id)
+def waiting(office: Office, job_id: str) -> JobView | None:
+    view = office.client.get(job_id)
     return view if view.callback.attempts else None
 
 
-def test_errors_can_be_ignored(deployment: Deployment) -> None:
-    deployment.worker()
+def test_errors_can_be_ignored(office: Office) -> None:
+    office.worker()
     with receiver(REFUSED) as there:
-        view = ended(deployment, submit(deployment, there, callback={"ignore_errors": True}))
+        view = ended(office, submit(office, there, callback={"ignore_errors": True}))
     assert view.status is Status.SUCCESS
     assert view.callback.error is not None
     assert len(there.told) == 1
 
 
-def test_a_missing_variable_is_on_record(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_variable_is_on_record(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_THERE", raising=False)
-    deployment.worker()
+    office.worker()
     callback = {"url": "${env:NOT_THERE}/x?secret=1", "attempts": 1}
-    view = ended(deployment, deployment.submit("pass", callback=callback))
+    view = ended(office, office.submit("pass", callback=callback))
     reason = "the environment of this worker has no variable NOT_THERE"
     assert view.callback.error == f"${{env:NOT_THERE}}: {reason}"
 
 
-def test_many_jobs_are_told_through_few_places(deployment: Deployment) -> None:
-    deployment.worker(slots=4)
+def test_many_jobs_are_told_through_few_places(office: Office) -> None:
+    office.worker(slots=4)
     with receiver() as there:
-        ids = [submit(deployment, there) for _ in range(20)]
+        ids = [submit(office, there) for _ in range(20)]
         for job_id in ids:
-            assert ended(deployment, job_id).callback == CallbackState(attempts=1, done=True)
+            assert ended(office, job_id).callback == CallbackState(attempts=1, done=True)
         assert sorted(told.body["id"] for told in there.told) == sorted(ids)
 
 
 # ---------------------------------------------------------------------- stops
 @pytest.mark.parametrize("program", ["pass", "raise ValueError"])
 def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
-    deployment: Deployment, program: str, monkeypatch: pytest.MonkeyPatch
+    office: Office, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
-    deployment.worker()
+    office.worker()
     with receiver(REFUSED) as there:
-        job_id = submit(deployment, there, program)
-        status = wait_until(lambda: waiting(deployment, job_id), 30, "a try has failed").status
-        deployment.client.kill(job_id)
-        view = ended(deployment, job_id)
+        job_id = submit(office, there, program)
+        status = wait_until(lambda: waiting(office, job_id), 30, "a try has failed").status
+        office.client.kill(job_id)
+        view = ended(office, job_id)
     assert view.status is status
     assert view.callback.attempts == 2 == len(there.told)
     assert view.callback.error is not None
 
 
 def test_a_killed_job_is_told_again_after_its_delay_and_not_at_once(
-    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
-    deployment.worker()
+    office.worker()
     runs = tmp_path / "runs"
     with receiver(REFUSED, TOLD) as there:
-        job_id = submit(deployment, there, counting(runs, "hang()"))
+        job_id = submit(office, there, counting(runs, "hang()"))
         wait_until(runs.exists, 30, "it runs")
-        deployment.client.kill(job_id)
-        wait_until(lambda: waiting(deployment, job_id), 30, "a try has failed")
+        office.client.kill(job_id)
+        wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
         # The request to stop overrides a due time: it has gone with the try that failed.
-        stop = f"{deployment.settings.root}/stops/default/{job_id}"
-        assert deployment.session().exists(stop) is None
+        stop = f"{office.settings.root}/stops/default/{job_id}"
+        assert office.session().exists(stop) is None
         assert len(there.told) == 1
-        deployment.client.kill(job_id)  # which has it told at once
-        view = ended(deployment, job_id)
+        office.client.kill(job_id)  # which has it told at once
+        view = ended(office, job_id)
     assert (view.status, view.callback.attempts) == (Status.KILL, 2)
     assert there.told[0] == there.told[1]
 
 
 # ---------------------------------------------------------------------- answers
-def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(deployment: Deployment) -> None:
-    deployment.worker()
+def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(office: Office) -> None:
+    office.worker()
     with receiver(override("ERROR_FAIL")) as strict, receiver(override("SUCCESS")) as mild:
-        failed = ended(deployment, submit(deployment, strict, retry={"attempts": 3}))
-        passed = ended(deployment, submit(deployment, mild, "raise ValueError"))
+        failed = ended(office, submit(office, strict, retry={"attempts": 3}))
+        passed = ended(office, submit(office, mild, "raise ValueError"))
     assert (failed.status, failed.attempt, failed.failures) == (Status.ERROR_FAIL, 1, 1)
     assert failed.error is not None
     assert failed.error.error_class == "callback"
@@ -258,46 +254,42 @@ def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(depl
 
 
 def test_the_answer_can_have_a_failed_job_run_again_which_is_told_anew(
-    deployment: Deployment, tmp_path: Path
+    office: Office, tmp_path: Path
 ) -> None:
-    deployment.worker()
+    office.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "assert attempt == 2")
     with receiver(override("ACCEPT"), TOLD) as there:
-        view = ended(deployment, submit(deployment, there, program, retry={"attempts": 1, **NO_DELAY}))
+        view = ended(office, submit(office, there, program, retry={"attempts": 1, **NO_DELAY}))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
     assert [told.body["status"] for told in there.told] == ["ERROR_FAIL", "SUCCESS"]
     assert len({told.headers["Idempotency-Key"] for told in there.told}) == 2
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
-def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that(
-    deployment: Deployment,
-) -> None:
-    deployment.worker()
+def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that(office: Office) -> None:
+    office.worker()
     retry = {"attempts": 2, "on": ["callback"], **NO_DELAY}
     with receiver(override("ERROR_FAIL"), TOLD) as there:
-        view = ended(deployment, submit(deployment, there, retry=retry))
+        view = ended(office, submit(office, there, retry=retry))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
     assert [told.body["attempt"] for told in there.told] == [1, 2]
 
 
 @pytest.mark.parametrize("answered", ["ACCEPT", "RUNNING", "KILL", "DEAD", "what is this"])
-def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(
-    deployment: Deployment, answered: str
-) -> None:
-    deployment.worker()
+def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(office: Office, answered: str) -> None:
+    office.worker()
     with receiver(override(answered)) as there:
-        view = ended(deployment, submit(deployment, there))
+        view = ended(office, submit(office, there))
     assert view.status is Status.SUCCESS
     assert "cannot follow SUCCESS" in str(view.callback.error)
     assert len(there.told) == 1
 
 
 # ---------------------------------------------------------------------- faults
-def worker_process(deployment: Deployment, folder: Path) -> WorkerProcess:
+def worker_process(office: Office, folder: Path) -> WorkerProcess:
     """A worker that can be killed without the test."""
-    settings = deployment.settings
+    settings = office.settings
     return WorkerProcess("first", folder, worker_config(settings, "scripted"), settings.zookeeper_hosts)
 
 
@@ -313,18 +305,18 @@ def hold_back(there: Callable[[], Receiver]) -> Answerer:
 
 @pytest.mark.parametrize("program", ["pass", "raise ValueError('x')"], ids=["success", "failure"])
 def test_a_worker_that_is_killed_while_it_tells_has_another_one_tell_the_same(
-    deployment: Deployment, tmp_path: Path, program: str
+    office: Office, tmp_path: Path, program: str
 ) -> None:
     runs = tmp_path / "runs"
     with receiver(hold_back(lambda: there), TOLD) as there:
-        first = worker_process(deployment, tmp_path)
+        first = worker_process(office, tmp_path)
         with worker_processes(first):
-            job_id = submit(deployment, there, counting(runs, program), callback={"timeout": 60})
+            job_id = submit(office, there, counting(runs, program), callback={"timeout": 60})
             there.wait_told(1)
             first.kill()
         first.end_session()
-        deployment.worker()
-        view = ended(deployment, job_id)
+        office.worker()
+        view = ended(office, job_id)
     assert there.told[0] == there.told[1]
     assert len(there.told) == 2
     assert view.status is (Status.SUCCESS if program == "pass" else Status.ERROR_FAIL)
@@ -333,68 +325,62 @@ def test_a_worker_that_is_killed_while_it_tells_has_another_one_tell_the_same(
     assert runs.read_text() == "x"
 
 
-def test_a_worker_that_is_killed_between_tries_has_another_go_on(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_worker_that_is_killed_between_tries_has_another_go_on(office: Office, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     with receiver(REFUSED, TOLD) as there:
-        first = worker_process(deployment, tmp_path)
+        first = worker_process(office, tmp_path)
         with worker_processes(first):
-            job_id = submit(deployment, there, counting(runs, "raise ValueError('x')"))
-            wait_until(lambda: waiting(deployment, job_id), 60, "a try has failed")
+            job_id = submit(office, there, counting(runs, "raise ValueError('x')"))
+            wait_until(lambda: waiting(office, job_id), 60, "a try has failed")
             first.kill()
         first.end_session()
-        deployment.worker()
-        view = ended(deployment, job_id)
+        office.worker()
+        view = ended(office, job_id)
     assert there.told[0] == there.told[1]
     assert (view.status, view.failures) == (Status.ERROR_FAIL, 1)
     assert view.callback == CallbackState(attempts=2, done=True)
     assert runs.read_text() == "x"
 
 
-def test_a_session_lost_during_the_call_has_another_worker_tell(
-    deployment: Deployment, tmp_path: Path
-) -> None:
-    worker = deployment.worker()
+def test_a_session_lost_during_the_call_has_another_worker_tell(office: Office, tmp_path: Path) -> None:
+    worker = office.worker()
     runs = tmp_path / "runs"
     with receiver(hold_back(lambda: there), TOLD) as there:
-        job_id = submit(deployment, there, counting(runs), callback={"timeout": 60})
+        job_id = submit(office, there, counting(runs), callback={"timeout": 60})
         there.wait_told(1)
-        deployment.worker()
+        office.worker()
         expire(worker._set.session)  # noqa: SLF001 - what happens to it
         there.wait_told(2)
         there.released.set()
-        view = ended(deployment, job_id)
+        view = ended(office, job_id)
     assert there.told[0] == there.told[1]
     assert (view.status, view.callback) == (Status.SUCCESS, CallbackState(attempts=1, done=True))
     assert runs.read_text() == "x"
 
 
 # ---------------------------------------------------------------------- time limits
-def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(
-    deployment: Deployment, tmp_path: Path
-) -> None:
-    deployment.worker()
+def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(office: Office, tmp_path: Path) -> None:
+    office.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "if attempt == 1: hang()")
     with receiver() as there:
         fields: dict[str, object] = {"timeout": {"run": 1, "on_run": "demote"}, "retry": NO_DELAY}
-        view = ended(deployment, submit(deployment, there, program, **fields))
+        view = ended(office, submit(office, there, program, **fields))
     assert (view.status, view.pool, view.attempt) == (Status.SUCCESS, "default.low", 2)
     (told,) = there.told
     assert told.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
 
 
-def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(deployment: Deployment, tmp_path: Path) -> None:
-    deployment.worker()
+def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(office: Office, tmp_path: Path) -> None:
+    office.worker()
     runs = tmp_path / "runs"
     with receiver() as there:
         fields: dict[str, object] = {
             "timeout": {"run": 1, "on_run": "demote"},
             "retry": {"attempts": 1, **NO_DELAY},
         }
-        job_id = submit(deployment, there, counting(runs, "hang()"), **fields)
-        view = ended(deployment, job_id)
+        job_id = submit(office, there, counting(runs, "hang()"), **fields)
+        view = ended(office, job_id)
         assert there.told == []
     assert (view.queue, view.pool, view.attempt) == (Queue.DEAD, "default.low", 2)
     assert view.error is not None

@@ -21,7 +21,7 @@ NEVER = 3600.0  # a rescan that does not come: what is found is found by a watch
 SOON = 0.3
 
 
-class Harness:
+class Desk:
     """Collects what a consumer hands out."""
 
     def __init__(self, queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> None:
@@ -42,38 +42,38 @@ class Harness:
         wait_until(lambda: sorted(self.ids()) == sorted(ids), timeout, f"{ids} are handed out")
 
 
-MakeHarness = Callable[..., Harness]
+MakeDesk = Callable[..., Desk]
 
 
 @pytest.fixture
-def make_harness() -> Iterator[MakeHarness]:
-    harnesses: list[Harness] = []
+def make_desk() -> Iterator[MakeDesk]:
+    desks: list[Desk] = []
 
-    def make(queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> Harness:
-        harness = Harness(queue_set, room=room, rescan_seconds=rescan_seconds)
-        harnesses.append(harness)
-        harness.consumer.start()
-        return harness
+    def make(queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> Desk:
+        desk = Desk(queue_set, room=room, rescan_seconds=rescan_seconds)
+        desks.append(desk)
+        desk.consumer.start()
+        return desk
 
     yield make
-    for harness in harnesses:
-        harness.consumer.stop()
+    for desk in desks:
+        desk.consumer.stop()
 
 
 def test_items_are_handed_out_in_the_order_in_which_they_are_due(
-    open_queues: Open, make_harness: MakeHarness
+    open_queues: Open, make_desk: MakeDesk
 ) -> None:
     producer = open_queues()
     producer.put("accept", "second", {}, delay_ms=10)
     producer.put("accept", "first", {}, delay_ms=-1000)
     producer.put("accept", "third", {}, delay_ms=20)
-    harness = make_harness(open_queues())
-    harness.wait_for("first", "second", "third")
-    assert harness.ids() == ["first", "second", "third"]
+    desk = make_desk(open_queues())
+    desk.wait_for("first", "second", "third")
+    assert desk.ids() == ["first", "second", "third"]
 
 
 def test_one_slow_listing_does_not_make_new_items_wait(
-    open_queues: Open, make_harness: MakeHarness, monkeypatch: pytest.MonkeyPatch
+    open_queues: Open, make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listing, listed = Session.listing, threading.Event()
 
@@ -86,116 +86,114 @@ def test_one_slow_listing_does_not_make_new_items_wait(
 
     monkeypatch.setattr(Session, "listing", slow_once)
     queues = open_queues()
-    harness = make_harness(queues)
+    desk = make_desk(queues)
     assert listed.wait(10)
     queues.put("accept", "a", {})
-    harness.wait_for("a", timeout=5)
+    desk.wait_for("a", timeout=5)
 
 
-def test_a_watch_finds_a_new_item_without_a_rescan(open_queues: Open, make_harness: MakeHarness) -> None:
-    harness = make_harness(open_queues())
+def test_a_watch_finds_a_new_item_without_a_rescan(open_queues: Open, make_desk: MakeDesk) -> None:
+    desk = make_desk(open_queues())
     producer = open_queues()
     for item in ("a", "b", "c"):
         producer.put("accept", item, {})
-        wait_until(lambda item=item: item in harness.ids(), 10, f"{item} is handed out")  # type: ignore[misc] # mypy cannot type the default of a lambda
+        wait_until(lambda item=item: item in desk.ids(), 10, f"{item} is handed out")  # type: ignore[misc] # mypy cannot type the default of a lambda
 
 
-def test_nothing_is_handed_out_before_it_is_due(open_queues: Open, make_harness: MakeHarness) -> None:
+def test_nothing_is_handed_out_before_it_is_due(open_queues: Open, make_desk: MakeDesk) -> None:
     queues = open_queues()
     queues.put("accept", "later", {}, delay_ms=700)
     due = queues.read("later")[0].token.due
-    harness = make_harness(queues)
-    harness.wait_for("later")
+    desk = make_desk(queues)
+    desk.wait_for("later")
     assert queues.clock.now_ms() >= due
 
 
-def test_no_more_is_taken_than_there_is_room_for(open_queues: Open, make_harness: MakeHarness) -> None:
+def test_no_more_is_taken_than_there_is_room_for(open_queues: Open, make_desk: MakeDesk) -> None:
     queues = open_queues()
     for number in range(5):
         queues.put("accept", f"i{number}", {})
-    harness = make_harness(queues, room=2)
-    harness.wait_for("i0", "i1")
-    harness.room = 3
-    harness.consumer.look_again()
-    harness.wait_for("i0", "i1", "i2")
+    desk = make_desk(queues, room=2)
+    desk.wait_for("i0", "i1")
+    desk.room = 3
+    desk.consumer.look_again()
+    desk.wait_for("i0", "i1", "i2")
 
 
 def test_an_item_that_shall_stop_is_taken_before_it_is_due_and_without_room(
-    open_queues: Open, make_harness: MakeHarness
+    open_queues: Open, make_desk: MakeDesk
 ) -> None:
     queues = open_queues()
     queues.put("accept", "stopped", {}, delay_ms=3_600_000)
-    harness = make_harness(queues, room=0)
+    desk = make_desk(queues, room=0)
     commit(queues.session, [Create(queues.layout.stop("default", "stopped"), b"{}")])
-    harness.wait_for("stopped")
+    desk.wait_for("stopped")
 
 
 def test_an_item_whose_holder_is_gone_is_found_by_the_watch_on_the_locks(
-    open_queues: Open, make_harness: MakeHarness
+    open_queues: Open, make_desk: MakeDesk
 ) -> None:
     first = open_queues()
     first.put("accept", "orphan", {})
     held = first.claim("accept", "default", first.tokens("accept")[0])
     assert held is not None
-    harness = make_harness(open_queues())
+    desk = make_desk(open_queues())
     first.session.close()
-    harness.wait_for("orphan")
+    desk.wait_for("orphan")
 
 
-def test_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open, make_harness: MakeHarness) -> None:
+def test_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open, make_desk: MakeDesk) -> None:
     queues = open_queues()
     queues.put("accept", "stray", {})
-    harness = make_harness(queues, rescan_seconds=SOON)
-    harness.wait_for("stray")
-    harness.claims.pop().abandon()
-    harness.wait_for("stray")
+    desk = make_desk(queues, rescan_seconds=SOON)
+    desk.wait_for("stray")
+    desk.claims.pop().abandon()
+    desk.wait_for("stray")
 
 
-def test_a_lost_session_is_survived(open_queues: Open, make_harness: MakeHarness) -> None:
+def test_a_lost_session_is_survived(open_queues: Open, make_desk: MakeDesk) -> None:
     queues = open_queues()
     queues.put("accept", "before", {})
-    harness = make_harness(queues)
-    harness.wait_for("before")
+    desk = make_desk(queues)
+    desk.wait_for("before")
     expire(queues.session)
     # What was held is not held any more, and is found again, by whoever comes first.
     with pytest.raises(ClaimLost):
-        harness.claims[0].check()
-    harness.claims.pop()
-    harness.consumer.look_again()
-    harness.wait_for("before")
+        desk.claims[0].check()
+    desk.claims.pop()
+    desk.consumer.look_again()
+    desk.wait_for("before")
     open_queues().put("accept", "after", {})
-    harness.wait_for("before", "after")
+    desk.wait_for("before", "after")
 
 
 def test_a_foreign_node_is_left_alone_and_reported_once(
-    open_queues: Open, make_harness: MakeHarness, caplog: pytest.LogCaptureFixture
+    open_queues: Open, make_desk: MakeDesk, caplog: pytest.LogCaptureFixture
 ) -> None:
     queues = open_queues()
     foreign = f"{queues.layout.queue('accept', 'default')}/somebody-elses"
     commit(queues.session, [Create(foreign, b"x")])
     with caplog.at_level(logging.WARNING, logger="queues.consumer.consumer"):
-        harness = make_harness(queues)
+        desk = make_desk(queues)
         for item in ("a", "b"):
             queues.put("accept", item, {})
-        harness.wait_for("a", "b")
+        desk.wait_for("a", "b")
     assert sum("somebody-elses" in record.getMessage() for record in caplog.records) == 1
     assert queues.session.exists(foreign) is not None
 
 
-def test_a_corrupt_record_is_buried_and_the_others_go_on(
-    open_queues: Open, make_harness: MakeHarness
-) -> None:
+def test_a_corrupt_record_is_buried_and_the_others_go_on(open_queues: Open, make_desk: MakeDesk) -> None:
     queues = open_queues()
     queues.put("accept", "corrupt", {})
     commit(queues.session, [Set(queues.layout.record("corrupt"), b"garbage", -1)])
     queues.put("accept", "fine", {})
-    harness = make_harness(queues)
-    harness.wait_for("fine")
+    desk = make_desk(queues)
+    desk.wait_for("fine")
     assert places_of(queues, "corrupt") == ["dead"]
 
 
 def test_a_scan_that_fails_is_tried_again(
-    open_queues: Open, make_harness: MakeHarness, monkeypatch: pytest.MonkeyPatch
+    open_queues: Open, make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = open_queues()
     queues.put("accept", "a", {})
@@ -209,6 +207,6 @@ def test_a_scan_that_fails_is_tried_again(
         return claim(self, candidates)
 
     monkeypatch.setattr(Claimer, "claim", fail_once)
-    harness = make_harness(queues)
-    harness.wait_for("a")
+    desk = make_desk(queues)
+    desk.wait_for("a")
     assert failed.is_set()

@@ -126,7 +126,7 @@ def _embedded(data_dir: Path) -> Iterator[str]:
 
 @contextmanager
 def _in_docker() -> Iterator[str]:
-    # Imported where it is used: testcontainers takes half a second, and few machines run a daemon.
+    # Imported where it is used: testcontainers takes half a second, and few desks have a daemon.
     from testcontainers.core.container import DockerContainer  # noqa: PLC0415
 
     container = DockerContainer(IMAGE).with_exposed_ports(2181)
@@ -157,7 +157,7 @@ def docker_answers() -> bool:
 
 
 def unavailable(reason: str) -> NoReturn:
-    """Skip the test; in CI, fail: a test that is not run must not look like one that passed."""
+    """Skip at a desk, fail in CI: there, a test that is not run must not look like one that passed."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

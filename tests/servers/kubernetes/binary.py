@@ -121,5 +121,5 @@ def _source(folder: Path, main: str) -> Iterator[Callable[..., str]]:
 if __name__ == "__main__":
     try:
         print(etcd(), kube_apiserver())  # noqa: T201 - for who runs it
-    except pytest.skip.Exception as reason:  # outside CI: the tests that need it are skipped, too
+    except pytest.skip.Exception as reason:  # at a desk: then the tests that need it are skipped, too
         print(reason)  # noqa: T201 - likewise
