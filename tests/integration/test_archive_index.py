@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from orchestrator.archive import elasticsearch as module
+from orchestrator.archive import elasticsearch
 from orchestrator.archive.archive import PausingArchive
 from orchestrator.archive.base import ArchiveError, DocumentRefused
 from orchestrator.archive.elasticsearch import ElasticsearchArchive
@@ -180,7 +180,7 @@ def test_a_job_stays_while_no_server_is_there(queues: QueueSet) -> None:
 
 
 def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(elasticsearch, "_REQUEST_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with (

@@ -30,7 +30,7 @@ from queues.embedded import (
     login_of,
     running_server,
 )
-from queues.embedded import server as embedded_server
+from queues.embedded import server as server_module
 from queues.embedded.packets import ask, is_root_of
 from queues.embedded.ports import free_ports
 from queues.embedded.zkcli import logged_in
@@ -152,7 +152,7 @@ def test_what_is_planted_while_a_new_server_starts_is_gone_when_it_serves(
         assert made == "/zookeeper/quota/a"
         close(hosts, **rest)
 
-    monkeypatch.setattr(embedded_server, "close_nodes", plant_and_close)
+    monkeypatch.setattr(server_module, "close_nodes", plant_and_close)
     with closed(tmp_path) as server, session_of(server) as session:
         assert session.children("/") == ["zookeeper"]
         assert session.children("/zookeeper/quota") == []
@@ -227,7 +227,7 @@ def test_a_start_that_is_cut_off_before_the_nodes_are_closed_closes_them_next_ti
         def die(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr(embedded_server, "close_nodes", die)
+        patch.setattr(server_module, "close_nodes", die)
         with pytest.raises(KeyboardInterrupt):
             closed(tmp_path).start()
     assert login_of(tmp_path) is None
@@ -245,7 +245,7 @@ def test_what_is_planted_in_a_new_server_whose_start_is_cut_off_is_gone_when_the
             assert tried(hosts, lambda client: client.create("/orchestrator", b"theirs")) == "/orchestrator"
             raise KeyboardInterrupt
 
-        patch.setattr(embedded_server, "close_nodes", plant_and_die)
+        patch.setattr(server_module, "close_nodes", plant_and_die)
         with pytest.raises(KeyboardInterrupt):
             closed(tmp_path).start()
     with closed(tmp_path) as server, session_of(server) as session:
@@ -263,7 +263,7 @@ def test_a_disk_that_is_full_as_the_password_is_kept_ends_the_start_and_the_next
         def full(_directory: Path, _login: Login) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patch.setattr(embedded_server, "keep_login", full)
+        patch.setattr(server_module, "keep_login", full)
         with pytest.raises(ServerStartFailed, match="No space left on device"):
             closed(tmp_path).start()
     assert running_server(tmp_path) is None
@@ -366,7 +366,7 @@ def test_another_users_server_at_the_chosen_port_is_not_taken_for_ours(
     thief = threading.Thread(target=as_another_user, args=(answer,))
     thief.start()
     os.read(ready, 1)
-    monkeypatch.setattr(embedded_server, "is_free", lambda _host, _port: True)
+    monkeypatch.setattr(server_module, "is_free", lambda _host, _port: True)
     try:
         with pytest.raises(PortTaken):
             EmbeddedZooKeeper(ServerConfig(tmp_path, port=port, tick_ms=TICK_MS, closed=True)).start()

@@ -27,7 +27,7 @@ from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path, intent
 from spark_runner.protocol.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SparkTarget, SubmitRequest
-from spark_runner.runners.kubernetes import program as pod_program
+from spark_runner.runners.kubernetes.program import CODE, PLAN, program_of
 from tests.class_archive import SUBMIT_OPTIONS, session_environment
 from tests.jar_support import make_jar, spark_jars
 from tests.queues_support import open_session
@@ -119,15 +119,12 @@ class Driver:
 
     @classmethod
     def of(cls, site: Site, request: SubmitRequest, within: tuple[str, ...]) -> "Driver":
-        program = pod_program.program_of(request, folder=site.folder, driver_main=Path("none"))
+        program = program_of(request, folder=site.folder, driver_main=Path("none"))
         folder = site.folder / request.incarnation
         folder.mkdir()
         for name, data in {**program.plan["data"], **program.code["data"]}.items():
             (folder / name).write_bytes(base64.b64decode(data))
-        arguments = [
-            each.replace(pod_program.PLAN, str(folder)).replace(pod_program.CODE, str(folder))
-            for each in program.arguments
-        ]
+        arguments = [each.replace(PLAN, str(folder)).replace(CODE, str(folder)) for each in program.arguments]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
                 [*within, "java", *java_options(site.jar), program.main_class, *arguments],

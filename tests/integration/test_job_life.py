@@ -400,10 +400,10 @@ def test_the_outcome_stands_beside_the_logs_when_zookeeper_never_hears_of_it(
     # The driver cannot record its end; the worker reads it from the run directory and records it.
     office.worker()
     program = f"""
-import spark_runner.driver.attempt_holder as holder
+from spark_runner.driver import attempt_holder
 from queues.model.errors import OutcomeUnknown
 def away(*_, **__): raise OutcomeUnknown('cut off by the test')
-holder.commit = away
+attempt_holder.commit = away
 open({str(tmp_path / "ran")!r}, 'a').write('x')
 """
     detail = office.wait(office.submit(program, timeout={"lease": 5}), timeout=60)

@@ -6,7 +6,7 @@ import pytest
 
 from spark_runner.runners.base import RunState, SubmitRequest
 from spark_runner.runners.kubernetes import program
-from spark_runner.runners.kubernetes import runner as kubernetes_runner
+from spark_runner.runners.kubernetes import runner as runner_module
 from spark_runner.runners.kubernetes.launch import pod_name
 from spark_runner.runners.kubernetes.program import LAYOUT
 from spark_runner.runners.kubernetes.runner import KubernetesRunner
@@ -96,7 +96,7 @@ def test_code_of_past_days_goes_with_the_next_run_but_not_while_a_pod_mounts_it(
     versions.on_day(2)
     end(first, today)
     assert versions.code() == {versions.name("first", 0)}, "no more than one sweep in an hour"
-    monkeypatch.setattr(kubernetes_runner, "_SWEEP_SECONDS", 0)
+    monkeypatch.setattr(runner_module, "_SWEEP_SECONDS", 0)
     first.cleanup(today)
     assert versions.code() == set()
 

@@ -13,11 +13,11 @@ import pytest
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.errors import KillError, RefusedSubmission, SparkRunnerError, SubmissionError
 from spark_runner.runners.base import Failure, Runner, RunState, SparkTarget, Submission, SubmitRequest
-from spark_runner.runners.kubernetes import pods as kubernetes_watch
 from spark_runner.runners.kubernetes.api import KubernetesError
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.kubernetes.launch import pod_name
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
+from spark_runner.runners.kubernetes.pods import PodWatch
 from spark_runner.runners.kubernetes.runner import KubernetesRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.kubernetes_support import KubernetesSite
@@ -337,7 +337,7 @@ def test_while_the_api_is_away_nothing_is_known_and_afterwards_everything_is_lis
         return documents, "1" if len(versions) == 1 else version
 
     watching = SimpleNamespace(pods=stale, watch_pods=api.watch_pods)
-    watch = kubernetes_watch.PodWatch(watching, desk.site.namespace)  # type: ignore[arg-type] # what it asks for
+    watch = PodWatch(watching, desk.site.namespace)  # type: ignore[arg-type] # what it asks for
     wait_until(lambda: watch.pods() and len(versions) == 2, END_S, "the pods are listed again")
     desk.site.cluster.kubelet.oom_kill(desk.site.namespace, pod_name(desk.run))
 

@@ -15,7 +15,6 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from orchestrator.config.listening import Listening
 from orchestrator.metrics import pages, server
-from orchestrator.metrics import server as connections
 from orchestrator.metrics.pages import Probe
 from orchestrator.metrics.server import serving
 from orchestrator.model.errors import SettingsError
@@ -172,7 +171,7 @@ def test_files_that_cannot_be_used_and_an_address_that_is_taken_are_refused(
 
 # ---------------------------------------------------------------------- bounds
 def test_a_drip_of_bytes_is_ended(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(server, "MOST_SECONDS", 0.5)
     with socket.create_connection(("127.0.0.1", serve()), 20) as slow:
 
         def is_ended() -> bool:
@@ -212,13 +211,13 @@ def test_whoever_holds_all_connections_keeps_nobody_out(
 
     with ExitStack() as stack:
         # Each for as long as a request may last, without a word, or in the middle of a request.
-        for number in range(3 * connections.AT_ONCE):
+        for number in range(3 * server.AT_ONCE):
             held = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
             held.sendall(b"GET /livez HT" * (number % 2))
-            if number >= connections.AT_ONCE:
+            if number >= server.AT_ONCE:
                 assert probe() == (200, "ok\n")
         threads = [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
-        assert len(threads) <= connections.AT_ONCE
+        assert len(threads) <= server.AT_ONCE
     wait_until(lambda: probe() == (200, "ok\n"), 10, "it goes on")
 
 

@@ -9,10 +9,8 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy
-from orchestrator.handlers import conclude as success
-from orchestrator.handlers import fail
+from orchestrator.handlers import conclude, fail
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, SetStatus, Wait
-from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import NO_PLACE_SECONDS
 from orchestrator.handlers.worker_context import WorkerContext
@@ -123,13 +121,13 @@ BROKEN = CallbackError("http://there: HTTP 500")
 # ---------------------------------------------------------------------- telling
 def test_a_job_without_an_address_finishes_and_nobody_is_called() -> None:
     job = Job(Status.SUCCESS, callback={})
-    assert success.handle(job) == Finish(Status.SUCCESS)
+    assert conclude.handle(job) == Finish(Status.SUCCESS)
     assert job.receiver.bodies == []
 
 
 def test_a_job_that_could_be_told_finishes_with_that_on_record() -> None:
     job = Job(Status.SUCCESS)
-    assert success.handle(job) == Finish(Status.SUCCESS, {"callback": CallbackState(attempts=1, done=True)})
+    assert conclude.handle(job) == Finish(Status.SUCCESS, {"callback": CallbackState(attempts=1, done=True)})
 
 
 def test_the_body_says_what_the_record_says() -> None:
@@ -170,7 +168,7 @@ def test_the_body_says_what_the_record_says() -> None:
 def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end(status: Status) -> None:
     receiver = Receiver(BROKEN)
     job = Job(status, receiver, callback={"url": URL, "attempts": 4}, retry={"attempts": 1})
-    handle = success.handle if status is Status.SUCCESS else fail.handle
+    handle = conclude.handle if status is Status.SUCCESS else fail.handle
     delays = []
     for tries in (1, 2, 3):
         action = moved(job.take(handle(job)))
@@ -190,7 +188,7 @@ def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end
 def test_delays_are_spread_and_have_a_bound() -> None:
     state = {"callback": CallbackState(attempts=90)}
     job = Job(Status.SUCCESS, Receiver(BROKEN), callback={"url": URL, "attempts": 100}, state=state)
-    delays = {moved(success.handle(job)).delay for _ in range(50)}
+    delays = {moved(conclude.handle(job)).delay for _ in range(50)}
     assert len(delays) == 50
     assert 240 <= min(delays) < 280
     assert 320 < max(delays) <= 360
@@ -198,33 +196,33 @@ def test_delays_are_spread_and_have_a_bound() -> None:
 
 def test_a_callback_that_comes_through_later_leaves_no_error() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN, NONE))
-    job.take(success.handle(job))
-    assert told(success.handle(job)) == CallbackState(attempts=2, done=True)
+    job.take(conclude.handle(job))
+    assert told(conclude.handle(job)) == CallbackState(attempts=2, done=True)
 
 
 def test_errors_can_be_ignored_but_are_on_record() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN), callback={"url": URL, "ignore_errors": True})
-    action = finished(success.handle(job))
+    action = finished(conclude.handle(job))
     assert told(action) == CallbackState(attempts=1, done=True, error=str(BROKEN))
 
 
 def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
     job = Job(Status.SUCCESS, Receiver(CallbacksBusy("too many")))
-    assert success.handle(job) == Wait(NO_PLACE_SECONDS)
+    assert conclude.handle(job) == Wait(NO_PLACE_SECONDS)
 
 
 def test_what_was_told_is_not_told_again() -> None:
     job = Job(Status.SUCCESS, state={"callback": CallbackState(attempts=1, done=True)})
-    assert success.handle(job) == Finish(Status.SUCCESS)
+    assert conclude.handle(job) == Finish(Status.SUCCESS)
     assert job.receiver.bodies == []
 
 
 def test_what_the_caller_adds_is_committed_when_the_job_leaves_and_is_told_before() -> None:
     job, extra = Job(Status.KILL, Receiver(BROKEN, NONE)), (Check("/x"),)
-    waiting = moved(job.take(conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
+    waiting = moved(job.take(conclude.conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
     assert waiting.status is Status.KILL
     assert (waiting.extra, set(waiting.changes)) == ((), {"callback"})
-    ended = finished(job.take(conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
+    ended = finished(job.take(conclude.conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
     assert (ended.status, ended.extra, ended.changes["ended"]) == (Status.CANCEL, extra, "now")
     first, second = job.receiver.bodies
     assert first == second
@@ -246,7 +244,7 @@ ALLOWED = {
 @pytest.mark.parametrize(("before", "answered"), list(itertools.product(sorted(FINAL), Status)))
 def test_an_answer_overrides_a_status_only_where_the_table_allows(before: Status, answered: Status) -> None:
     job = Job(before, Receiver(answered.value))
-    action = job.take(conclude(job, before, {"failures": 1}))
+    action = job.take(conclude.conclude(job, before, {"failures": 1}))
     assert isinstance(action, SetStatus | Finish)
     if before is answered or (before, answered) in ALLOWED:
         assert action.status is answered
@@ -261,7 +259,7 @@ def test_an_answer_overrides_a_status_only_where_the_table_allows(before: Status
 
 @pytest.mark.parametrize("answered", ["DONE", "success", "\x1b[31m", "x" * 10_000])
 def test_an_unknown_status_is_put_on_record_and_changes_nothing(answered: str) -> None:
-    action = finished(success.handle(Job(Status.SUCCESS, Receiver(answered))))
+    action = finished(conclude.handle(Job(Status.SUCCESS, Receiver(answered))))
     assert action.status is Status.SUCCESS
     assert told(action).done
     error = str(told(action).error)
@@ -273,13 +271,13 @@ def test_an_unknown_status_is_put_on_record_and_changes_nothing(answered: str) -
 @pytest.mark.parametrize("before", [Status.KILL, Status.CANCEL])
 @pytest.mark.parametrize("answered", Status)
 def test_what_was_killed_is_never_run_again(before: Status, answered: Status) -> None:
-    action = finished(conclude(Job(before, Receiver(answered.value)), before))
+    action = finished(conclude.conclude(Job(before, Receiver(answered.value)), before))
     assert action.status in FINAL
 
 
 def test_an_answer_that_calls_a_success_a_failure_is_retried_where_the_definition_names_that() -> None:
     job = Job(Status.SUCCESS, Receiver("ERROR_FAIL"), retry={"attempts": 2, "delay": 10, "on": ["callback"]})
-    action = moved(job.take(success.handle(job)))
+    action = moved(job.take(conclude.handle(job)))
     assert (action.status, action.delay) == (Status.ERROR_FAIL, 0)
     assert job.state.error is not None
     assert job.state.error.error_class == "callback"
@@ -291,7 +289,7 @@ def test_an_answer_that_calls_a_success_a_failure_is_retried_where_the_definitio
 
 def test_an_answer_that_calls_a_success_a_failure_is_the_end_else_and_is_not_told_again() -> None:
     job = Job(Status.SUCCESS, Receiver("ERROR_FAIL"), retry={"attempts": 2, "on": ["user"]})
-    job.take(success.handle(job))
+    job.take(conclude.handle(job))
     action = finished(job.take(fail.handle(job)))
     assert action == Finish(Status.ERROR_FAIL, {"failures": 1})
     assert job.state.callback == CallbackState(attempts=1, done=True)
@@ -311,7 +309,7 @@ def test_a_failure_can_be_run_again_by_the_answer_after_a_delay() -> None:
 def test_a_stop_that_came_too_late_goes_with_the_next_try_and_shortens_no_delay() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN))
     job.stopped = True
-    action = moved(job.take(success.handle(job)))
+    action = moved(job.take(conclude.handle(job)))
     assert action.extra == (STOP,)
     assert action.delay > 0
     assert job.state.callback.stopped
@@ -321,17 +319,17 @@ def test_a_stop_of_an_earlier_job_goes_likewise_and_means_nothing() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN))
     for tries in (1, 2):
         job.stopped = False
-        assert moved(job.take(success.handle(job))).extra == (STOP,)
+        assert moved(job.take(conclude.handle(job))).extra == (STOP,)
         assert job.state.callback == CallbackState(attempts=tries, error=str(BROKEN))
 
 
 def test_who_asks_to_stop_a_job_that_waits_to_be_told_has_it_finish_after_one_more_try() -> None:
     job = Job(Status.KILL, Receiver(BROKEN))
     job.stopped = True  # that is how it came here
-    moved(job.take(conclude(job, Status.KILL)))
-    moved(job.take(conclude(job, Status.KILL)))
+    moved(job.take(conclude.conclude(job, Status.KILL)))
+    moved(job.take(conclude.conclude(job, Status.KILL)))
     job.stopped = True
-    action = finished(job.take(conclude(job, Status.KILL)))
+    action = finished(job.take(conclude.conclude(job, Status.KILL)))
     assert told(action) == CallbackState(attempts=3, done=True, error=str(BROKEN), stopped=True)
 
 
@@ -353,8 +351,8 @@ def test_no_answer_runs_a_job_again_that_somebody_asked_to_stop(when: str) -> No
 def test_a_stop_is_remembered_when_the_answer_makes_a_failure_of_a_success() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN, "ERROR_FAIL"), retry={"attempts": 9, "on": ["callback"]})
     job.stopped = True
-    job.take(success.handle(job))
-    job.take(success.handle(job))
+    job.take(conclude.handle(job))
+    job.take(conclude.handle(job))
     assert finished(job.take(fail.handle(job))).status is Status.ERROR_FAIL
     assert len(job.receiver.bodies) == 2
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from queues.store import watched_folder as folder_module
+from queues.store import watched_folder
 from queues.store.watched_folder import LARGE, WatchedFolder
 
 
@@ -24,7 +24,7 @@ def test_what_is_new_in_a_folder_that_is_not_followed_waits_for_a_second_at_most
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = iter([0.0, 0.0, *[100.0] * 10])  # a listing that took long
-    monkeypatch.setattr(folder_module, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr(watched_folder, "time", SimpleNamespace(monotonic=lambda: next(now)))
     folder = WatchedFolder(Listed(LARGE - 1), "/folder", lambda: None)  # type: ignore[arg-type] # all that it asks of a session
     assert folder.refresh()
     folder.changed = True

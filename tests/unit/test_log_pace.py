@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestrator.logs.shipping import pace as module
+from orchestrator.logs.shipping import pace as pace_module
 from orchestrator.logs.shipping.pace import Pace
 from tests.waiting import wait_until
 
@@ -18,8 +18,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, share: float = 1.0) -> None:
         self.now, self.share, self.longest = 1_000.0, share, list[float]()
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
-        monkeypatch.setattr(module, "random", SimpleNamespace(uniform=self._uniform))
+        monkeypatch.setattr(pace_module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(pace_module, "random", SimpleNamespace(uniform=self._uniform))
 
     def is_open(self, pace: Pace) -> bool:
         """Whether a permit is given now; it is taken."""
@@ -88,7 +88,7 @@ def test_delays_grow_to_a_limit_and_are_a_random_share_of_it(monkeypatch: pytest
 
 def test_shares_differ_from_host_to_host(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(pace_module, "time", SimpleNamespace(monotonic=lambda: now))
     until = set[float]()
     for _ in range(50):
         pace = Pace(2)

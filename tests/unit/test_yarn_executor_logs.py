@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from spark_runner.protocol.errors import BackendUnreachable
-from spark_runner.runners.yarn import logs as executor_logs
+from spark_runner.runners.yarn import logs as logs_module
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 from spark_runner.runners.yarn.logs import YarnExecutorLogs
 
@@ -77,7 +77,7 @@ def test_who_has_not_told_his_number_waits(manager: Manager, logs: YarnExecutorL
 def test_a_log_that_is_too_long_stays_as_it_was_copied(
     manager: Manager, logs: YarnExecutorLogs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_logs, "MAX_LOG_BYTES", 100)
+    monkeypatch.setattr(logs_module, "MAX_LOG_BYTES", 100)
     manager.files["container_2"] = {"stderr": BEGAN}
     assert copied(logs) == {("7", "stderr"): BEGAN}
     manager.files["container_2"]["stderr"] += b"x" * 100
