@@ -37,7 +37,7 @@ SPARK = Spark()
 ONE = driver_bytes(SPARK.properties)
 
 
-def admit_many(folder: Path, number: int, begin: Barrier, told: Any) -> None:
+def admit_many(folder: Path, number: int, begin: Barrier, result: Any) -> None:
     """One worker whose threads all ask at once."""
     limits = Limits()
     guard = Guard(lambda: limits, Starts(folder / "starts", f"worker-{number}"), Host(folder / "proc"))
@@ -45,20 +45,21 @@ def admit_many(folder: Path, number: int, begin: Barrier, told: Any) -> None:
     with ThreadPoolExecutor(THREADS) as threads:
         jobs = [f"job-{number}-{thread}" for thread in range(THREADS)]
         refused = list(threads.map(lambda job: guard.admit(job, SPARK), jobs))
-    told.put(refused.count(None))
+    result.put(refused.count(None))
     signal.pause()  # until it is killed
 
 
 def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(tmp_path: Path) -> None:
     HostFiles(tmp_path, available=ROOM * ONE + MIB)
-    begin, told = SPAWN.Barrier(PROCESSES), SPAWN.Queue()
+    begin, result = SPAWN.Barrier(PROCESSES), SPAWN.Queue()
     workers = [
-        SPAWN.Process(target=admit_many, args=(tmp_path, number, begin, told)) for number in range(PROCESSES)
+        SPAWN.Process(target=admit_many, args=(tmp_path, number, begin, result))
+        for number in range(PROCESSES)
     ]
     for worker in workers:
         worker.start()
     try:
-        assert sum(told.get(timeout=60) for _ in workers) == ROOM
+        assert sum(result.get(timeout=60) for _ in workers) == ROOM
         late = Starts(tmp_path / "starts", "late")
         with late.turn():
             assert late.promised() == [ONE] * ROOM

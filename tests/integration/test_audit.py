@@ -66,10 +66,10 @@ def new_job(stage: Stage) -> None:
 # ---------------------------------------------------------------------- jobs
 def test_the_record_of_a_job_says_who_submitted_it(stage: Stage) -> None:
     new_job(stage)
-    told = stage.client.detail(JOB).job.submitted
-    assert told is not None
-    assert (told.by, told.action) == (ME, "submit")
-    assert told.host
+    submitted = stage.client.detail(JOB).job.submitted
+    assert submitted is not None
+    assert (submitted.by, submitted.action) == (ME, "submit")
+    assert submitted.host
     assert events_of(stage) == []  # the worker that takes it says so, from the record
 
 
@@ -102,14 +102,14 @@ ACTS = [
 ]
 
 
-@pytest.mark.parametrize(("state", "act", "told"), ACTS)
+@pytest.mark.parametrize(("state", "act", "expected"), ACTS)
 def test_an_act_stands_in_the_record_and_has_an_entry(
-    stage: Stage, state: dict[str, Any], act: Callable[[Client], object], told: tuple[str, str]
+    stage: Stage, state: dict[str, Any], act: Callable[[Client], object], expected: tuple[str, str]
 ) -> None:
     run_key = stage.put(**state)
     act(stage.client)
     (action,) = stage.client.detail(JOB).job.actions
-    assert (action.action, action.detail, action.by) == (*told, ME)
+    assert (action.action, action.detail, action.by) == (*expected, ME)
     (event,) = events_of(stage)
     assert event.act == action
     assert (event.kind, event.target, event.pool, event.run_key) == ("job", JOB, "default", run_key)
@@ -158,10 +158,10 @@ def test_words_of_others_in_a_record_are_bounded_and_have_no_control_characters(
     by = "sasl:ada\x1b]0;x\x07" + "a" * 9000
     forged = Act.model_construct(at="now", by=by, action="submit", host="\u202eh")
     stage.put(submitted=forged)
-    told = stage.client.detail(JOB).job.submitted
-    assert told is not None
-    assert told.by.startswith("sasl:ada\ufffd]0;x\ufffdaaa")
-    assert (len(told.by), told.host) == (200, "\ufffdh")
+    submitted = stage.client.detail(JOB).job.submitted
+    assert submitted is not None
+    assert submitted.by.startswith("sasl:ada\ufffd]0;x\ufffdaaa")
+    assert (len(submitted.by), submitted.host) == (200, "\ufffdh")
 
 
 def test_a_job_of_an_earlier_version_has_no_submitter(stage: Stage) -> None:
@@ -199,8 +199,8 @@ def test_changes_of_limits_say_who_made_them_from_what_to_what(stage: Stage) -> 
     client.change_pool("default", cap=3, weight=2)
     client.change_pool("default", cap=3)  # nothing changes
     client.pause("default")
-    told = [(c.pool, c.by, dict(c.before), dict(c.after)) for c in client.changes()]
-    assert told == [
+    changes = [(c.pool, c.by, dict(c.before), dict(c.after)) for c in client.changes()]
+    assert changes == [
         ("", ME, {"warn_after": None}, {"warn_after": 7}),
         ("default", ME, {"weight": 1, "cap": 0}, {"weight": 2, "cap": 3}),
         ("default", ME, {"paused": False}, {"paused": True}),
@@ -208,9 +208,9 @@ def test_changes_of_limits_say_who_made_them_from_what_to_what(stage: Stage) -> 
     assert client.pools()["default"].paused
     found = [(event.kind, event.target, event.before, event.after) for event in events_of(stage)]
     assert found == [
-        ("config", "config", told[0][2], told[0][3]),
-        ("pool", "default", told[1][2], told[1][3]),
-        ("pool", "default", told[2][2], told[2][3]),
+        ("config", "config", changes[0][2], changes[0][3]),
+        ("pool", "default", changes[1][2], changes[1][3]),
+        ("pool", "default", changes[2][2], changes[2][3]),
     ]
 
 
@@ -242,8 +242,8 @@ def test_changes_of_schedules_say_who_made_them(stage: Stage) -> None:
     assert (changed.action, changed.by) == ("resume", ME)
     book.put(definition)
     book.remove("nightly")
-    told = [event.act.action for event in events_of(stage)]
-    assert sorted(told) == sorted(["register", "pause", "resume", "register", "remove"])
+    actions = [event.act.action for event in events_of(stage)]
+    assert sorted(actions) == sorted(["register", "pause", "resume", "register", "remove"])
     assert {event.kind for event in events_of(stage)} == {"schedule"}
 
 
@@ -407,9 +407,9 @@ def test_what_others_put_there_makes_no_index_and_no_id_that_it_likes(
     assert events_of(stage) == []
     (spool,) = (tmp_path / "logs" / "spool").iterdir()
     found = [record for record in read_records(SpoolReader(spool)) if DATASET.encode() in record]
-    told = [json.loads(record.split(b"\n")[0])["create"] for record in found]
-    assert len({each["_index"] for each in told}) == 1  # that of today
-    assert [each["_id"].partition("-")[0] for each in told] == ["sha256", "b", "c"]
+    created = [json.loads(record.split(b"\n")[0])["create"] for record in found]
+    assert len({each["_index"] for each in created}) == 1  # that of today
+    assert [each["_id"].partition("-")[0] for each in created] == ["sha256", "b", "c"]
 
 
 def test_a_job_that_waited_for_too_long_leaves_who_submitted_it(
@@ -459,8 +459,8 @@ def test_ada_submits_and_bob_kills_and_both_are_recorded(
             assert job.submitted.by == "sasl:ada"
             assert [(act.action, act.by) for act in job.actions] == [("kill", "sasl:bob")]
             wait_until(lambda: len(documents(tmp_path)) == 2, 30, "both are in the logs")
-            told = sorted((each["event.action"], each["user.name"]) for each in documents(tmp_path))
-            assert told == [("kill", "sasl:bob"), ("submit", "sasl:ada")]
+            recorded = sorted((each["event.action"], each["user.name"]) for each in documents(tmp_path))
+            assert recorded == [("kill", "sasl:bob"), ("submit", "sasl:ada")]
         finally:
             office.close()
 

@@ -97,8 +97,8 @@ def test_what_was_summed_up_becomes_a_document(stage: Stage, logs: LogPipeline, 
     while duty.step() == 0:
         pass
     assert waiting(stage) == []
-    told = Counter(document["event.action"] for document in documents(tmp_path))
-    assert told["sum-up"] >= 1
+    counts = Counter(document["event.action"] for document in documents(tmp_path))
+    assert counts["sum-up"] >= 1
     sums = [document for document in documents(tmp_path) if document["event.action"] == "sum-up"]
     assert all(f'"{ME} set pool"' in document["audit.before"] for document in sums)
 
@@ -161,8 +161,8 @@ def test_entries_that_cannot_be_removed_are_written_once_and_hold_nothing_up(
     change_caps(stage, 2)
     duty = leader(stage, logs)
     pauses = [duty.step() for _ in range(8)]
-    told = Counter(document["event.action"] for document in documents(tmp_path))
-    assert told == {"unreadable": 4, "set": 2}
+    counts = Counter(document["event.action"] for document in documents(tmp_path))
+    assert counts == {"unreadable": 4, "set": 2}
     assert pauses[-1] > 0
     assert len(waiting(stage)) == 4
 

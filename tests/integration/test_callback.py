@@ -86,7 +86,7 @@ def test_the_body_goes_as_json_with_a_key_to_know_repetitions_by() -> None:
     with receiver() as there:
         call(there.url + "?token=1")
         call(there.url + "?token=1")
-    assert [told.body for told in there.told] == [BODY, BODY]
+    assert [each.body for each in there.told] == [BODY, BODY]
     assert there.told[0] == there.told[1]
     assert there.told[0].path == "/ended?token=1"
     assert there.told[0].headers["Content-Type"] == "application/json"
@@ -337,7 +337,7 @@ def test_variables_of_the_workers_environment_are_filled_in_at_the_time_of_the_c
         for secret in ("first", "${env:WHERE}"):  # what a variable holds is not read again
             monkeypatch.setenv("SECRET", secret)
             callbacks.call(Callback(url="${env:WHERE}/of/${env:SECRET}?x=1"), BODY)
-        paths = [told.path for told in there.told]
+        paths = [each.path for each in there.told]
     assert paths[0] == "/of/first?x=1"
     assert "WHERE" in paths[1]
     assert known.mask("the first one") == f"the {MASK} one", "logs show none of it"

@@ -49,7 +49,7 @@ def ended(office: Office, job_id: str) -> JobView:
     return office.wait(job_id, 60).job
 
 
-def told(there: Receiver) -> list[tuple[str, str, int]]:
+def events_of(there: Receiver) -> list[tuple[str, str, int]]:
     return [(each.body["event"], each.body["status"], each.body["attempt"]) for each in there.told]
 
 
@@ -74,7 +74,7 @@ def test_a_job_tells_that_it_runs_and_then_that_it_has_ended(office: Office, tmp
         (running,) = there.wait_told(1)
         go.touch()
         view = ended(office, job_id)
-    assert told(there) == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
+    assert events_of(there) == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
     body = running.body
     assert (body["previous_status"], body["application_id"], body["labels"]) == (
         "ACCEPT",
@@ -98,7 +98,7 @@ def test_each_attempt_tells_that_it_runs_however_short_it_was(office: Office) ->
         retry = {"attempts": 3, "delay": 0, "on": ["user"]}
         view = ended(office, submit(office, there, "if attempt < 3: fail('x')", retry=retry))
     runs = [("running", "RUNNING", number) for number in (1, 2, 3)]
-    assert told(there) == [*runs, ("end", "SUCCESS", 3)]
+    assert events_of(there) == [*runs, ("end", "SUCCESS", 3)]
     assert len(set(keys(there))) == 4
     first = there.told[0].body["times"]["started"]
     assert {each.body["times"]["first_started"] for each in there.told} == {first}
@@ -110,7 +110,7 @@ def test_no_event_overtakes_one_that_is_tried_again(office: Office) -> None:
     office.worker()
     with receiver(REFUSED, REFUSED, TOLD) as there:
         view = ended(office, submit(office, there))
-    assert [event for event, *_ in told(there)] == ["running"] * 3 + ["end"]
+    assert [event for event, *_ in events_of(there)] == ["running"] * 3 + ["end"]
     assert len({(each.data, each.headers["Idempotency-Key"]) for each in there.told[:3]}) == 1
     assert view.undelivered == ()
 
@@ -120,7 +120,7 @@ def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_told(office:
     office.worker()
     with receiver(REFUSED, REFUSED, TOLD) as there:
         view = ended(office, submit(office, there, callback={"attempts": 2}))
-    assert [event for event, *_ in told(there)] == ["running", "running", "end"]
+    assert [event for event, *_ in events_of(there)] == ["running", "running", "end"]
     assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("running", 1, 2)]
     assert '"BUSY"' in view.undelivered[0].error
     assert view.callback.done
@@ -140,7 +140,7 @@ def test_only_what_is_asked_for_is_told_and_only_the_end_has_an_answer(office: O
     with receiver(override("ERROR_FAIL")) as there:
         view = ended(office, submit(office, there, callback={"on": ["running"]}))
     assert view.status is Status.SUCCESS
-    assert told(there) == [("running", "RUNNING", 1)]
+    assert events_of(there) == [("running", "RUNNING", 1)]
 
 
 def test_a_warning_is_told_while_the_job_goes_on(office: Office, tmp_path: Path) -> None:
@@ -151,10 +151,10 @@ def test_a_warning_is_told_while_the_job_goes_on(office: Office, tmp_path: Path)
         there.wait_told(2)
         go.touch()
         ended(office, job_id)
-    assert told(there)[:2] == [("running", "RUNNING", 1), ("warn", "RUNNING_WARN", 1)]
+    assert events_of(there)[:2] == [("running", "RUNNING", 1), ("warn", "RUNNING_WARN", 1)]
     warn = there.told[1].body
     assert (warn["previous_status"], "no progress" in warn["warning"]) == ("RUNNING", True)
-    assert told(there)[-1] == ("end", "SUCCESS", 1)
+    assert events_of(there)[-1] == ("end", "SUCCESS", 1)
 
 
 # ---------------------------------------------------------------------- a slow receiver
@@ -169,7 +169,7 @@ def test_a_receiver_that_is_silent_keeps_no_job_from_its_outcome(office: Office,
         assert len(there.told) == 1
         there.released.set()
         ended(office, job_id)
-    assert [event for event, *_ in told(there)] == ["running", "end"]
+    assert [event for event, *_ in events_of(there)] == ["running", "end"]
 
 
 def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(office: Office) -> None:
@@ -181,7 +181,7 @@ def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(office: Office
         wait_until(lambda: office.client.get(job_id).status is Status.KILL, 30, "it is killed")
         there.released.set()
         assert ended(office, job_id).status is Status.KILL
-    assert told(there) == [("running", "RUNNING", 1), ("end", "KILL", 1)]
+    assert events_of(there) == [("running", "RUNNING", 1), ("end", "KILL", 1)]
 
 
 def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_back(
@@ -201,7 +201,7 @@ def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_
         wait_until(lambda: office.client.get(job_id).callback.attempts == 1, 30, "its end waits, too")
         office.client.kill(job_id)
         view = ended(office, job_id)
-    assert [event for event, *_ in told(there)] == ["running"] * 3 + ["end"] * 2
+    assert [event for event, *_ in events_of(there)] == ["running"] * 3 + ["end"] * 2
     assert (view.status, [lost.tries for lost in view.undelivered]) == (Status.KILL, [3, 2])
 
 
@@ -315,7 +315,7 @@ def test_a_worker_that_is_killed_while_it_tells_that_a_job_runs_has_another_one_
         go.touch()
         ended(office, job_id)
     assert there.told[0] == there.told[1]
-    assert told(there)[1:] == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
+    assert events_of(there)[1:] == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
 
 
 @pytest.mark.parametrize("event", ["running", "end"])
@@ -348,7 +348,7 @@ def test_a_job_that_is_retried_by_hand_is_told_under_other_keys(office: Office) 
             office.client.kill(job_id)
             assert ended(office, job_id).status is Status.CANCEL
             office.client.retry(job_id)
-    assert told(there) == [("end", "CANCEL", 0)] * 2
+    assert events_of(there) == [("end", "CANCEL", 0)] * 2
     assert len(set(keys(there))) == 2
 
 

@@ -51,7 +51,7 @@ def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
         view = ended(office, submit(office, there, labels={"team": "x"}))
     assert view.status is Status.SUCCESS
     assert view.callback == CallbackState(attempts=1, done=True)
-    assert [told.body for told in there.told] == [
+    assert [call.body for call in there.told] == [
         {
             "version": 2,
             "event": "end",
@@ -94,11 +94,11 @@ def test_only_the_last_failure_is_told(office: Office) -> None:
     with receiver() as there:
         retry = {"attempts": 3, **NO_DELAY}
         view = ended(office, submit(office, there, "raise ValueError('no such thing')", retry=retry))
-    (told,) = there.told
+    (call,) = there.told
     assert view.status is Status.ERROR_FAIL
-    assert (told.body["status"], told.body["attempt"]) == ("ERROR_FAIL", 3)
-    assert told.body["counters"]["failures"] == 3 == view.failures
-    assert told.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
+    assert (call.body["status"], call.body["attempt"]) == ("ERROR_FAIL", 3)
+    assert call.body["counters"]["failures"] == 3 == view.failures
+    assert call.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
 
 
 def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_p
     program = counting(runs, "assert attempt == 2")
     with receiver() as there:
         view = ended(office, submit(office, there, program, retry={"attempts": 3, **NO_DELAY}))
-    assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("SUCCESS", 2)]
+    assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("SUCCESS", 2)]
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
@@ -119,7 +119,7 @@ def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) ->
         wait_until(runs.exists, 30, "it runs")
         office.client.kill(job_id)
         assert ended(office, job_id).status is Status.KILL
-    assert [told.body["status"] for told in there.told] == ["KILL"]
+    assert [call.body["status"] for call in there.told] == ["KILL"]
 
 
 def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(office: Office) -> None:
@@ -129,7 +129,7 @@ def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(office: Office
         job_id = office.client.submit(python_job("pass", callback=callback), delay=3600).id
         office.client.kill(job_id)
         assert ended(office, job_id).status is Status.CANCEL
-    assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("CANCEL", 0)]
+    assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("CANCEL", 0)]
 
 
 # ---------------------------------------------------------------------- retries
@@ -142,7 +142,7 @@ def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(offic
     assert view.status is Status.ERROR_FAIL
     assert view.failures == 1
     assert view.callback == CallbackState(attempts=4, done=True)
-    assert len({(told.data, told.headers["Idempotency-Key"]) for told in there.told}) == 1
+    assert len({(call.data, call.headers["Idempotency-Key"]) for call in there.told}) == 1
     assert len(there.told) == 4
 
 
@@ -197,7 +197,7 @@ def test_many_jobs_are_told_through_few_places(office: Office) -> None:
         ids = [submit(office, there) for _ in range(20)]
         for job_id in ids:
             assert ended(office, job_id).callback == CallbackState(attempts=1, done=True)
-        assert sorted(told.body["id"] for told in there.told) == sorted(ids)
+        assert sorted(call.body["id"] for call in there.told) == sorted(ids)
 
 
 # ---------------------------------------------------------------------- stops
@@ -262,8 +262,8 @@ def test_the_answer_can_have_a_failed_job_run_again_which_is_told_anew(
     with receiver(override("ACCEPT"), TOLD) as there:
         view = ended(office, submit(office, there, program, retry={"attempts": 1, **NO_DELAY}))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
-    assert [told.body["status"] for told in there.told] == ["ERROR_FAIL", "SUCCESS"]
-    assert len({told.headers["Idempotency-Key"] for told in there.told}) == 2
+    assert [call.body["status"] for call in there.told] == ["ERROR_FAIL", "SUCCESS"]
+    assert len({call.headers["Idempotency-Key"] for call in there.told}) == 2
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
@@ -273,7 +273,7 @@ def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that
     with receiver(override("ERROR_FAIL"), TOLD) as there:
         view = ended(office, submit(office, there, retry=retry))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
-    assert [told.body["attempt"] for told in there.told] == [1, 2]
+    assert [call.body["attempt"] for call in there.told] == [1, 2]
 
 
 @pytest.mark.parametrize("answered", ["ACCEPT", "RUNNING", "KILL", "DEAD", "what is this"])
@@ -367,8 +367,8 @@ def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(office: Office, 
         fields: dict[str, object] = {"timeout": {"run": 1, "on_run": "demote"}, "retry": NO_DELAY}
         view = ended(office, submit(office, there, program, **fields))
     assert (view.status, view.pool, view.attempt) == (Status.SUCCESS, "default.low", 2)
-    (told,) = there.told
-    assert told.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
+    (call,) = there.told
+    assert call.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
 
 
 def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(office: Office, tmp_path: Path) -> None:

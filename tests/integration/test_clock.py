@@ -96,8 +96,8 @@ class World:
         self.connections += 1
 
     def late_ms(self, clock: EnsembleClock) -> int:
-        told = clock.now_ms()
-        return self.ensemble_ns // MS - told
+        now_ms = clock.now_ms()
+        return self.ensemble_ns // MS - now_ms
 
 
 def install(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -258,8 +258,8 @@ def test_a_clock_that_is_off_is_told_once_per_change(
         world.host_ahead_ms = ahead_ms
         world.connections += 1
         assert world.late_ms(clock) == 0
-    told = [record.getMessage() for record in caplog.records]
-    assert [("ahead" in text, "behind" in text, "again" in text) for text in told] == [
+    messages = [record.getMessage() for record in caplog.records]
+    assert [("ahead" in text, "behind" in text, "again" in text) for text in messages] == [
         (True, False, False),
         (False, True, False),
         (False, False, True),
@@ -443,12 +443,12 @@ def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_ju
 def test_the_time_told_is_never_later_than_that_of_a_write_that_follows(open_queues: Open) -> None:
     queues = open_queues()
     for number in range(50):
-        told = queues.clock.now_ms()
+        read = queues.clock.now_ms()
         path = f"{queues.layout.root}/probe-{number}"
         commit(queues.session, [Create(path)])
         stat = queues.session.exists(path)
         assert stat is not None
-        assert told <= stat.modified < told + 5_000
+        assert read <= stat.modified < read + 5_000
 
 
 def test_a_new_session_measures_anew(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:

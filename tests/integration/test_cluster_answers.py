@@ -75,8 +75,8 @@ def test_a_running_job_whose_executors_have_no_room_says_so_until_they_have(
     job_id = running(office, cluster, tmp_path / "go")
     cluster.alter = saying(NO_ROOM)
     wait_until(lambda: office.client.get(job_id).warning, 20, "the warning")
-    told = office.client.get(job_id)
-    assert (told.status, told.queue, told.warning) == (Status.RUNNING_WARN, Queue.RUNNING, NO_ROOM)
+    view = office.client.get(job_id)
+    assert (view.status, view.queue, view.warning) == (Status.RUNNING_WARN, Queue.RUNNING, NO_ROOM)
     cluster.alter = saying("")
     wait_until(lambda: office.client.get(job_id).status is Status.RUNNING, 20, "the end of the warning")
     (tmp_path / "go").touch()
@@ -131,15 +131,15 @@ def test_another_reason_is_told_soon_and_newer_numbers_some_time_later(
     wait_until(lambda: office.client.get(job_id).warning, 20, "the warning")
     monkeypatch.setattr(warnings, "SAME_KIND_SECONDS", 3600)
     cluster.alter = Talker("queue etl has {0} jobs")
-    first = wait_until(lambda: told(office, job_id, "queue etl"), 20, "the other reason")
+    first = wait_until(lambda: warning_of(office, job_id, "queue etl"), 20, "the other reason")
     monkeypatch.setattr(warnings, "SAME_KIND_SECONDS", 0)
-    newer = wait_until(lambda: told(office, job_id, "queue etl", but=first), 20, "newer numbers")
+    newer = wait_until(lambda: warning_of(office, job_id, "queue etl", but=first), 20, "newer numbers")
     assert newer.startswith("queue etl has ")
     (tmp_path / "go").touch()
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
-def told(office: Office, job_id: str, begin: str, *, but: str = "") -> str | None:
+def warning_of(office: Office, job_id: str, begin: str, *, but: str = "") -> str | None:
     """The warning, if it begins like that and is another than `but`."""
     words = office.client.get(job_id).warning or ""
     return words if words.startswith(begin) and words != but else None

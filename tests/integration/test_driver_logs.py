@@ -109,8 +109,8 @@ def test_each_byte_is_collected_once_whoever_is_killed(harness: Harness, seed: i
             offset += len(text)
         assert offset == size
         said = "".join(islice(words(stream), len(documents) + 1))
-        told = "".join(text_of(document, is_last=False) for document in documents[:-1])
-        assert said.startswith(told)
+        collected = "".join(text_of(document, is_last=False) for document in documents[:-1])
+        assert said.startswith(collected)
     for records in in_spools(harness.root).values():
         assert len(set(records)) == 1, "what came twice has the same index and time"
 

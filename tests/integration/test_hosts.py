@@ -39,8 +39,8 @@ def announce(office: Office, pools: list[str] | None) -> str:
     """A worker of the other host, as its node says; returns the node."""
     session, nodes = office.session(), Nodes(office.settings.root)
     session.ensure_path(nodes.workers)
-    path, told = nodes.worker("theirs"), {"places": [THERE.to_json()], "pools": pools}
-    commit(session, [Create(path, json.dumps(told).encode(), ephemeral=True)])
+    path, document = nodes.worker("theirs"), {"places": [THERE.to_json()], "pools": pools}
+    commit(session, [Create(path, json.dumps(document).encode(), ephemeral=True)])
     return path
 
 

@@ -122,13 +122,13 @@ def test_a_spool_that_cannot_be_written_is_one_sentence_and_everything_goes_on(
 ) -> None:
     occupied = tmp_path / "occupied"
     occupied.write_text("a file")
-    told = list[str]()
-    handler = logger.add(lambda message: told.append(message.record["message"]), level="WARNING")
+    logged = list[str]()
+    handler = logger.add(lambda message: logged.append(message.record["message"]), level="WARNING")
     with LogPipeline(LogSettings(dir=occupied), tmp_path, "test") as pipeline:
         office.worker(logs=pipeline)
         assert office.wait(office.submit("print(1)")).job.status is Status.SUCCESS
     logger.remove(handler)
-    assert [words for words in told if "occupied" in words] == [pipeline.trouble]
+    assert [words for words in logged if "occupied" in words] == [pipeline.trouble]
 
 
 def test_what_became_of_records_is_counted_for_prometheus(

@@ -72,13 +72,13 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     root = tmp_path / "logs" / "spool"
     wrong = tmp_path / "wrong"
     wrong.write_text("bm9ib2R5Om5vdGhpbmc=")
-    spool, told = Spool(root), list[str]()
+    spool, reported = Spool(root), list[str]()
     for number in range(10):
         spool.append(f"{ALIAS}-2026-11-22", b'{"@timestamp":"2026-11-22T10:00:00Z","message":"m%d"}' % number)
-    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, report=told.append)
+    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, report=reported.append)
     shipper.start()
-    wait_until(lambda: told, DELIVERED_S, "it says that it may not")
-    assert "401" in told[0]
+    wait_until(lambda: reported, DELIVERED_S, "it says that it may not")
+    assert "401" in reported[0]
     assert shipper.status()["paused"]
     assert not shipper.close(0.1)
     spool.close()

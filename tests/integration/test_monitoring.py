@@ -87,9 +87,9 @@ def test_each_rule_asks_for_what_is_served_and_says_what_to_do(served: Served) -
 
 
 def test_each_command_in_a_rule_is_one() -> None:
-    told = re.findall(r"`orchestrator ([^`]+)`", (MONITORING / "alerts.yml").read_text("utf-8"))
-    assert len(told) > 5
-    for line in told:
+    commands = re.findall(r"`orchestrator ([^`]+)`", (MONITORING / "alerts.yml").read_text("utf-8"))
+    assert len(commands) > 5
+    for line in commands:
         command: Any = get_command(app)
         words = line.split()
         while words and hasattr(command, "get_command"):
@@ -112,8 +112,8 @@ def test_each_panel_asks_for_what_is_served(served: Served) -> None:
 def test_the_document_has_all_metrics_and_no_others(text: str) -> None:
     table = DOCUMENT.read_text("utf-8").partition("| metric (`orchestrator_...`)")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
-    assert told == set(_families(text))
+    documented = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
+    assert documented == set(_families(text))
 
 
 def _families(text: str) -> Iterable[str]:

@@ -598,11 +598,11 @@ def test_a_dry_run_tells_what_would_be_mended_and_changes_nothing(
     events: list[Event] = []
     queues.listen(events.append)
     before = tree(queues)
-    told = scrub(queues, dry_run=True)
+    planned = scrub(queues, dry_run=True)
     assert tree(queues) == before
     assert events == []
     done = scrub(queues)
-    assert done == told
+    assert done == planned
     assert {kind: ids for kind, ids in done.repaired.items() if kind is not Repair.RECEIPT} == {
         Repair.RESTORED: ("restored",),
         Repair.ENTERED: ("entered",),

@@ -69,16 +69,16 @@ def test_the_loss_is_timed_by_what_the_server_grants(server: EmbeddedZooKeeper) 
 
 
 def test_a_session_counts_as_lost_before_a_silent_server_can_have_ended_it(server: EmbeddedZooKeeper) -> None:
-    told: list[tuple[float, SessionState]] = []
+    changes: list[tuple[float, SessionState]] = []
     with open_session(server) as session:
-        session.on_change(lambda: told.append((time.monotonic(), session.state)))
+        session.on_change(lambda: changes.append((time.monotonic(), session.state)))
         with silent(server) as since:
             wait_until(lambda: session.state is SessionState.LOST, 10, "it counts as lost")
             # Reckoned from the last request that was answered, which may have been a third earlier.
             assert GRANTED / 3 < time.monotonic() - since < GRANTED
-            wait_until(lambda: told and told[-1][1] is SessionState.LOST, 2, "listeners are told")
-            assert told[-1][0] - since < GRANTED
-            assert [state for _, state in told] == [SessionState.SUSPENDED, SessionState.LOST]
+            wait_until(lambda: changes and changes[-1][1] is SessionState.LOST, 2, "listeners are told")
+            assert changes[-1][0] - since < GRANTED
+            assert [state for _, state in changes] == [SessionState.SUSPENDED, SessionState.LOST]
             assert 0 < session.seconds_without_contact() < GRANTED + 2
         wait_until(lambda: session.state is SessionState.CONNECTED, 10, "it is back")
         assert session.seconds_without_contact() == 0
@@ -223,7 +223,7 @@ def test_a_listener_that_raises_or_blocks_keeps_nobody_from_anything(
     server: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open_session(server) as session:
-        stuck, told = threading.Event(), threading.Semaphore(0)
+        stuck, changed = threading.Event(), threading.Semaphore(0)
         calls: list[str] = []
 
         def fail() -> None:
@@ -236,11 +236,11 @@ def test_a_listener_that_raises_or_blocks_keeps_nobody_from_anything(
 
         session.on_change(fail)
         session.on_change(block)
-        session.on_change(told.release)
+        session.on_change(changed.release)
         drop(session)
-        assert told.acquire(timeout=5)
+        assert changed.acquire(timeout=5)
         wait_until(lambda: session.connections == 2, 5, "the connection is back")
-        assert told.acquire(timeout=5)
+        assert changed.acquire(timeout=5)
         assert session.exists("/") is not None
         assert "of a listener" in caplog.text
         stuck.set()

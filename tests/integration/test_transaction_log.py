@@ -44,8 +44,8 @@ def test_each_change_is_read_in_order_over_a_kill_of_the_server(server: Embedded
     with zookeeper_client(server.hosts) as client:
         modified = client.set("/a", b"6").mtime
         client.delete("/a/b")
-    told = changes(server, "/a")
-    assert [entry.changes for entry in told] == [
+    entries = changes(server, "/a")
+    assert [entry.changes for entry in entries] == [
         (Created("/a", b"1"),),
         (Created("/a/e", b"2", session),),
         (Written("/a", "drei ü".encode(), 1),),
@@ -54,9 +54,9 @@ def test_each_change_is_read_in_order_over_a_kill_of_the_server(server: Embedded
         (Written("/a", b"6", 3),),
         (Deleted("/a/b"),),
     ]
-    assert told[0].session == session
-    assert told[-2].time_ms == modified
-    assert [entry.zxid for entry in told] == sorted(entry.zxid for entry in told)
+    assert entries[0].session == session
+    assert entries[-2].time_ms == modified
+    assert [entry.zxid for entry in entries] == sorted(entry.zxid for entry in entries)
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:

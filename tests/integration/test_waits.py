@@ -56,11 +56,11 @@ def occupied(office: ScriptedOffice, go: Path, **fields: object) -> str:
     return job_id
 
 
-def announce(office: ScriptedOffice, name: str, **told: object) -> None:
+def announce(office: ScriptedOffice, name: str, **document: object) -> None:
     """A worker, as its node says."""
     session, nodes = office.session(), Nodes(office.settings.root)
     session.ensure_path(nodes.workers)
-    commit(session, [Create(nodes.worker(name), json.dumps(told).encode(), ephemeral=True)])
+    commit(session, [Create(nodes.worker(name), json.dumps(document).encode(), ephemeral=True)])
 
 
 # ---------------------------------------------------------------------- in the nodes
@@ -317,15 +317,15 @@ def test_a_look_writes_nothing(scripted_office: ScriptedOffice) -> None:
 
 # ---------------------------------------------------------------------- odd nodes
 @pytest.mark.parametrize(
-    "told",
+    "announced",
     [{"pools": 7}, {"pools": None, "refuses": "no"}, {"pools": None, "refuses": {"reason": None}}, {}],
     ids=str,
 )
 def test_the_node_of_a_worker_that_makes_no_sense_breaks_nothing(
-    scripted_office: ScriptedOffice, told: dict[str, object]
+    scripted_office: ScriptedOffice, announced: dict[str, object]
 ) -> None:
     job_id = scripted_office.submit("pass")
-    announce(scripted_office, "odd", **told)
+    announce(scripted_office, "odd", **announced)
     waiting = scripted_office.client.detail(job_id).waiting
     assert waiting is not None
     assert waiting.reason in {Reason.TURN, Reason.NO_WORKER}
@@ -337,8 +337,8 @@ def test_a_reason_of_a_newer_version_and_a_time_that_is_none_are_shown_as_they_a
     job_id = scripted_office.submit("pass")
     announce(scripted_office, "ours")
     record = scripted_office.queues.get(job_id)
-    told = {"reason": "moon", "message": "it is full", "worker": "ours", "at": "tonight"}
-    state = state_of(record).evolve(waiting=Waiting(**told))
+    stored = {"reason": "moon", "message": "it is full", "worker": "ours", "at": "tonight"}
+    state = state_of(record).evolve(waiting=Waiting(**stored))
     waiting = Waits(scripted_office.queues).of(record, state, lock=None, attempt=None)
     assert waiting is not None
     assert (waiting.reason, waiting.message) == ("moon", "worker ours deferred it at tonight: it is full")

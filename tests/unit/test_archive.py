@@ -110,8 +110,8 @@ def test_after_a_failure_the_archive_is_left_alone_for_a_growing_while() -> None
 
 
 def test_a_failure_is_told_once_and_so_is_its_end() -> None:
-    paused, told = Paused(), list[str]()
-    handler = logger.add(lambda message: told.append(str(message)), format="{message}")
+    paused, logged = Paused(), list[str]()
+    handler = logger.add(lambda message: logged.append(str(message)), format="{message}")
     try:
         paused.archive.write({})
         paused.inner.error = ArchiveError("no room")
@@ -122,7 +122,7 @@ def test_a_failure_is_told_once_and_so_is_its_end() -> None:
         paused.archive.write({})
     finally:
         logger.remove(handler)
-    assert [line.split(":")[0] for line in told] == [
+    assert [line.split(":")[0] for line in logged] == [
         "jobs cannot be archived, so none is removed",
         "jobs are archived again\n",
     ]

@@ -231,12 +231,12 @@ def test_a_removal_told_by_who_only_found_it_gone_can_be_allowed() -> None:
 
 def test_the_report_is_a_table_and_json() -> None:
     bad, good = judge(Story().put()), judge(put_and_moved())
-    told = json.loads(merge([bad, good]).to_json())
-    assert not told["ok"]
-    assert told["counts"]["I1"] == 1
-    assert told["counts"]["I10"] == 0
-    assert told["seen"]["put_acked"] == 2
-    assert told["violations"][0]["id"] == "i"
+    document = json.loads(merge([bad, good]).to_json())
+    assert not document["ok"]
+    assert document["counts"]["I1"] == 1
+    assert document["counts"]["I10"] == 0
+    assert document["seen"]["put_acked"] == 2
+    assert document["violations"][0]["id"] == "i"
     lines = str(bad).splitlines()
     assert lines[1].split()[:2] == ["I1", "1"]
     assert lines[-1] == "I1 i (r): it was put and never removed, and has no record"

@@ -65,8 +65,8 @@ def test_the_next_incarnation_begins_a_new_line(tmp_path: Path) -> None:
         torn(first.path)
     with History(tmp_path, "a") as second:
         second.add(Kind.PUT_SENT, id="i")
-    told = [(event.kind, event.incarnation) for event in read_history(second.path)]
-    assert told == [(Kind.STARTED, 0), (Kind.STARTED, 1), (Kind.PUT_SENT, 1)]
+    events = [(event.kind, event.incarnation) for event in read_history(second.path)]
+    assert events == [(Kind.STARTED, 0), (Kind.STARTED, 1), (Kind.PUT_SENT, 1)]
 
 
 def test_a_line_that_no_death_explains_is_an_error(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def moved(action: Action) -> SetStatus:
     return action
 
 
-def told(action: Action) -> CallbackState:
+def callback_of(action: Action) -> CallbackState:
     assert isinstance(action, SetStatus | Finish)
     state = action.changes["callback"]
     assert isinstance(state, CallbackState)
@@ -180,7 +180,7 @@ def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end
     assert delays == [pytest.approx(first, rel=0.21) for first in (5, 10, 20)]
     last = finished(job.take(handle(job)))
     assert last.status is status
-    assert told(last) == CallbackState(attempts=4, done=True, error=str(BROKEN))
+    assert callback_of(last) == CallbackState(attempts=4, done=True, error=str(BROKEN))
     assert len(receiver.bodies) == 4
     assert all(body == receiver.bodies[0] for body in receiver.bodies)
 
@@ -197,13 +197,13 @@ def test_delays_are_spread_and_have_a_bound() -> None:
 def test_a_callback_that_comes_through_later_leaves_no_error() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN, NONE))
     job.take(conclude.handle(job))
-    assert told(conclude.handle(job)) == CallbackState(attempts=2, done=True)
+    assert callback_of(conclude.handle(job)) == CallbackState(attempts=2, done=True)
 
 
 def test_errors_can_be_ignored_but_are_on_record() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN), callback={"url": URL, "ignore_errors": True})
     action = finished(conclude.handle(job))
-    assert told(action) == CallbackState(attempts=1, done=True, error=str(BROKEN))
+    assert callback_of(action) == CallbackState(attempts=1, done=True, error=str(BROKEN))
 
 
 def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
@@ -251,8 +251,8 @@ def test_an_answer_overrides_a_status_only_where_the_table_allows(before: Status
         assert action.changes["callback"].error is None
     else:
         assert action == Finish(before, action.changes)
-        assert told(action).done
-        assert f'"{answered}", which cannot follow {before}' in str(told(action).error)
+        assert callback_of(action).done
+        assert f'"{answered}", which cannot follow {before}' in str(callback_of(action).error)
     assert action.changes["failures"] == 1
     assert len(job.receiver.bodies) == 1
 
@@ -261,8 +261,8 @@ def test_an_answer_overrides_a_status_only_where_the_table_allows(before: Status
 def test_an_unknown_status_is_put_on_record_and_changes_nothing(answered: str) -> None:
     action = finished(conclude.handle(Job(Status.SUCCESS, Receiver(answered))))
     assert action.status is Status.SUCCESS
-    assert told(action).done
-    error = str(told(action).error)
+    assert callback_of(action).done
+    error = str(callback_of(action).error)
     assert "cannot follow SUCCESS" in error
     assert error.isprintable()
     assert len(error) < 300
@@ -330,7 +330,7 @@ def test_who_asks_to_stop_a_job_that_waits_to_be_told_has_it_finish_after_one_mo
     moved(job.take(conclude.conclude(job, Status.KILL)))
     job.stopped = True
     action = finished(job.take(conclude.conclude(job, Status.KILL)))
-    assert told(action) == CallbackState(attempts=3, done=True, error=str(BROKEN), stopped=True)
+    assert callback_of(action) == CallbackState(attempts=3, done=True, error=str(BROKEN), stopped=True)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -345,7 +345,7 @@ def test_no_answer_runs_a_job_again_that_somebody_asked_to_stop(when: str) -> No
         job.stopped = True
     action = finished(job.take(fail.handle(job)))
     assert (action.status, action.changes["failures"]) == (Status.ERROR_FAIL, 1)
-    assert "was asked to stop" in str(told(action).error)
+    assert "was asked to stop" in str(callback_of(action).error)
 
 
 def test_a_stop_is_remembered_when_the_answer_makes_a_failure_of_a_success() -> None:

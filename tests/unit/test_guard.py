@@ -52,7 +52,7 @@ def files(tmp_path: Path) -> HostFiles:
 
 
 @pytest.fixture
-def told() -> Iterator[list[str]]:
+def logged() -> Iterator[list[str]]:
     """What is logged."""
     lines: list[str] = []
     sink = logger.add(lines.append, level="INFO", format="{level} {message}")
@@ -60,8 +60,8 @@ def told() -> Iterator[list[str]]:
     logger.remove(sink)
 
 
-def beginnings(told: list[str]) -> list[str]:
-    return [line.partition(":")[0].strip() for line in told]
+def beginnings(logged: list[str]) -> list[str]:
+    return [line.partition(":")[0].strip() for line in logged]
 
 
 # ---------------------------------------------------------------------- pressure
@@ -103,11 +103,11 @@ def test_pressure_is_read_once_a_second_and_a_changed_limit_counts_at_once(files
     assert worker.guard.refusal() is None
 
 
-def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, told: list[str]) -> None:
+def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, logged: list[str]) -> None:
     worker = Worker(files)
     for percent in (1, 90, 95, 90, 1, 1, 90):
         worker.later(memory=percent, cpu=0)
-    assert beginnings(told) == [
+    assert beginnings(logged) == [
         "WARNING no job is taken",
         "INFO jobs are taken again",
         "WARNING no job is taken",
@@ -115,11 +115,11 @@ def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, told
 
 
 def test_a_kernel_without_pressure_refuses_nothing_and_that_is_told_once(
-    files: HostFiles, told: list[str]
+    files: HostFiles, logged: list[str]
 ) -> None:
     worker = Worker(files, cpu_pressure_limit=1)
     assert [worker.later() for _ in range(3)] == [None] * 3
-    assert beginnings(told) == ["INFO this kernel reports no pressure (PSI)"]
+    assert beginnings(logged) == ["INFO this kernel reports no pressure (PSI)"]
 
 
 # ---------------------------------------------------------------------- what a driver needs
@@ -273,17 +273,20 @@ def test_a_driver_on_the_cluster_takes_nothing_of_this_host(files: HostFiles) ->
     assert worker.guard.capacity(spark) > 1000
 
 
-def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, told: list[str]) -> None:
+def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, logged: list[str]) -> None:
     files.has(MIB)
     worker = Worker(files)
     assert worker.guard.admit("a", job()) is not None
     worker.limits = Limits(memory_guard=False)
     assert worker.guard.admit("a", job()) is None
-    assert beginnings(told) == ["WARNING a job is not taken", "INFO this host has capacity for drivers again"]
+    assert beginnings(logged) == [
+        "WARNING a job is not taken",
+        "INFO this host has capacity for drivers again",
+    ]
 
 
 def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_each_job(
-    files: HostFiles, told: list[str]
+    files: HostFiles, logged: list[str]
 ) -> None:
     files.has(2 * GIB)
     worker = Worker(files)
@@ -291,10 +294,13 @@ def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_ea
         assert worker.guard.capacity(job("2g")) == 0
         assert worker.guard.capacity(job("512m")) > 0  # a small one that fits does not end the lack
         assert worker.guard.capacity(job("4g")) == 0
-    assert len(told) == 1
+    assert len(logged) == 1
     files.has(3 * GIB)
     assert worker.guard.capacity(job("2g")) > 0
-    assert beginnings(told) == ["WARNING a job is not taken", "INFO this host has capacity for drivers again"]
+    assert beginnings(logged) == [
+        "WARNING a job is not taken",
+        "INFO this host has capacity for drivers again",
+    ]
 
 
 # ---------------------------------------------------------------------- starts

@@ -139,8 +139,8 @@ def test_nobody_has_seen_the_end_of_a_driver_whose_node_is_lost(reason: str) -> 
     disrupted = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     lost = Pod.of(pod("Failed", conditions=[disrupted])).gone().submission()
     assert (lost.state, lost.is_end_observed) == (RunState.EXITED, False)
-    told = Pod.of(pod("Failed", conditions=[disrupted], containerStatuses=[ended(143)])).gone().submission()
-    assert told.is_end_observed, "its node has told of it before"
+    found = Pod.of(pod("Failed", conditions=[disrupted], containerStatuses=[ended(143)])).gone().submission()
+    assert found.is_end_observed, "its node has told of it before"
 
 
 def test_a_driver_whose_end_was_seen_keeps_it_when_the_api_has_forgotten_it() -> None:

@@ -220,8 +220,8 @@ def test_times_are_told_in_utc_to_the_microsecond(moments: list[datetime]) -> No
     days = Days("logs", "Asia/Kathmandu")
     for naive in moments:
         moment = naive.replace(tzinfo=UTC)
-        told = datetime.fromisoformat(days.timestamp(moment.timestamp()))
-        assert abs(told - moment) <= timedelta(microseconds=1)
+        parsed = datetime.fromisoformat(days.timestamp(moment.timestamp()))
+        assert abs(parsed - moment) <= timedelta(microseconds=1)
         assert days.timestamp(moment.timestamp()).endswith("Z")
 
 

@@ -51,13 +51,13 @@ def test_who_owns_a_log_cannot_hold_up_who_limits_it(tmp_path: Path) -> None:
     """The kernel keeps whoever opens a file with a lease waiting for 45 s, unless he does not wait."""
     path = tmp_path / "stdout.log"
     path.write_bytes(b"x" * 1000)
-    told = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    previous = signal.signal(signal.SIGIO, signal.SIG_IGN)
     with path.open("rb") as log:
         fcntl.fcntl(log, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         began = time.monotonic()
         assert not limit_log(path, 100)
         assert time.monotonic() - began < 10
-    signal.signal(signal.SIGIO, told)
+    signal.signal(signal.SIGIO, previous)
     assert limit_log(path, 100)
 
 

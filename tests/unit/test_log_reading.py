@@ -125,13 +125,13 @@ def test_without_elasticsearch_the_spool_is_followed(tmp_path: Path) -> None:
 
 
 def test_an_elasticsearch_that_does_not_answer_is_told_once_and_the_spool_shown(tmp_path: Path) -> None:
-    spool, told = Spool(tmp_path), list[str]()
+    spool, reported = Spool(tmp_path), list[str]()
     spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"here"}')
-    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, report=told.append)
+    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, report=reported.append)
     shown = reader.last(LogQuery(), 10)
     assert [each.text("message") for each in shown] == ["here"]
     assert next(reader.follow(LogQuery(), shown)) == []
-    (words,) = told
+    (words,) = reported
     assert words.startswith("http://127.0.0.1:9: ")
     assert "refused" in words
     spool.close()

@@ -123,11 +123,11 @@ def test_what_is_dropped_from_behind_damage_counts(tmp_path: Path) -> None:
 
 def test_drops_are_told_once_for_all_that_came_together(tmp_path: Path) -> None:
     with opened(tmp_path, SpoolLimits(40 * KIB, 4 * KIB, 0.02)) as spool:
-        told = list[int]()
-        spool.on_drops = lambda: told.append(spool.dropped)
+        reported = list[int]()
+        spool.on_drops = lambda: reported.append(spool.dropped)
         append(spool, range(2_000), "\x80" * 500)
-        wait_until(lambda: told, 10, "drops are told")
-        assert len(told) == 1
+        wait_until(lambda: reported, 10, "drops are told")
+        assert len(reported) == 1
 
 
 # ---------------------------------------------------------------------- a disk that takes no more

@@ -59,13 +59,13 @@ def test_a_session_is_lost_and_silent_though_its_connection_seems_to_be_there(su
 
 
 def test_who_listens_is_told_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
-    contact, told = Contact(HOUR), list[SessionState]()
+    contact, states = Contact(HOUR), list[SessionState]()
     contact.heard(boottime())
     contact.connected()
-    contact.on_change(lambda: told.append(contact.state))
+    contact.on_change(lambda: states.append(contact.state))
     contact.broken(lost=False)
     suspend(HOUR)
-    wait_until(lambda: told[-1:] == [SessionState.LOST], 10, "it is told, long before the hour is over")
+    wait_until(lambda: states[-1:] == [SessionState.LOST], 10, "it is told, long before the hour is over")
     contact.connected()
 
 
