@@ -224,6 +224,6 @@ def test_the_key_of_the_file_is_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["key_file", "ca_file"])
 def test_a_file_that_is_not_there_is_named_when_it_is_needed(tmp_path: Path, kind: str) -> None:
-    place = opened("https://127.0.0.1:1", "jobs", **{kind: tmp_path / "gone"})
-    with place as archive, pytest.raises(ArchiveError, match="gone"):
+    failing = opened("https://127.0.0.1:1", "jobs", **{kind: tmp_path / "gone"})
+    with failing as archive, pytest.raises(ArchiveError, match="gone"):
         archive.write({"run_key": "key", "id": "job"})

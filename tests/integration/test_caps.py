@@ -32,7 +32,7 @@ def try_claim(queues: QueueSet, item_id: str, pool: str = DEFAULT_POOL) -> Claim
     return queues.claim("accept", pool, token)
 
 
-def places_taken(queues: QueueSet, pool: str = DEFAULT_POOL) -> list[str]:
+def slots_taken(queues: QueueSet, pool: str = DEFAULT_POOL) -> list[str]:
     return sorted(queues.session.children(queues.layout.holds(pool)) or ())
 
 
@@ -61,7 +61,7 @@ def test_no_more_items_are_held_than_the_cap_allows_and_all_get_their_turn(open_
             pool.stop()
     assert max(most) <= cap
     assert sorted(handled) == ids
-    assert places_taken(workers[0]) == []
+    assert slots_taken(workers[0]) == []
 
 
 def test_two_who_claim_at_the_same_moment_do_not_overshoot_the_cap(
@@ -114,14 +114,14 @@ def test_a_cap_that_is_lowered_counts_items_at_places_that_it_still_has_and_at_t
 ) -> None:
     queues = open_queues()
     put_some(queues, 5, cap=9)
-    for item_id, place in (("i00", 1), ("i01", 8)):
+    for item_id, slot in (("i00", 1), ("i01", 8)):
 
-        def choose(free: list[int], place: int = place) -> None:
-            free.sort(key=lambda number: number == place)  # the last one is taken
+        def choose(free: list[int], slot: int = slot) -> None:
+            free.sort(key=lambda number: number == slot)  # the last one is taken
 
         monkeypatch.setattr(random, "shuffle", choose)
         claim_of(queues, item_id)
-    assert places_taken(queues) == ["1", "8"]
+    assert slots_taken(queues) == ["1", "8"]
     queues.pools.change(DEFAULT_POOL, cap=2)
     assert try_claim(queues, "i02") is None
     queues.pools.change(DEFAULT_POOL, cap=3)
@@ -153,7 +153,7 @@ def test_a_place_is_free_again_when_its_item_is_let_go(open_queues: Open) -> Non
         claim = claim_of(queues, f"i{number:02}")
         assert try_claim(other, "i04") is None
         end(claim)
-        assert places_taken(queues) == []
+        assert slots_taken(queues) == []
     assert try_claim(other, "i04") is not None
 
 
@@ -179,7 +179,7 @@ def test_a_place_is_free_again_when_the_session_of_its_holder_ends(open_queues: 
         wait_until(lambda: seen.claims, 10, "a place was free")
     with pytest.raises(ClaimLost):
         stale.commit(release=True)
-    assert len(places_taken(other)) == 1
+    assert len(slots_taken(other)) == 1
 
 
 def test_a_held_item_that_moves_to_another_pool_frees_its_place(open_queues: Open) -> None:
@@ -187,10 +187,10 @@ def test_a_held_item_that_moves_to_another_pool_frees_its_place(open_queues: Ope
     put_some(queues, 2, cap=1)
     claim = claim_of(queues, "i00")
     claim.commit(queue="running", pool="free")
-    assert places_taken(queues) == []
+    assert slots_taken(queues) == []
     assert try_claim(queues, "i01") is not None
     claim.commit(release=True)  # and its end frees no place of another
-    assert len(places_taken(queues)) == 1
+    assert len(slots_taken(queues)) == 1
 
 
 def test_a_raised_cap_wakes_a_consumer_that_does_not_rescan(open_queues: Open) -> None:
@@ -242,7 +242,7 @@ def test_no_place_is_left_behind_by_a_claim_that_was_lost_to_force(open_queues: 
         operator.remove("i00", force=True)
         with pytest.raises(ClaimLost):
             seen.claims[0].commit(payload={})
-        wait_until(lambda: places_taken(worker) == [], 3, "its place is free")
+        wait_until(lambda: slots_taken(worker) == [], 3, "its place is free")
 
 
 def test_the_place_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open) -> None:
@@ -262,4 +262,4 @@ def test_places_of_other_sessions_are_left_alone(open_queues: Open) -> None:
     claim_of(first, "i00")
     claim_of(second, "i01")
     first.release_orphan_locks(DEFAULT_POOL, locks(first))
-    assert len(places_taken(first)) == 2
+    assert len(slots_taken(first)) == 2

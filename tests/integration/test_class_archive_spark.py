@@ -77,7 +77,7 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> ClassArchives:
     return archives
 
 
-class Desk:
+class Drivers:
     """Runs drivers one after the other."""
 
     def __init__(self, folder: Path, archives: ClassArchives, program: str = DRIVER) -> None:
@@ -107,30 +107,30 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, archives: ClassArchives) -> Desk:
-    return Desk(tmp_path, archives)
+def drivers(tmp_path: Path, archives: ClassArchives) -> Drivers:
+    return Drivers(tmp_path, archives)
 
 
 def test_a_short_job_runs_with_an_archive_of_all_that_the_sample_loads(tmp_path: Path) -> None:
     assert make_archive()  # as all tests use it; `make tests` has made it before
-    assert Desk(tmp_path, archives_of_tests(), SPARK_DRIVER).outcome(is_short=True) == {
+    assert Drivers(tmp_path, archives_of_tests(), SPARK_DRIVER).outcome(is_short=True) == {
         "rows": 1000,
         "archive": True,
     }
 
 
-def test_another_collector_runs_without(desk: Desk) -> None:
+def test_another_collector_runs_without(drivers: Drivers) -> None:
     conf = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
-    assert desk.outcome(is_short=True, conf=conf) == {"archive": False}
+    assert drivers.outcome(is_short=True, conf=conf) == {"archive": False}
 
 
 def test_what_stands_behind_on_the_class_path_and_blanks_in_the_path_of_the_cache_do_no_harm(
-    desk: Desk, tmp_path: Path
+    drivers: Drivers, tmp_path: Path
 ) -> None:
     (tmp_path / "hadoop").mkdir()
     (tmp_path / "hadoop/core-site.xml").write_text("<configuration/>", "ascii")
     environment = {"HADOOP_CONF_DIR": str(tmp_path / "hadoop")}
-    assert desk.outcome(is_short=True, environment=environment) == {"archive": True}
+    assert drivers.outcome(is_short=True, environment=environment) == {"archive": True}
 
 
 @pytest.mark.parametrize("content", ["another class path", "garbage"])
@@ -147,5 +147,5 @@ def test_the_jvm_goes_without_an_archive_that_does_not_fit(
     with strange.store.locked():
         strange.store.publish(key, draft)
     assert strange.store.find(key) is not None
-    outcome = Desk(tmp_path, strange, SPARK_DRIVER).outcome(is_short=True)
+    outcome = Drivers(tmp_path, strange, SPARK_DRIVER).outcome(is_short=True)
     assert outcome == {"rows": 1000, "archive": False}

@@ -413,8 +413,8 @@ def before_the_next_removal(monkeypatch: pytest.MonkeyPatch, act: Callable[[], N
     monkeypatch.setattr(stale_nodes, "commit_many", late)
 
 
-# ---------------------------------------------------------------------- places
-def place(hall: Hall, path: str, job_id: str, run_key: str) -> str:
+# ---------------------------------------------------------------------- slots
+def take_slot(hall: Hall, path: str, job_id: str, run_key: str) -> str:
     hall.session.ensure_path(path.rpartition("/")[0])
     commit(hall.session, [Create(path, encode({"id": job_id, "run_key": run_key, "attempt": 1}))])
     return path
@@ -448,7 +448,7 @@ def test_a_place_in_which_no_job_runs_is_given_back(
 ) -> None:
     if job is not None:
         hall.put("job", **{"pool": "team", "run_key": "this", "due_in_ms": HOUR_MS, **job})
-    path = place(hall, hall.nodes.slot("team", 3), "job", "this")
+    path = take_slot(hall, hall.nodes.slot("team", 3), "job", "this")
     stale_slots(hall).step()
     assert (hall.session.exists(path) is not None) is stays
     assert hall.set.contains("job") is (job is not None)
@@ -456,9 +456,9 @@ def test_a_place_in_which_no_job_runs_is_given_back(
 
 def test_a_place_of_a_name_is_given_back_and_the_folder_goes_when_it_is_empty(hall: Hall) -> None:
     hall.put("runs", **RUNS, run_key="this", name_slot=0, name="mine")
-    kept = place(hall, hall.nodes.name_slot("mine", 0), "runs", "this")
-    other = place(hall, hall.nodes.name_slot("mine", 1), "runs", "this")
-    wrong = place(hall, hall.nodes.name_slot("theirs", 0), "runs", "this")
+    kept = take_slot(hall, hall.nodes.name_slot("mine", 0), "runs", "this")
+    other = take_slot(hall, hall.nodes.name_slot("mine", 1), "runs", "this")
+    wrong = take_slot(hall, hall.nodes.name_slot("theirs", 0), "runs", "this")
     duty = stale_slots(hall)
     duty.step()
     assert hall.session.exists(kept) is not None
@@ -478,9 +478,9 @@ def test_nodes_that_say_nothing_of_a_job_are_left_alone(hall: Hall) -> None:
 
 def test_two_who_look_for_places_do_no_harm(hall: Hall) -> None:
     hall.put("runs", **RUNS, run_key="this", slot=99)
-    place(hall, hall.nodes.slot("default", 99), "runs", "this")
+    take_slot(hall, hall.nodes.slot("default", 99), "runs", "this")
     for n in range(50):
-        place(hall, hall.nodes.slot("default", n), f"gone-{n}", "f00")
+        take_slot(hall, hall.nodes.slot("default", n), f"gone-{n}", "f00")
     at_once(stale_slots(hall), stale_slots(hall), steps=3)
     assert hall.session.children(hall.nodes.slots("default")) == ["99"]
 
@@ -488,13 +488,13 @@ def test_two_who_look_for_places_do_no_harm(hall: Hall) -> None:
 def test_a_place_that_another_leader_gave_back_and_a_job_took_again_stays(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = place(hall, hall.nodes.slot("default", 0), "gone", "f00")
+    path = take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")
 
     def replaced() -> None:
         stale_slots(hall, election=hall.elected(hall.queue_set())).step()
         assert hall.session.exists(path) is None
         hall.put("next", **RUNS, run_key="next", slot=0)
-        place(hall, path, "next", "next")
+        take_slot(hall, path, "next", "next")
 
     before_the_next_removal(monkeypatch, replaced)
     stale_slots(hall).step()
@@ -521,7 +521,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def test_a_left_over_is_removed_when_it_was_seen_twice_a_minute_apart(hall: Hall, clock: Time) -> None:
-    paths = [stop(hall, "gone", "f00"), place(hall, hall.nodes.slot("default", 0), "gone", "f00")]
+    paths = [stop(hall, "gone", "f00"), take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")]
     duties: list[Duty] = [
         StaleStops(hall.set, hall.election.fence),
         StaleSlots(hall.set, hall.nodes, hall.election.fence),
@@ -642,7 +642,7 @@ def test_two_who_scrub_at_once_do_no_harm(hall: Hall) -> None:
 
 # ---------------------------------------------------------------------- the fence
 def test_nothing_is_removed_by_who_does_not_lead_any_more(hall: Hall) -> None:
-    paths = [stop(hall, "gone", "f00"), place(hall, hall.nodes.slot("default", 0), "gone", "f00")]
+    paths = [stop(hall, "gone", "f00"), take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")]
     hall.elected(hall.queue_set())
     assert hall.election.is_leader  # it has not noticed
     stale_stops(hall).step()

@@ -240,8 +240,8 @@ def test_relative_paths_of_spark_are_errors_that_say_why(site: Site, monkeypatch
     assert "relative paths mean the folder of the definition, which is not in this pod/orders.csv" in local
     assert "the default file system is hdfs/orders.csv" in default
     for path in (local, default):
-        place = Path(path.removeprefix("file:")).parent
-        assert not place.is_dir(), "nothing can be made below it"
+        directory = Path(path.removeprefix("file:")).parent
+        assert not directory.is_dir(), "nothing can be made below it"
 
 
 def test_relative_paths_of_spark_mean_the_folder_of_the_definition(site: Site, tmp_path: Path) -> None:

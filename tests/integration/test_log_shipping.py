@@ -64,7 +64,7 @@ def busy_for_half(asked: Asked) -> Said:
     records = asked.records
     taken = json.loads(asked.forward(b"".join(records[::2])).body)["items"]
     busy = {"create": {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "busy"}}}
-    items = [taken[place // 2] if place % 2 == 0 else busy for place in range(len(records))]
+    items = [taken[number // 2] if number % 2 == 0 else busy for number in range(len(records))]
     return Said.document(200, {"errors": True, "items": items})
 
 

@@ -94,17 +94,17 @@ def test_a_stray_place_whose_removal_lost_its_reply_does_not_cost_another_worker
     mine.pools.change("default", cap=1)
     (token,) = mine.tokens("accept")
     claim_of(mine).abandon()
-    place, others = mine.layout.hold("default", 0), list[Claim | None]()
+    path, others = mine.layout.hold("default", 0), list[Claim | None]()
     lose_reply(
         monkeypatch,
-        lambda operations: Delete(place) in operations,
+        lambda operations: Delete(path) in operations,
         lambda: others.append(other.claim("accept", "default", token)),
     )
     mine.release_orphan_locks("default", [ITEM])
     (other_claim,) = others
     assert other_claim is not None
     assert other_claim.hold.slot == 0
-    assert mine.session.exists(place) is not None
+    assert mine.session.exists(path) is not None
 
 
 def test_a_removal_that_never_reached_the_server_is_not_taken_for_done(

@@ -274,16 +274,16 @@ def leading(stage: Stage) -> Election:
 
 
 def test_a_stale_place_that_the_leader_gives_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = stage.nodes.slot("default", 0)
+    slot = stage.nodes.slot("default", 0)
     stage.put()
-    stage.make(place, {"id": JOB, "run_key": "of an earlier job"})
+    stage.make(slot, {"id": JOB, "run_key": "of an earlier job"})
 
     def later() -> None:
         later_job(stage)
-        stage.make(place, {"id": JOB, "run_key": stage.queues.get(JOB).run_key})
+        stage.make(slot, {"id": JOB, "run_key": stage.queues.get(JOB).run_key})
 
     duty = StaleSlots(stage.queues, stage.nodes, leading(stage).fence, patience=0)
-    changes_nothing(stage, monkeypatch, duty.step, does(Delete, place), later)
+    changes_nothing(stage, monkeypatch, duty.step, does(Delete, slot), later)
 
 
 def test_an_old_history_that_the_leader_removes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

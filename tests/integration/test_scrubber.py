@@ -129,10 +129,10 @@ def test_thousands_of_items_take_few_requests(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     queues, each = open_queues(), times(100, 417)
-    for place, pool in enumerate(POOLS):
+    for number, pool in enumerate(POOLS):
         for queue in QUEUES:
             ids = [f"{pool}-{queue}-{n}" for n in range(each)]
-            queues.put_many(queue, [NewItem({"n": place}, item_id, pool) for item_id in ids])
+            queues.put_many(queue, [NewItem({"n": number}, item_id, pool) for item_id in ids])
     requests = count_requests(queues.session, monkeypatch)
     started = time.monotonic()
     total = each * len(POOLS) * len(QUEUES)

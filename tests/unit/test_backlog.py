@@ -315,7 +315,7 @@ def test_items_are_found_by_id_wherever_they_are_and_due_or_not() -> None:
 # ---------------------------------------------------------------------- shares
 @given(st.integers(1, 8), st.sets(st.text("abcxyz-_.", min_size=1, max_size=8), max_size=40))
 def test_every_item_falls_to_exactly_one_consumer(count: int, items: set[str]) -> None:
-    shares = [Share(place, count) for place in range(count)]
+    shares = [Share(number, count) for number in range(count)]
     for item in items:
         assert sum(share.contains(item) for share in shares) == 1
 

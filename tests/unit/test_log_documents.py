@@ -193,26 +193,26 @@ def test_what_ships_logs_is_not_shipped(taken: Taken) -> None:
 def test_the_day_is_that_of_the_zone_wherever_the_clock_jumps(
     zone: str, start: float, steps: list[float]
 ) -> None:
-    days, place, epoch = Days("logs", zone), ZoneInfo(zone), start
+    days, tz, epoch = Days("logs", zone), ZoneInfo(zone), start
     for step in steps:
         epoch = max(0.0, epoch + step)
-        assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, place):%Y-%m-%d}"
+        assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, tz):%Y-%m-%d}"
 
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_are_right_to_the_second_around_every_change_of_the_clock(zone: str) -> None:
-    days, place = Days("logs", zone), ZoneInfo(zone)
+    days, tz = Days("logs", zone), ZoneInfo(zone)
     for year in (2011, 2012, 2023, 2024, 2026):
         moment = datetime(year, 1, 1, tzinfo=UTC)
-        before = moment.astimezone(place).utcoffset()
+        before = moment.astimezone(tz).utcoffset()
         for hour in range(366 * 24):
             at = moment + timedelta(hours=hour)
-            offset = at.astimezone(place).utcoffset()
+            offset = at.astimezone(tz).utcoffset()
             if offset != before:
                 before = offset
                 for second in range(-90_000, 90_000, 1_799):
                     epoch = at.timestamp() + second
-                    assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, place):%Y-%m-%d}"
+                    assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, tz):%Y-%m-%d}"
 
 
 @given(st.lists(st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1)), max_size=20))  # noqa: DTZ001 - given a zone below

@@ -61,13 +61,13 @@ def test_a_flipped_byte_costs_one_record_and_no_other(
     tmp_path: Path, records: list[bytes], draw: st.DataObject, compressed: bool
 ) -> None:
     data = bytearray(b"".join(map(framed, records)))
-    place = draw.draw(st.integers(0, len(data) - 1))
-    data[place] ^= draw.draw(st.integers(1, 255))
+    at = draw.draw(st.integers(0, len(data) - 1))
+    data[at] ^= draw.draw(st.integers(1, 255))
     segment = written(tmp_path, bytes(data), compressed=compressed)
     reader = SpoolReader(tmp_path, whole=True)
     found = read_records(reader)
     ends = [sum(len(framed(each)) for each in records[: number + 1]) for number in range(len(records))]
-    hit = next(number for number, end in enumerate(ends) if place < end)
+    hit = next(number for number, end in enumerate(ends) if at < end)
     assert found == records[:hit] + records[hit + 1 :]
     assert reader.damaged_bytes == len(framed(records[hit]))
     assert undelivered_in(segment, Position()) == len(found)

@@ -70,10 +70,10 @@ def test_a_spool_whose_checkpoint_cannot_be_written_is_in_the_way_of_no_other(
     with opened(root) as spool:
         own = spool.folder.path
 
-        def full(folder: Path, place: position.Position) -> None:
+        def full(folder: Path, reached: position.Position) -> None:
             if folder == own:
                 raise OSError(28, "No space left on device")
-            write(folder, place)
+            write(folder, reached)
 
         monkeypatch.setattr(delivery, "write_checkpoint", full)
         with opened(root) as other:
