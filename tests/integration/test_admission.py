@@ -32,7 +32,7 @@ from tests.workers import WorkerProcess, worker_config, worker_processes
 __all__ = ["office", "process_mark"]
 
 SPAWN = multiprocessing.get_context("spawn")
-PROCESSES, THREADS, ROOM = 3, 8, 7
+PROCESSES, THREADS, CAPACITY = 3, 8, 7
 SPARK = Spark()
 ONE = driver_bytes(SPARK.properties)
 
@@ -50,7 +50,7 @@ def admit_many(folder: Path, number: int, begin: Barrier, result: Any) -> None:
 
 
 def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(tmp_path: Path) -> None:
-    HostFiles(tmp_path, available=ROOM * ONE + MIB)
+    HostFiles(tmp_path, available=CAPACITY * ONE + MIB)
     begin, result = SPAWN.Barrier(PROCESSES), SPAWN.Queue()
     workers = [
         SPAWN.Process(target=admit_many, args=(tmp_path, number, begin, result))
@@ -59,10 +59,10 @@ def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(
     for worker in workers:
         worker.start()
     try:
-        assert sum(result.get(timeout=60) for _ in workers) == ROOM
+        assert sum(result.get(timeout=60) for _ in workers) == CAPACITY
         late = Starts(tmp_path / "starts", "late")
         with late.turn():
-            assert late.promised() == [ONE] * ROOM
+            assert late.promised() == [ONE] * CAPACITY
     finally:
         for worker in workers:
             worker.kill()

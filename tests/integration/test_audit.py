@@ -181,12 +181,12 @@ def test_the_archive_says_who_submitted_a_job_and_what_was_done_to_it(stage: Sta
 
 
 def test_a_run_of_a_schedule_says_who_registered_it(stage: Stage) -> None:
-    book = stage.client.schedules
+    schedules = stage.client.schedules
     start = stage.clock.now_ms()
-    book.now_ms = lambda: start
-    book.put(build_definition({**PERIODIC, "schedule": {"every": "1d", "catch_up": True}}, "test"))
-    book.now_ms = lambda: start + 86_400_000
-    Planner(book, submit=stage.client.enqueue, get=stage.client.get, fence=tuple).step()
+    schedules.now_ms = lambda: start
+    schedules.put(build_definition({**PERIODIC, "schedule": {"every": "1d", "catch_up": True}}, "test"))
+    schedules.now_ms = lambda: start + 86_400_000
+    Planner(schedules, submit=stage.client.enqueue, get=stage.client.get, fence=tuple).step()
     (job,) = stage.client.list()
     assert job.submitted is not None
     assert (job.submitted.by, job.submitted.detail) == (ME, f"schedule nightly, registered by {ME}")
@@ -232,16 +232,16 @@ def test_the_removal_of_a_pool_has_an_entry(stage: Stage) -> None:
 
 
 def test_changes_of_schedules_say_who_made_them(stage: Stage) -> None:
-    book = stage.client.schedules
+    schedules = stage.client.schedules
     definition = build_definition(PERIODIC, "test")
-    assert book.put(definition).registered_by == ME
-    book.pause("nightly")
-    book.pause("nightly")  # is paused already
-    changed = book.resume("nightly").changed
+    assert schedules.put(definition).registered_by == ME
+    schedules.pause("nightly")
+    schedules.pause("nightly")  # is paused already
+    changed = schedules.resume("nightly").changed
     assert changed is not None
     assert (changed.action, changed.by) == ("resume", ME)
-    book.put(definition)
-    book.remove("nightly")
+    schedules.put(definition)
+    schedules.remove("nightly")
     actions = [event.act.action for event in events_of(stage)]
     assert sorted(actions) == sorted(["register", "pause", "resume", "register", "remove"])
     assert {event.kind for event in events_of(stage)} == {"schedule"}

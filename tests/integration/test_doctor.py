@@ -215,10 +215,10 @@ def test_the_lock_of_a_job_that_is_gone(practice: Practice) -> None:
 def test_a_lock_that_is_let_go_of_while_the_doctor_looks_is_no_orphan(practice: Practice) -> None:
     practice.put()
     claim = practice.hold()
-    survey = ClusterSnapshot.take(practice.own)
+    snapshot = ClusterSnapshot.take(practice.own)
     claim.give_up()
     practice.client.remove(JOB)
-    assert list(left_overs.check_locks(survey)) == []
+    assert list(left_overs.check_locks(snapshot)) == []
 
 
 def test_a_lock_in_another_pool_than_that_of_its_job(practice: Practice) -> None:
@@ -377,9 +377,9 @@ def test_a_driver_that_nobody_watches(practice: Practice, monkeypatch: pytest.Mo
     finding = practice.one(FindingKind.UNWATCHED_DRIVER, besides=frozenset(OWN_CLOCK))
     assert finding.path == attempt
     assert "start a worker on elsewhere" in finding.remedy
-    survey = ClusterSnapshot.take(practice.own)
+    snapshot = ClusterSnapshot.take(practice.own)
     practice.hold()
-    assert list(drivers.check_drivers(survey)) == [], "taken while the doctor looks"
+    assert list(drivers.check_drivers(snapshot)) == [], "taken while the doctor looks"
     assert set(practice.kinds()) == OWN_CLOCK
 
 

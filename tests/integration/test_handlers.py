@@ -293,9 +293,9 @@ def test_a_failure_of_an_item_near_the_limit_of_size_is_recorded_all_the_same(op
 @pytest.mark.parametrize("action", ["move", "fail"])
 def test_an_item_as_large_as_may_be_put_can_be_moved_on_and_can_fail(open_queues: Open, action: str) -> None:
     queues = open_queues()
-    room = MAX_RECORD_BYTES - len(queues.put("accept", ITEM, {"text": ""}).encode())
+    spare = MAX_RECORD_BYTES - len(queues.put("accept", ITEM, {"text": ""}).encode())
     queues.remove(ITEM)
-    queues.put("accept", ITEM, {"text": "x" * room})  # not one byte more
+    queues.put("accept", ITEM, {"text": "x" * spare})  # not one byte more
 
     def handle(claim: Claim) -> Action:
         return Move("running") if action == "move" else fail(claim)
@@ -304,7 +304,7 @@ def test_an_item_as_large_as_may_be_put_can_be_moved_on_and_can_fail(open_queues
         wait_until(lambda: places_of(queues, ITEM) != ["accept"], 10, "it is brought on")
     record = queues.get(ITEM)
     assert (record.queue, record.failures) == (("running", 0) if action == "move" else ("dead", 3))
-    assert len(record.payload["text"]) == room
+    assert len(record.payload["text"]) == spare
 
 
 @pytest.mark.parametrize(

@@ -14,21 +14,21 @@ from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import QUEUES, Open, expire, places_of
 from tests.waiting import wait_until
 
-ROOM_FOR = 2  # locks of one session
+LOCKS = 2  # of one session
 
 OpenSmall = Callable[[], QueueSet]
 
 
 @pytest.fixture
 def open_small(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[OpenSmall]:
-    """Queue sets whose sessions have room for the locks of two items."""
+    """Queue sets whose sessions hold the locks of two items."""
     made: list[QueueSet] = []
 
     def make() -> QueueSet:
         layout = Layout(zookeeper_root)
-        room = ROOM_FOR * 2 * len(layout.lock(DEFAULT_POOL, "i00"))  # each counts for its place as well
+        max_bytes = LOCKS * 2 * len(layout.lock(DEFAULT_POOL, "i00"))  # each counts for its slot as well
         settings = SessionSettings(
-            zookeeper_hosts, session_timeout=4, call_timeout=20, max_ephemeral_bytes=room
+            zookeeper_hosts, session_timeout=4, call_timeout=20, max_ephemeral_bytes=max_bytes
         )
         queues = QueueSet(Session(settings).start(), layout, QUEUES, owner="small")
         queues.ensure_pool()
@@ -86,7 +86,7 @@ def test_the_room_of_what_was_let_go_is_used_again(open_small: OpenSmall) -> Non
     claims = [
         claim_of(queues, item_id, queue=queue) for item_id, queue in (("i02", "running"), ("i00", "accept"))
     ]
-    assert len(claims) == ROOM_FOR
+    assert len(claims) == LOCKS
     assert sessions_of(claims) == [queues.session]
 
 

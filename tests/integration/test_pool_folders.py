@@ -94,8 +94,8 @@ def test_the_node_of_a_consumer_counts_as_a_path_of_its_session(
     zookeeper_hosts: str, open_queues: Open
 ) -> None:
     layout = open_queues().layout
-    room = len(layout.consumer("consumer-123456"))
-    settings = SessionSettings(zookeeper_hosts, session_timeout=4, max_ephemeral_bytes=room)
+    max_bytes = len(layout.consumer("consumer-123456"))
+    settings = SessionSettings(zookeeper_hosts, session_timeout=4, max_ephemeral_bytes=max_bytes)
     with Session(settings) as session, QueueSet(session, layout, QUEUES) as worker, Collector(worker):
         wait_until(lambda: session.children(layout.consumers), 10, "it is a member")
         assert worker.claimer.sessions.reserve(1) is not session

@@ -193,7 +193,7 @@ def test_a_buried_item_stays_where_it_was_buried(open_queues: Open) -> None:
     assert places_of(queues, ITEM) == ["dead"]
 
 
-@pytest.mark.parametrize("rival", ["token", "grave", "lock", "record", "gone"])
+@pytest.mark.parametrize("rival", ["token", "dead token", "lock", "record", "gone"])
 def test_a_token_is_not_restored_when_something_has_changed_in_the_last_moment(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, rival: str
 ) -> None:
@@ -203,7 +203,7 @@ def test_a_token_is_not_restored_when_something_has_changed_in_the_last_moment(
     node = queues.layout.record(ITEM)
     change: dict[str, Create | Set | Delete] = {
         "token": Create(token_path(queues, record.token)),
-        "grave": Create(token_path(queues, record.token, "dead")),
+        "dead token": Create(token_path(queues, record.token, "dead")),
         "lock": Create(queues.layout.lock("default", ITEM), ephemeral=True),
         "record": Set(node, record.encode(), -1),
         "gone": Delete(node),

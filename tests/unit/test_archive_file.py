@@ -248,8 +248,8 @@ def test_a_disk_that_takes_no_more_leaves_no_part_of_a_line(tmp_path: Path) -> N
     made.owner()
     made.write(document("a"), since=made.position())
     content = (tmp_path / FILE).read_bytes()
-    for room in (0, 10, 500):
-        limit = len(content) + room
+    for spare in (0, 10, 500):
+        limit = len(content) + spare
         ended = subprocess.run(
             [sys.executable, "-c", FULL_DISK, str(tmp_path), str(limit)],
             capture_output=True,

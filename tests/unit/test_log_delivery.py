@@ -46,7 +46,7 @@ def record(number: int) -> bytes:
     return b'{"create":{"_index":"logs-x","_id":"r-%d"}}\n%b\n' % (number, document(number))
 
 
-def courier(folder: Path, target: LogTarget) -> tuple[Sender, Counts, Pace]:
+def sender_of(folder: Path, target: LogTarget) -> tuple[Sender, Counts, Pace]:
     counts, pace = Counts(), Pace(2)
     return Sender(target, pace, counts, DeadLetters(folder / "dead-letters", "test")), counts, pace
 
@@ -88,8 +88,8 @@ def test_every_record_is_settled_exactly_once_and_as_the_server_has_it(
         return said
 
     stub = BulkStub(item, request)
-    carrier, counts, pace = courier(tmp_path, stub.target())
-    assert carrier.deliver(records)
+    sender, counts, pace = sender_of(tmp_path, stub.target())
+    assert sender.deliver(records)
     put_aside = Counter(letter["action"]["create"]["_id"] for letter in dead_letters(tmp_path / "spool"))  # type: ignore[index]
     good = {identity for identity, end in ends.items() if end in TAKEN} - refused
     assert set(stub.documents) == good
@@ -105,8 +105,8 @@ def test_every_record_is_settled_exactly_once_and_as_the_server_has_it(
 @pytest.mark.parametrize("end", [*TAKEN, (409, "version_conflict_engine_exception")])
 def test_what_was_taken_is_not_sent_again(tmp_path: Path, end: tuple[int, str]) -> None:
     stub = BulkStub(lambda _id: end)
-    carrier, _, _ = courier(tmp_path, stub.target())
-    assert carrier.deliver([record(number) for number in range(10)])
+    sender, _, _ = sender_of(tmp_path, stub.target())
+    assert sender.deliver([record(number) for number in range(10)])
     assert set(stub.came.values()) == {1}
 
 
@@ -151,8 +151,8 @@ def test_a_fault_of_a_target_ends_no_thread_and_loses_nothing(tmp_path: Path) ->
             raise faults.pop()
 
     stub = BulkStub(requests=request)
-    carrier, counts, pace = courier(tmp_path, stub.target())
-    assert carrier.deliver([record(number) for number in range(4)])
+    sender, counts, pace = sender_of(tmp_path, stub.target())
+    assert sender.deliver([record(number) for number in range(4)])
     assert (counts.created, pace.trouble) == (4, "")
 
 
@@ -162,8 +162,8 @@ def test_what_is_stopped_in_between_is_not_settled(tmp_path: Path) -> None:
         return error_answer(503)
 
     stub = BulkStub(requests=stop)
-    carrier, counts, pace = courier(tmp_path, stub.target())
-    assert not carrier.deliver([record(1)])
+    sender, counts, pace = sender_of(tmp_path, stub.target())
+    assert not sender.deliver([record(1)])
     assert counts.created == 0
 
 
@@ -171,16 +171,16 @@ def test_what_is_stopped_in_between_is_not_settled(tmp_path: Path) -> None:
 def test_while_nothing_can_be_put_aside_nothing_is_settled(tmp_path: Path) -> None:
     (tmp_path / "dead-letters").write_text("in the way")
     stub = BulkStub(lambda _id: (400, "x"))
-    carrier, counts, pace = courier(tmp_path, stub.target())
+    sender, counts, pace = sender_of(tmp_path, stub.target())
     seen = list[str]()
 
-    def mend(_ids: list[str]) -> None:
+    def repair(_ids: list[str]) -> None:
         seen.append(pace.trouble)
         if len(seen) == 3:
             (tmp_path / "dead-letters").unlink()
 
-    stub.requests = mend
-    assert carrier.deliver([record(1), record(2)])
+    stub.requests = repair
+    assert sender.deliver([record(1), record(2)])
     assert "cannot be stored" in seen[1]
     assert counts.dead == len(dead_letters(tmp_path / "spool")) == 2
 

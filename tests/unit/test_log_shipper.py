@@ -52,13 +52,13 @@ def test_one_spool_that_cannot_be_read_is_in_the_way_of_no_other(tmp_path: Path)
     with opened(root) as bad:
         append(bad, range(100, 110))
     segment = segments_in(bad.folder.path)[0].path
-    aside = segment.rename(tmp_path / "aside")
+    moved = segment.rename(tmp_path / "moved")
     segment.symlink_to(tmp_path)  # a folder cannot be read, whoever asks
     with opened(root) as spool, shipping(root, shelf, spool) as shipper:
         append(spool, range(50))
         wait_until(lambda: shelf.numbers == list(range(50)), WAIT_S, "ours arrives")
         wait_until(lambda: str(bad.folder.path) in shipper.status()["trouble"], WAIT_S, "it is told")
-        aside.replace(segment)  # in one step: a segment that is not there, or empty, has nothing to deliver
+        moved.replace(segment)  # in one step: a segment that is not there, or empty, has nothing to deliver
         wait_until(lambda: len(shelf.numbers) == 60, WAIT_S, "the other arrives")
         wait_until(lambda: not shipper.status()["trouble"], WAIT_S, "nothing is wrong any more")
 

@@ -231,11 +231,11 @@ def test_many_at_once_come_in_their_order_over_the_borders_of_segments(tmp_path:
 def test_of_many_at_once_those_that_a_full_disk_does_not_take_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, room = os.write, [2]
+    write, complete = os.write, [2]
 
     def full_soon(file: int, data: bytes) -> int:
-        room[0] -= 1
-        return write(file, data if room[0] >= 0 else data[:1_000])
+        complete[0] -= 1
+        return write(file, data if complete[0] >= 0 else data[:1_000])
 
     with opened(tmp_path, SpoolLimits(16 * KIB * KIB, 4 * KIB * KIB, fsync_seconds=3_600)) as spool:
         with monkeypatch.context() as patch:

@@ -22,12 +22,12 @@ from spark_runner.sql.tokens import SqlToken, tokenize
 from tests import bounded
 
 SHOWN = "CREATE TABLE shown USING print; "
-ROOM = MAX_SCRIPT_CHARACTERS - 1_000
+SIZE = MAX_SCRIPT_CHARACTERS - 1_000
 
 
 def filled(piece: str) -> str:
     """So many of a piece that the script is as long as it may be."""
-    return piece * (ROOM // len(piece))
+    return piece * (SIZE // len(piece))
 
 
 def compiled(text: str, values: Mapping[str, str] | None = None) -> object:
@@ -76,7 +76,7 @@ REFUSED = {
         f"more than {MAX_EXPANDED_CHARACTERS:,} characters",
     ),
     "open parentheses": (
-        f"{SHOWN}INSERT INTO shown SELECT {'(' * (ROOM // 2)}1{')' * (ROOM // 2)}",
+        f"{SHOWN}INSERT INTO shown SELECT {'(' * (SIZE // 2)}1{')' * (SIZE // 2)}",
         {},
         f"more than {MAX_NESTING} parentheses are open here",
     ),

@@ -10,17 +10,17 @@ def test_so_much_of_the_time_may_be_spent_and_no_more_is_saved_than_the_burst(
 ) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    allowance = TimeBudget(share=0.1, burst=2.0)
-    assert allowance.is_left()
-    allowance.spend(3.0)  # one too many: it has to be saved first
-    assert not allowance.is_left()
+    budget = TimeBudget(share=0.1, burst=2.0)
+    assert budget.is_left()
+    budget.spend(3.0)  # one too many: it has to be saved first
+    assert not budget.is_left()
     now[0] += 9.0
-    assert not allowance.is_left()
+    assert not budget.is_left()
     now[0] += 1.5
-    assert allowance.is_left()
+    assert budget.is_left()
     now[0] += 1_000.0
-    allowance.is_left()
-    allowance.spend(1.9)
-    assert allowance.is_left()
-    allowance.spend(0.2)
-    assert not allowance.is_left()
+    budget.is_left()
+    budget.spend(1.9)
+    assert budget.is_left()
+    budget.spend(0.2)
+    assert not budget.is_left()
