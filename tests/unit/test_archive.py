@@ -91,14 +91,14 @@ class Paused:
 
 def test_after_a_failure_the_archive_is_left_alone_for_a_growing_while() -> None:
     paused = Paused()
-    paused.inner.error = ArchiveError("no room")
+    paused.inner.error = ArchiveError("disk full")
     delays = []
     for count in range(1, 7):
         delays.append(paused.delay())
         paused.now += delays[-1] / 2
         assert paused.delay() == pytest.approx(delays[-1] / 2)
         assert paused.inner.asked == count
-        with pytest.raises(ArchiveError, match="no room"):
+        with pytest.raises(ArchiveError, match="disk full"):
             paused.archive.owner()  # before a job is even marked
         paused.now += delays[-1] / 2
         assert paused.archive.owner() == "owner"
@@ -109,12 +109,12 @@ def test_after_a_failure_the_archive_is_left_alone_for_a_growing_while() -> None
     assert paused.delay() == 60
 
 
-def test_a_failure_is_told_once_and_so_is_its_end() -> None:
+def test_a_failure_is_logged_once_and_so_is_its_end() -> None:
     paused, logged = Paused(), list[str]()
     handler = logger.add(lambda message: logged.append(str(message)), format="{message}")
     try:
         paused.archive.write({})
-        paused.inner.error = ArchiveError("no room")
+        paused.inner.error = ArchiveError("disk full")
         for _ in range(5):
             paused.now += paused.delay()
         paused.inner.error = None

@@ -1,4 +1,4 @@
-"""What a callback says of a job."""
+"""The body of a callback."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def test_the_document_shows_each_field() -> None:
     assert list(shown["written"]) == list(body({"tables": [{}]})["written"])
 
 
-def test_times_the_status_before_and_the_cluster_are_told() -> None:
+def test_the_body_has_times_the_previous_status_and_the_cluster() -> None:
     times: dict[str, Any] = {"started": "2026-01-31T06:00:00.000Z", "ended": "2026-01-31T06:01:01.500Z"}
     document = body({"place": PLACE}, application_id="application_1", **times)
     assert document["previous_status"] == "RUNNING"
@@ -91,7 +91,7 @@ def test_what_was_written_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("tables", [None, 7, "x", [None], [{"rows": "many", "location": {}}]])
-def test_a_node_that_holds_anything_is_told_as_far_as_it_makes_sense(tables: object) -> None:
+def test_a_node_with_any_content_is_shown_as_far_as_it_is_valid(tables: object) -> None:
     json.dumps(body({"tables": tables, "place": {"backend": "x", "what": 1}, "metrics": tables}))
     json.dumps(body({"tables": tables, "place": {"backend": "x", "host": 7, "cluster": tables or 7}}))
 

@@ -175,7 +175,7 @@ def test_what_a_job_printed_commands_no_terminal_and_is_given_to_a_pipe_as_it_is
         os.close(reading)
 
 
-def test_an_error_is_told_to_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_an_error_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     for error in (DefinitionError("x" * 1_000_000), RuntimeError("x" * 1_000_000)):
         explain_error(error, verbose=False)
         assert "[... 980,000 characters ...]" in capsys.readouterr().err

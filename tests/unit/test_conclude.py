@@ -1,4 +1,4 @@
-"""What becomes of jobs that have ended: by what was told, what was answered, and who asked to stop them."""
+"""The next state of a job that has ended, by its callback, the answer to it, and requests to stop."""
 
 import copy
 import itertools
@@ -41,7 +41,7 @@ class Receiver(Callbacks):
         assert callback.url
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, CallbacksBusy):
-            assert on_free is not None  # else nobody would wake the job
+            assert on_free is not None  # else no one would wake the job
             raise answer
         self.bodies.append(copy.deepcopy(body))
         if isinstance(answer, Exception):
@@ -118,14 +118,14 @@ def callback_of(action: Action) -> CallbackState:
 BROKEN = CallbackError("http://there: HTTP 500")
 
 
-# ---------------------------------------------------------------------- telling
-def test_a_job_without_an_address_finishes_and_nobody_is_called() -> None:
+# ---------------------------------------------------------------------- callbacks
+def test_a_job_without_a_callback_address_finishes_without_a_call() -> None:
     job = Job(Status.SUCCESS, callback={})
     assert conclude.handle(job) == Finish(Status.SUCCESS)
     assert job.receiver.bodies == []
 
 
-def test_a_job_that_could_be_told_finishes_with_that_on_record() -> None:
+def test_a_job_whose_callback_succeeded_finishes_with_that_on_record() -> None:
     job = Job(Status.SUCCESS)
     assert conclude.handle(job) == Finish(Status.SUCCESS, {"callback": CallbackState(attempts=1, done=True)})
 
@@ -211,13 +211,13 @@ def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
     assert conclude.handle(job) == Wait(NO_PLACE_SECONDS)
 
 
-def test_what_was_told_is_not_told_again() -> None:
+def test_a_finished_callback_is_not_repeated() -> None:
     job = Job(Status.SUCCESS, state={"callback": CallbackState(attempts=1, done=True)})
     assert conclude.handle(job) == Finish(Status.SUCCESS)
     assert job.receiver.bodies == []
 
 
-def test_what_the_caller_adds_is_committed_when_the_job_leaves_and_is_told_before() -> None:
+def test_operations_of_the_caller_are_committed_when_the_job_leaves_after_its_callback() -> None:
     job, extra = Job(Status.KILL, Receiver(BROKEN, NONE)), (Check("/x"),)
     waiting = moved(job.take(conclude.conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
     assert waiting.status is Status.KILL
@@ -287,7 +287,7 @@ def test_an_answer_that_calls_a_success_a_failure_is_retried_where_the_definitio
     assert again.delay == pytest.approx(10, rel=0.21)
 
 
-def test_an_answer_that_calls_a_success_a_failure_is_the_end_else_and_is_not_told_again() -> None:
+def test_an_answer_that_makes_a_success_a_failure_ends_the_job_without_another_callback() -> None:
     job = Job(Status.SUCCESS, Receiver("ERROR_FAIL"), retry={"attempts": 2, "on": ["user"]})
     job.take(conclude.handle(job))
     action = finished(job.take(fail.handle(job)))
@@ -323,7 +323,7 @@ def test_a_stop_of_an_earlier_job_goes_likewise_and_means_nothing() -> None:
         assert job.state.callback == CallbackState(attempts=tries, error=str(BROKEN))
 
 
-def test_who_asks_to_stop_a_job_that_waits_to_be_told_has_it_finish_after_one_more_try() -> None:
+def test_a_job_that_is_stopped_while_its_callback_fails_finishes_after_one_more_try() -> None:
     job = Job(Status.KILL, Receiver(BROKEN))
     job.stopped = True  # that is how it came here
     moved(job.take(conclude.conclude(job, Status.KILL)))
@@ -334,7 +334,7 @@ def test_who_asks_to_stop_a_job_that_waits_to_be_told_has_it_finish_after_one_mo
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_no_answer_runs_a_job_again_that_somebody_asked_to_stop(when: str) -> None:
+def test_no_answer_reruns_a_job_that_was_asked_to_stop(when: str) -> None:
     job = failed(Receiver(BROKEN, BROKEN, "ACCEPT"))
     if when == "before":
         job.stopped = True
@@ -384,7 +384,7 @@ def test_a_failure_is_retried_while_attempts_are_left_and_its_kind_is_named(
     assert outcome(action) == expected
     assert isinstance(action, SetStatus | Finish)
     assert action.changes["failures"] == failures + 1
-    assert len(job.receiver.bodies) == (expected == "ERROR_FAIL")  # who will be retried is not told of
+    assert len(job.receiver.bodies) == (expected == "ERROR_FAIL")  # a retry has no callback
 
 
 def test_a_failure_without_a_reason_counts_as_lost() -> None:
@@ -411,7 +411,7 @@ def test_a_failure_counts_once_however_often_it_is_looked_at() -> None:
     assert {body["counters"]["failures"] for body in job.receiver.bodies} == {5}
 
 
-def test_a_failure_that_is_being_told_is_not_reconsidered() -> None:
+def test_a_failure_whose_callback_is_under_way_is_not_reconsidered() -> None:
     job = failed(Receiver(BROKEN, NONE))
     job.take(fail.handle(job))
     job.__dict__["definition"] = definition(job, retry=RETRY)
@@ -468,7 +468,7 @@ def test_what_ran_for_too_long_can_go_to_the_low_lane(pool: str, lane: str) -> N
     action = moved(demoted({"failures": 7, "demotions": 2}, retry=RETRY, pool=pool))
     assert (action.status, action.pool) == (Status.ACCEPT, lane)
     assert action.changes == {"demotions": 3, "callback": CallbackState()}
-    # In the old pool nobody has asked to stop it by then: such a request would be left behind.
+    # A stop request in the old pool would be left behind, so its absence is checked.
     assert [str(operation).split()[0] for operation in action.extra] == ["create", "delete"]
 
 
@@ -476,7 +476,7 @@ def test_a_demoted_job_is_let_go_even_without_a_delay() -> None:
     assert moved(demoted({}, retry={"attempts": 1, "delay": 0})).delay > 0
 
 
-def test_what_ran_for_too_long_in_the_low_lane_again_and_again_is_buried() -> None:
+def test_a_job_that_timed_out_in_the_low_lane_too_often_becomes_a_dead_letter() -> None:
     action = demoted({"demotions": 3}, retry=RETRY, pool="team.low")
     assert isinstance(action, DeadLetter)
     assert (action.reason.error_class, action.reason.type) == ("timeout", "RunTimeout")

@@ -1,4 +1,4 @@
-"""When a folder is listed again: its cost keeps nobody waiting for long."""
+"""When a folder is listed again: the cost of a listing bounds how often, and no change waits for long."""
 
 from types import SimpleNamespace
 from typing import Any

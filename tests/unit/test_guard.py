@@ -1,4 +1,4 @@
-"""What a worker must not take: the guard on a host whose files are what a test says."""
+"""The guard's refusals, on a host whose files a test writes."""
 
 import os
 import threading
@@ -103,7 +103,7 @@ def test_pressure_is_read_once_a_second_and_a_changed_limit_counts_at_once(files
     assert worker.guard.refusal() is None
 
 
-def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, logged: list[str]) -> None:
+def test_pressure_is_reported_when_it_begins_and_when_it_ends(files: HostFiles, logged: list[str]) -> None:
     worker = Worker(files)
     for percent in (1, 90, 95, 90, 1, 1, 90):
         worker.later(memory=percent, cpu=0)
@@ -114,7 +114,7 @@ def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, logg
     ]
 
 
-def test_a_kernel_without_pressure_refuses_nothing_and_that_is_told_once(
+def test_a_kernel_without_pressure_refuses_nothing_and_that_is_reported_once(
     files: HostFiles, logged: list[str]
 ) -> None:
     worker = Worker(files, cpu_pressure_limit=1)
@@ -144,8 +144,8 @@ def test_a_driver_needs_its_heap_and_what_spark_counts_on_beside_it(
     assert driver_bytes(job(memory, conf).properties) == pytest.approx(needed, abs=1)
 
 
-# ---------------------------------------------------------------------- room
-def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFiles) -> None:
+# ---------------------------------------------------------------------- memory
+def test_a_driver_that_declares_more_than_is_available_is_refused(files: HostFiles) -> None:
     worker = Worker(files)
     files.has(driver_bytes(job("2g").properties))
     assert worker.guard.admit("a", job("2g")) is None
@@ -154,10 +154,10 @@ def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFi
     words = worker.guard.admit("b", job("2g"))
     assert words is not None
     assert words.startswith("its driver may use 2.4 GiB of memory, and 2.4 GiB are free")
-    assert worker.guard.admit("c", job("1g")) is None, "a smaller one has"
+    assert worker.guard.admit("c", job("1g")) is None, "a smaller one fits"
 
 
-def test_a_driver_that_declares_more_than_the_host_has_is_told_so(files: HostFiles) -> None:
+def test_the_refusal_of_a_driver_that_declares_more_than_the_host_has_says_so(files: HostFiles) -> None:
     worker = Worker(files)
     words = worker.guard.admit("a", job("200g"))
     assert words is not None
@@ -222,7 +222,7 @@ def test_a_driver_in_the_middle_of_an_exec_is_waited_for(files: HostFiles) -> No
     os.mkfifo(cmdline)
 
     def end_of_exec() -> None:
-        with cmdline.open("wb"):  # when somebody looks at it
+        with cmdline.open("wb"):  # blocks until it is read
             environ.write_bytes(environment)
 
     execing = threading.Thread(target=end_of_exec)
@@ -258,7 +258,7 @@ def test_one_who_asks_again_for_the_same_job_is_not_in_its_own_way(files: HostFi
     assert worker.guard.admit("a", job()) is None, "its intent was refused, and it was looked at again"
 
 
-def test_how_many_have_room_is_known_without_a_promise(files: HostFiles) -> None:
+def test_the_capacity_is_reported_without_a_promise(files: HostFiles) -> None:
     files.has(3 * ONE + MIB)
     worker = Worker(files)
     assert [worker.guard.capacity(job()) for _ in range(2)] == [3, 3]
@@ -285,7 +285,7 @@ def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, l
     ]
 
 
-def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_each_job(
+def test_a_lack_of_memory_is_reported_at_its_begin_and_end_and_not_for_each_job(
     files: HostFiles, logged: list[str]
 ) -> None:
     files.has(2 * GIB)
@@ -342,7 +342,7 @@ def test_a_folder_that_cannot_be_written_is_a_reason_and_no_error(files: HostFil
     assert words.startswith("the free memory of this host cannot be determined")
 
 
-def test_a_job_whose_room_is_not_known_any_more_keeps_no_promise(files: HostFiles) -> None:
+def test_a_job_whose_memory_cannot_be_determined_any_more_keeps_no_promise(files: HostFiles) -> None:
     files.has(ONE + MIB)
     first, second = Worker(files, "first"), Worker(files, "second")
     assert first.guard.admit("a", job()) is None
@@ -352,16 +352,16 @@ def test_a_job_whose_room_is_not_known_any_more_keeps_no_promise(files: HostFile
     assert second.guard.admit("b", job()) is None
 
 
-def test_what_a_worker_promised_that_has_ended_binds_nobody(files: HostFiles) -> None:
+def test_promises_of_a_worker_that_has_ended_do_not_count(files: HostFiles) -> None:
     files.has(ONE + MIB)
     left = files.proc.parent / "starts" / "a.first.start"
     left.parent.mkdir()
-    left.write_text(str(ONE), "ascii")  # nobody holds the lock on it
+    left.write_text(str(ONE), "ascii")  # without a lock on it
     assert Worker(files).guard.admit("b", job()) is None
     assert not left.exists()
 
 
-def test_on_the_real_host_the_guard_knows_room_from_none(tmp_path: Path) -> None:
+def test_on_the_real_host_the_guard_distinguishes_large_and_small_drivers(tmp_path: Path) -> None:
     limits = Limits(memory_pressure_limit=100)
     guard = Guard(lambda: limits, Starts(tmp_path / "starts", "worker"), Host())
     assert guard.refusal() is None

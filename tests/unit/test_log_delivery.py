@@ -1,4 +1,4 @@
-"""What becomes of each record of a request: done once, dead once, or sent again until it is one of them."""
+"""The fate of each record of a request: delivered once, dead once, or sent again until it is one of them."""
 
 from collections import Counter
 from pathlib import Path
@@ -90,11 +90,11 @@ def test_every_record_is_settled_exactly_once_and_as_the_server_has_it(
     stub = BulkStub(item, request)
     sender, counts, pace = sender_of(tmp_path, stub.target())
     assert sender.deliver(records)
-    put_aside = Counter(letter["action"]["create"]["_id"] for letter in dead_letters(tmp_path / "spool"))  # type: ignore[index]
+    dead = Counter(letter["action"]["create"]["_id"] for letter in dead_letters(tmp_path / "spool"))  # type: ignore[index]
     good = {identity for identity, end in ends.items() if end in TAKEN} - refused
     assert set(stub.documents) == good
-    assert set(put_aside) == set(ends) - good
-    assert set(put_aside.values()) <= {1}
+    assert set(dead) == set(ends) - good
+    assert set(dead.values()) <= {1}
     done = counts.created + counts.duplicates + counts.diverted
     assert (done, counts.dead) == (len(good), len(ends) - len(good))
     assert pace.trouble == ""
@@ -123,7 +123,7 @@ def test_an_answer_that_settles_nothing_raises_what_it_means(answer: Answer) -> 
 @pytest.mark.parametrize("errors", [True, False])
 def test_an_item_of_another_shape_settles_nothing(item: Any, errors: bool) -> None:
     if not errors and isinstance(item, dict) and isinstance(item.get("create"), dict):
-        return  # without errors nobody looks at it
+        return  # without errors the body is not read
     answer = Answer(200, {}, {"errors": errors, "items": [item]})
     with pytest.raises(TargetUnreachable):
         BulkStub(requests=lambda _ids: answer).target().send([record(1)])
@@ -168,7 +168,7 @@ def test_what_is_stopped_in_between_is_not_settled(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- dead letters
-def test_while_nothing_can_be_put_aside_nothing_is_settled(tmp_path: Path) -> None:
+def test_while_no_dead_letter_can_be_written_no_record_is_settled(tmp_path: Path) -> None:
     (tmp_path / "dead-letters").write_text("in the way")
     stub = BulkStub(lambda _id: (400, "x"))
     sender, counts, pace = sender_of(tmp_path, stub.target())

@@ -1,4 +1,4 @@
-"""From a log call to a document: JSON of bounded size, on the day of its own time, whatever is logged."""
+"""From a log call to a document: JSON of bounded size, in the index of its own day, whatever is logged."""
 
 import json
 from collections.abc import Iterator
@@ -139,7 +139,7 @@ def test_sizes_are_cut_with_a_mark(taken: Taken, text: str) -> None:
     assert len(taken.raw[-1]) < MAX_RECORD_BYTES
 
 
-def test_an_exception_is_told_with_its_cause_and_without_secrets(taken: Taken) -> None:
+def test_an_exception_is_shown_with_its_cause_and_without_secrets(taken: Taken) -> None:
     def fail() -> None:
         try:
             int("password=hunter2")
@@ -157,7 +157,7 @@ def test_an_exception_is_told_with_its_cause_and_without_secrets(taken: Taken) -
     assert "in fail" in taken.last["error.stack_trace"]
 
 
-def test_exceptions_in_groups_and_such_as_cannot_be_shown_are_told(taken: Taken) -> None:
+def test_exception_groups_and_exceptions_that_cannot_be_formatted_are_shown(taken: Taken) -> None:
     class Odd(Exception):
         def __str__(self) -> str:
             raise RuntimeError("not shown")
@@ -170,7 +170,7 @@ def test_exceptions_in_groups_and_such_as_cannot_be_shown_are_told(taken: Taken)
 
 
 def test_secrets_in_extras_are_masked_by_the_name_of_the_extra(taken: Taken) -> None:
-    logger.bind(password="hunter2", url="https://me:hunter2@host/").info("hello hidden-word")  # noqa: S106 - of nobody
+    logger.bind(password="hunter2", url="https://me:hunter2@host/").info("hello hidden-word")  # noqa: S106 - made up
     assert b"hunter2" not in taken.raw[-1]
     assert b"hidden-word" not in taken.raw[-1]
 
@@ -216,7 +216,7 @@ def test_days_are_right_to_the_second_around_every_change_of_the_clock(zone: str
 
 
 @given(st.lists(st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1)), max_size=20))  # noqa: DTZ001 - given a zone below
-def test_times_are_told_in_utc_to_the_microsecond(moments: list[datetime]) -> None:
+def test_times_are_written_in_utc_to_the_microsecond(moments: list[datetime]) -> None:
     days = Days("logs", "Asia/Kathmandu")
     for naive in moments:
         moment = naive.replace(tzinfo=UTC)

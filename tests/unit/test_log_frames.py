@@ -1,4 +1,4 @@
-"""Whatever is cut or flipped in a segment, no wrong record comes out, and reading goes on behind it."""
+"""A cut or a flipped byte in a segment never yields a wrong record, and reading continues behind it."""
 
 from pathlib import Path
 
@@ -108,7 +108,7 @@ def test_a_compressed_segment_that_was_cut_yields_the_records_before(
 def test_a_flip_in_a_compressed_segment_yields_only_records_that_were_written(
     tmp_path: Path, records: list[bytes], draw: st.DataObject
 ) -> None:
-    """One perhaps twice: compressed data says to copy what was there. A target knows it by its id."""
+    """One record may come twice, since compressed data refers back; a target detects it by its id."""
     segment = written(tmp_path, b"".join(map(framed, records)), compressed=True)
     data = bytearray(segment.path.read_bytes())
     data[draw.draw(st.integers(0, len(data) - 1))] ^= draw.draw(st.integers(1, 255))

@@ -1,4 +1,4 @@
-"""Several processes at one spool: forks, who takes over what was left, limits of the system."""
+"""Several processes at one spool: forks, takeover of abandoned folders, limits of the system."""
 
 import multiprocessing
 import os
@@ -94,7 +94,7 @@ def test_a_forked_child_closes_the_shipper_of_its_parent_at_once_and_changes_not
 
         assert in_child(close) == 0
         append(spool, range(10, 20))
-        wait_until(lambda: shelf.numbers == list(range(20)), 20, "the parent goes on")
+        wait_until(lambda: shelf.numbers == list(range(20)), 20, "the parent's records arrive")
 
 
 def test_what_ended_processes_left_is_shipped_by_the_next_one_and_removed(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_at_a_limit_of_the_system_records_are_dropped_whole_and_later_ones_are_t
     assert found[-100:] == list(range(200, 300))
 
 
-def test_a_root_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_created_is_an_error_that_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SpoolUnusable, match=r"cannot be used: Not a directory|cannot be used: File exists"):
         Spool(tmp_path / "file" / "spool", SMALL)

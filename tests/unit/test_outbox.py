@@ -1,4 +1,4 @@
-"""What a record keeps of the events before the end: bounded, and told as it was noted."""
+"""The undelivered events in a record: their size is bounded, and each is delivered as it was stored."""
 
 import threading
 from dataclasses import replace
@@ -57,7 +57,7 @@ class Job(JobContext):
         self.now = self.now.evolve(status=Status.RUNNING)
 
 
-def test_a_record_with_all_that_may_wait_has_room_for_the_longest_error() -> None:
+def test_a_record_with_all_pending_events_still_holds_the_longest_error() -> None:
     job = Job(WIDE * 10_000)
     for _ in range(20):
         job.warn()
@@ -89,7 +89,7 @@ def test_where_too_many_wait_the_oldest_behind_the_first_goes_and_is_on_record()
     assert lost == [("warn", number, "too many events wait for their delivery") for number in (2, 3)]
 
 
-def test_what_was_kept_is_told_whole() -> None:
+def test_a_stored_event_is_delivered_whole() -> None:
     job = Job()
     body = callback_body(
         RECORD, job.now, job.definition, job.attempt_document(), event="warn", number=3, status=Status.RUNNING

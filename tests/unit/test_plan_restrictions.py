@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""A plan that stands in ZooKeeper may be anybody's: the driver looks at it once more."""
+"""A plan in ZooKeeper may be forged: the driver checks it again."""
 
 from typing import Any
 

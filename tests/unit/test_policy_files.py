@@ -1,4 +1,4 @@
-"""Which files of the worker's host a definition in cluster mode may name, and each way around that."""
+"""The files of the worker's host that a definition in cluster mode may name, and each way around them."""
 
 import os
 import tempfile
@@ -111,7 +111,9 @@ def test_what_another_user_could_exchange_is_not_for_all(shelf: Path, jar: Path,
         assert "refused" in refused(made, {"jars": [str(jar)]})
 
 
-def test_a_list_stands_instead_of_that_and_is_not_left_by_links(shelf: Path, jar: Path, secret: Path) -> None:
+def test_a_list_replaces_that_rule_and_links_do_not_lead_out_of_it(
+    shelf: Path, jar: Path, secret: Path
+) -> None:
     folder = shelf / "jobs"
     folder.mkdir()
     (folder / "keys").write_bytes(b"not for all")

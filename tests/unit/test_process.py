@@ -60,7 +60,7 @@ def test_a_process_of_another_boot_is_gone() -> None:
     assert not is_alive(replace(mine, boot=str(uuid.uuid4())))
 
 
-def test_a_number_that_nobody_has_is_no_process() -> None:
+def test_an_unused_process_id_is_no_process() -> None:
     assert identify(2**22 + 1) is None
 
 

@@ -223,7 +223,7 @@ def test_a_file_that_may_not_be_read_is_an_error(
     assert load() == "2"
 
 
-def test_the_file_at_its_usual_place_need_not_exist(
+def test_the_file_at_its_default_path_need_not_exist(
     bare_environment: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert bare_environment.exists()

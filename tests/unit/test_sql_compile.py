@@ -26,7 +26,7 @@ INSERT OVERWRITE dst SELECT * FROM v
 """
 
 
-def test_a_plan_is_json_with_a_place_for_every_statement() -> None:
+def test_a_plan_is_json_with_a_position_for_every_statement() -> None:
     made = plan(SCRIPT, day="2026-01-01")
     assert json.loads(json.dumps(made)) == made
     assert (made["version"], made["file"], made["source"]) == (2, "s.sql", SCRIPT)
@@ -145,7 +145,7 @@ P = "USING parquet OPTIONS (path"
         ),
     ],
 )
-def test_a_mistake_is_found_without_spark_and_shown_at_its_place(
+def test_a_mistake_is_found_without_spark_and_shown_with_its_position(
     text: str, line: int, column: int, message: str
 ) -> None:
     with pytest.raises(SqlError) as caught:

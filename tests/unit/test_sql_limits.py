@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""Scripts as weapons: each compiles, or is refused at a place, within little time and memory."""
+"""Hostile scripts: each compiles or is refused with a position, within little time and memory."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -144,7 +144,7 @@ COMPILED = {
 
 
 @pytest.mark.parametrize("weapon", REFUSED)
-def test_a_script_that_asks_for_too_much_is_refused_at_its_place(weapon: str) -> None:
+def test_a_script_over_a_limit_is_refused_with_its_position(weapon: str) -> None:
     text, values, words = REFUSED[weapon]
     found = compiled(text, values)
     assert isinstance(found, SqlError)

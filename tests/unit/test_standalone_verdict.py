@@ -1,4 +1,4 @@
-"""What is told of a driver in cluster mode for each thing that its master and its run directory can say."""
+"""The verdict on a driver in cluster mode for each state of its master and of its run directory."""
 
 import json
 import os
@@ -23,7 +23,7 @@ OTHER_BOOT = {"host": "node", "page": PAGE, "pid": 1, "start": 1, "boot": "of-an
 
 
 class Masters(StandaloneMasters):
-    """Masters whose REST server knows one thing of all drivers."""
+    """Masters whose REST server reports the same of all drivers."""
 
     def __init__(self, state: DriverState | None = None, message: str = "", stderr: str = "") -> None:
         super().__init__([])
@@ -58,7 +58,7 @@ def verdict(
     started: float | None = None,
     claimed: set[str] | None = None,
 ) -> Submission:
-    """What is told where the master lists the driver in this state, or not at all."""
+    """The verdict if the master lists the driver in this state, or not at all."""
     driver = {
         "id": DRIVER,
         "state": state,
@@ -90,13 +90,13 @@ def test_one_that_its_master_has_runs_whatever_it_has_already_written(
     assert verdict(directory, state).state is RunState.RUNNING
 
 
-def test_an_end_that_its_master_knows_has_an_exit_code(directory: RunDirectory) -> None:
+def test_an_end_that_its_master_reports_has_an_exit_code(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
     found = verdict(directory, "FINISHED")
     assert (found.state, found.exit_code, found.failure) == (RunState.EXITED, 0, None)
 
 
-def test_one_that_somebody_killed_at_the_master_says_so(directory: RunDirectory) -> None:
+def test_a_driver_that_was_killed_at_the_master_is_reported_so(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
     found = verdict(directory, "KILLED")
     assert (found.state, found.exit_code) == (RunState.EXITED, 143)
@@ -123,7 +123,7 @@ def test_its_own_exit_code_goes_before_all_that_its_master_says_of_its_end(
         (False, "", "submission", "check that all nodes see"),
     ],
 )
-def test_one_that_failed_without_a_word_is_told_with_the_last_one_of_its_java(
+def test_a_failure_without_a_reason_is_reported_with_the_last_line_of_java(
     directory: RunDirectory, began: bool, stderr: str, error_class: str, words: str
 ) -> None:
     leave(directory, "submission", driver=DRIVER)
@@ -189,7 +189,7 @@ class TestOneThatItsMasterCannotTellAnythingOf:
         assert verdict(directory, state).state is RunState.GONE
 
 
-def test_a_driver_tells_who_it_is_where_its_process_id_means_something(
+def test_a_driver_announces_its_process_and_the_namespace_of_its_process_id(
     directory: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / DRIVER).mkdir()
@@ -200,11 +200,11 @@ def test_a_driver_tells_who_it_is_where_its_process_id_means_something(
         announcement.announce()
     finally:
         announcement._directory.cache_clear()  # noqa: SLF001
-    told_of = read_announcement(directory)
-    assert told_of is not None
-    assert told_of.driver == DRIVER
-    assert told_of.process == identify(os.getpid())
-    assert told_of.process.pid_namespace
+    found = read_announcement(directory)
+    assert found is not None
+    assert found.driver == DRIVER
+    assert found.process == identify(os.getpid())
+    assert found.process.pid_namespace
 
 
 def test_one_that_came_after_the_list_was_made_runs(directory: RunDirectory) -> None:
@@ -212,7 +212,7 @@ def test_one_that_came_after_the_list_was_made_runs(directory: RunDirectory) -> 
     assert verdict(directory, masters=Masters(DriverState.SUBMITTED)).state is RunState.RUNNING
 
 
-def test_a_master_that_has_just_taken_over_tells_nothing(directory: RunDirectory) -> None:
+def test_a_master_that_has_just_taken_over_gives_no_verdict(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
     assert verdict(directory, "UNKNOWN").state is RunState.UNKNOWN
 
@@ -225,7 +225,7 @@ class TestOneWithoutAReply:
         os.utime(directory.path / "plan.json", (then, then))
         return then
 
-    def test_may_be_any_driver_that_came_then_and_belongs_to_nobody(
+    def test_may_be_any_driver_of_that_time_without_an_owner(
         self, directory: RunDirectory, old: float
     ) -> None:
         found = verdict(directory, "SUBMITTED", started=old)
@@ -239,7 +239,7 @@ class TestOneWithoutAReply:
         found = verdict(directory)
         assert (found.state, found.is_end_observed) == (RunState.GONE, False)
 
-    def test_is_gone_when_somebody_has_asked_for_its_end(self, directory: RunDirectory, old: float) -> None:
+    def test_is_gone_when_its_end_was_requested(self, directory: RunDirectory, old: float) -> None:
         directory.request_kill(1)
         assert verdict(directory, "SUBMITTED", started=old).state is RunState.GONE
 

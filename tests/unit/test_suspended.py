@@ -1,4 +1,4 @@
-"""A machine that was suspended: by CLOCK_BOOTTIME that time has passed, as it has for all others."""
+"""A machine that was suspended: CLOCK_BOOTTIME includes the time, as the clocks of other machines do."""
 
 import time
 from collections.abc import Callable
@@ -58,14 +58,16 @@ def test_a_session_is_lost_and_silent_though_its_connection_seems_to_be_there(su
     assert (contact.state, contact.seconds_away()) == (SessionState.CONNECTED, 0)
 
 
-def test_who_listens_is_told_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
+def test_listeners_are_notified_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
     contact, states = Contact(HOUR), list[SessionState]()
     contact.heard(boottime())
     contact.connected()
     contact.on_change(lambda: states.append(contact.state))
     contact.broken(lost=False)
     suspend(HOUR)
-    wait_until(lambda: states[-1:] == [SessionState.LOST], 10, "it is told, long before the hour is over")
+    wait_until(
+        lambda: states[-1:] == [SessionState.LOST], 10, "the loss is reported long before the hour is over"
+    )
     contact.connected()
 
 

@@ -61,7 +61,7 @@ def test_the_exit_of_the_driver_that_took_the_attempt_is_the_verdict_when_it_lef
 
 
 @pytest.mark.parametrize("code", [None, 0, 143])
-def test_what_somebody_ended_on_its_cluster_is_killed(code: int | None) -> None:
+def test_a_driver_that_a_user_ended_on_its_cluster_is_killed(code: int | None) -> None:
     failure = Failure("killed", "Killed", "by user root")
     verdict, operation = verdict_of_exit(attempt(), ended(code=code, failure=failure))
     assert (verdict.status, verdict.error and verdict.error.error_class) == (Status.KILL, "killed")

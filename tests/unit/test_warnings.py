@@ -1,4 +1,4 @@
-"""Which words of a warning are news."""
+"""Which changes of a warning are reported again, and how soon."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from orchestrator.handlers.warnings import OTHER_KIND_SECONDS, SAME_KIND_SECONDS
         ("pod orch-1f-2-exec-1: no room", "pod orch-1f-2-exec-12: no room"),
     ],
 )
-def test_numbers_times_and_names_are_no_news(words: str, reported: str) -> None:
+def test_other_numbers_times_and_names_are_the_same_warning(words: str, reported: str) -> None:
     assert not is_other_kind(words, reported)
     assert rest_seconds(words, reported) == SAME_KIND_SECONDS
 
@@ -22,6 +22,6 @@ def test_numbers_times_and_names_are_no_news(words: str, reported: str) -> None:
 @pytest.mark.parametrize(
     ("words", "reported"), [("no node has room", ""), ("3 nodes are full", "3 nodes are away")]
 )
-def test_another_reason_is(words: str, reported: str) -> None:
+def test_another_reason_is_another_warning(words: str, reported: str) -> None:
     assert is_other_kind(words, reported)
     assert rest_seconds(words, reported) == OTHER_KIND_SECONDS
