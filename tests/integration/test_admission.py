@@ -92,7 +92,7 @@ def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
     assert {key: drivers[key].declared for key in drivers if key[:36] in names} == {f"{names[0]}/1": ONE}
 
 
-def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_has_room_for(
+def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_holds(
     office: Office, tmp_path: Path
 ) -> None:
     """Two of four drivers fit into the control group; each worker has room for two of its own."""
@@ -148,7 +148,7 @@ note("-")
     assert most == 2
 
 
-def test_a_driver_whose_worker_died_before_it_started_waits_for_room_of_the_next_one(
+def test_a_driver_whose_worker_died_before_the_start_waits_for_memory_of_the_next_worker(
     office: Office, tmp_path: Path
 ) -> None:
     """What the dead worker promised went with it."""

@@ -103,7 +103,7 @@ ACTS = [
 
 
 @pytest.mark.parametrize(("state", "act", "expected"), ACTS)
-def test_an_act_stands_in_the_record_and_has_an_entry(
+def test_an_act_is_stored_in_the_record_and_has_an_entry(
     stage: Stage, state: dict[str, Any], act: Callable[[Client], object], expected: tuple[str, str]
 ) -> None:
     run_key = stage.put(**state)
@@ -247,7 +247,7 @@ def test_changes_of_schedules_say_who_made_them(stage: Stage) -> None:
     assert {event.kind for event in events_of(stage)} == {"schedule"}
 
 
-def test_who_has_damage_mended_is_recorded(stage: Stage) -> None:
+def test_the_operator_of_a_repair_is_recorded(stage: Stage) -> None:
     new_job(stage)
     commit(
         stage.session,

@@ -96,7 +96,7 @@ def test_of_two_that_want_the_same_node_the_first_gets_it(session: Session, zook
     assert found[0] == b"0"
 
 
-def test_of_many_that_want_the_same_node_one_gets_it_and_is_told_so(
+def test_of_many_creations_of_the_same_node_one_succeeds_and_is_reported_so(
     session: Session, zookeeper_root: str
 ) -> None:
     root = zookeeper_root
@@ -209,7 +209,7 @@ def test_steps_that_never_arrived_are_sent_again(
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["carried out", "never arrived"])
-def test_with_a_receipt_a_lost_reply_leaves_no_doubt(
+def test_a_receipt_decides_the_outcome_after_a_lost_reply(
     session: Session, zookeeper_root: str, monkeypatch: pytest.MonkeyPatch, *, arrives: bool
 ) -> None:
     root = zookeeper_root

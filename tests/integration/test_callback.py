@@ -303,7 +303,7 @@ def test_a_trusted_certificate_is_enough(
     assert guarded.told[0].body == BODY
 
 
-def test_an_untrusted_certificate_is_a_failure_and_the_server_is_told_nothing(
+def test_an_untrusted_certificate_is_a_failure_and_the_server_receives_nothing(
     guarded: Receiver, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "its certificate is not trusted" in failure(guarded.url)
@@ -426,7 +426,7 @@ def test_scheme_host_and_port_of_an_address_are_shown_and_no_more(url: str, show
         answer(padded(MAX_ANSWER_BYTES + 1)),
     ],
 )
-def test_no_failure_tells_secrets_of_its_address(broken: Answerer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_failure_reveals_secrets_of_its_address(broken: Answerer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "s3cret-token")
     with receiver(broken) as there:
         url = there.url.replace("//", "//ada:s3cret-word@") + "/s3cret-path/${env:TOKEN}?key=s3cret-key"
@@ -440,7 +440,7 @@ def test_no_failure_tells_secrets_of_its_address(broken: Answerer, monkeypatch: 
 
 
 # ---------------------------------------------------------------------- the document
-def test_the_receiver_in_the_document_hears_a_repetition_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_receiver_in_the_document_handles_a_repetition_once(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text("utf-8")
     source = page.partition("```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {}
@@ -481,7 +481,7 @@ def test_eight_calls_are_made_at_once_half_of_them_to_one_receiver_and_no_more()
         call_one(there.url)
 
 
-def test_a_call_that_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_call_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_THERE", raising=False)
     callbacks = Callbacks(1)
     with receiver(answer(b""), TOLD) as there:

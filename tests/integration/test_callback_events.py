@@ -66,7 +66,7 @@ def held_back(there: Callable[[], Receiver]) -> Answerer:
 
 
 # ---------------------------------------------------------------------- order
-def test_a_job_tells_that_it_runs_and_then_that_it_has_ended(office: Office, tmp_path: Path) -> None:
+def test_a_job_reports_that_it_runs_and_then_that_it_has_ended(office: Office, tmp_path: Path) -> None:
     office.worker()
     go = tmp_path / "go"
     with receiver() as there:
@@ -92,7 +92,7 @@ def test_a_job_tells_that_it_runs_and_then_that_it_has_ended(office: Office, tmp
     assert [each.body["number"] for each in there.told] == [1, 2]
 
 
-def test_each_attempt_tells_that_it_runs_however_short_it_was(office: Office) -> None:
+def test_each_attempt_reports_that_it_runs_however_short_it_was(office: Office) -> None:
     office.worker()
     with receiver() as there:
         retry = {"attempts": 3, "delay": 0, "on": ["user"]}
@@ -116,7 +116,7 @@ def test_no_event_overtakes_one_that_is_tried_again(office: Office) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_told(office: Office) -> None:
+def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_delivered(office: Office) -> None:
     office.worker()
     with receiver(REFUSED, REFUSED, TOLD) as there:
         view = ended(office, submit(office, there, callback={"attempts": 2}))
@@ -135,7 +135,7 @@ def test_an_end_that_is_given_up_is_on_record(office: Office) -> None:
     assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("end", 1, 2)]
 
 
-def test_only_what_is_asked_for_is_told_and_only_the_end_has_an_answer(office: Office) -> None:
+def test_only_requested_events_are_reported_and_only_the_end_has_an_answer(office: Office) -> None:
     office.worker()
     with receiver(override("ERROR_FAIL")) as there:
         view = ended(office, submit(office, there, callback={"on": ["running"]}))
@@ -143,7 +143,7 @@ def test_only_what_is_asked_for_is_told_and_only_the_end_has_an_answer(office: O
     assert events_of(there) == [("running", "RUNNING", 1)]
 
 
-def test_a_warning_is_told_while_the_job_goes_on(office: Office, tmp_path: Path) -> None:
+def test_a_warning_is_reported_while_the_job_runs(office: Office, tmp_path: Path) -> None:
     office.worker()
     go = tmp_path / "go"
     with receiver() as there:
@@ -184,7 +184,7 @@ def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(office: Office
     assert events_of(there) == [("running", "RUNNING", 1), ("end", "KILL", 1)]
 
 
-def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_back(
+def test_a_killed_job_that_waits_to_report_that_it_ran_does_not_delay_others_of_its_name(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
@@ -205,7 +205,7 @@ def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_
     assert (view.status, [lost.tries for lost in view.undelivered]) == (Status.KILL, [3, 2])
 
 
-def test_one_receiver_leaves_places_for_others() -> None:
+def test_one_receiver_leaves_slots_for_others() -> None:
     callbacks, slow = Callbacks(at_once=4), Callback(url="http://slow/x")
     for _ in range(2):
         callbacks.reserve(slow)
@@ -214,7 +214,7 @@ def test_one_receiver_leaves_places_for_others() -> None:
     callbacks.reserve(Callback(url="http://quick/x"))
 
 
-def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_wanted_any_more() -> None:
+def test_a_free_slot_goes_to_the_first_waiter_that_still_wants_it() -> None:
     callbacks, slow = Callbacks(at_once=2), Callback(url="http://127.0.0.1:1/x")
     called = list[str]()
 
@@ -236,7 +236,7 @@ def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_want
     assert called == ["gone", "first"]
 
 
-def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
+def test_jobs_that_wait_for_a_slot_are_not_handled_again_and_again(
     office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     poll_often(monkeypatch, 0.5)
@@ -269,7 +269,7 @@ def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
             ended(office, job_id)
 
 
-def test_killed_jobs_that_wait_for_a_place_are_not_killed_again_and_again(
+def test_killed_jobs_that_wait_for_a_slot_are_not_killed_again_and_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills, kill = Counter[str](), ScriptedRunner.kill
@@ -298,7 +298,7 @@ def test_killed_jobs_that_wait_for_a_place_are_not_killed_again_and_again(
 
 
 # ---------------------------------------------------------------------- faults
-def test_a_worker_that_is_killed_while_it_tells_that_a_job_runs_has_another_one_tell_the_same(
+def test_after_a_worker_was_killed_during_a_running_event_another_one_reports_the_same(
     office: Office, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -319,7 +319,7 @@ def test_a_worker_that_is_killed_while_it_tells_that_a_job_runs_has_another_one_
 
 
 @pytest.mark.parametrize("event", ["running", "end"])
-def test_a_worker_that_dies_between_an_answer_and_its_step_has_another_one_tell_the_same(
+def test_after_a_worker_died_between_an_answer_and_its_transition_another_one_reports_the_same(
     office: Office, tmp_path: Path, event: str
 ) -> None:
     settings = office.settings
@@ -339,7 +339,7 @@ def test_a_worker_that_dies_between_an_answer_and_its_step_has_another_one_tell_
 
 
 # ---------------------------------------------------------------------- keys
-def test_a_job_that_is_retried_by_hand_is_told_under_other_keys(office: Office) -> None:
+def test_a_job_that_an_operator_retries_is_reported_under_other_keys(office: Office) -> None:
     office.worker()
     with receiver() as there:
         office.client.pause("default")
@@ -353,9 +353,7 @@ def test_a_job_that_is_retried_by_hand_is_told_under_other_keys(office: Office) 
 
 
 @pytest.mark.parametrize("act", ["retry", "move", "replay"])
-def test_who_brings_a_job_back_takes_the_number_of_an_end_that_may_have_been_told(
-    stage: Stage, act: str
-) -> None:
+def test_bringing_a_job_back_counts_an_end_that_may_have_been_reported(stage: Stage, act: str) -> None:
     acts: dict[str, Callable[[], object]] = {
         "retry": lambda: (stage.put(Queue.FINISH, Status.CANCEL), stage.client.retry(JOB)),
         "move": lambda: (stage.put(Queue.FAIL), stage.client.move(JOB, Queue.ACCEPT)),

@@ -45,7 +45,7 @@ def ended(office: Office, job_id: str, timeout: float = 60) -> JobView:
 
 
 # ---------------------------------------------------------------------- what is told
-def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
+def test_a_success_is_reported_with_the_content_of_the_record(office: Office) -> None:
     office.worker()
     with receiver() as there:
         view = ended(office, submit(office, there, labels={"team": "x"}))
@@ -89,7 +89,7 @@ def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
     assert 0 <= there.told[0].body["seconds"] < 60
 
 
-def test_only_the_last_failure_is_told(office: Office) -> None:
+def test_only_the_last_failure_is_reported(office: Office) -> None:
     office.worker()
     with receiver() as there:
         retry = {"attempts": 3, **NO_DELAY}
@@ -101,7 +101,7 @@ def test_only_the_last_failure_is_told(office: Office) -> None:
     assert call.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
 
 
-def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_path: Path) -> None:
+def test_a_job_that_finally_succeeds_is_reported_only_as_successful(office: Office, tmp_path: Path) -> None:
     office.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "assert attempt == 2")
@@ -111,7 +111,7 @@ def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_p
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
-def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) -> None:
+def test_a_job_that_is_killed_is_reported_as_killed(office: Office, tmp_path: Path) -> None:
     office.worker()
     runs = tmp_path / "runs"
     with receiver() as there:
@@ -122,7 +122,7 @@ def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) ->
     assert [call.body["status"] for call in there.told] == ["KILL"]
 
 
-def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(office: Office) -> None:
+def test_a_job_that_is_cancelled_before_it_starts_is_reported_as_cancelled(office: Office) -> None:
     office.worker()
     with receiver() as there:
         callback = {"url": there.url}
@@ -134,7 +134,7 @@ def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(office: Office
 
 # ---------------------------------------------------------------------- retries
 @pytest.mark.usefixtures("soon")
-def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(office: Office) -> None:
+def test_every_retry_reports_the_same_and_a_delivered_one_leaves_no_error(office: Office) -> None:
     office.worker()
     office.worker()
     with receiver(REFUSED, REFUSED, REFUSED, TOLD) as there:
@@ -191,7 +191,7 @@ def test_a_missing_variable_is_on_record(office: Office, monkeypatch: pytest.Mon
     assert view.callback.error == f"${{env:NOT_THERE}}: {reason}"
 
 
-def test_many_jobs_are_told_through_few_places(office: Office) -> None:
+def test_many_jobs_are_reported_through_few_slots(office: Office) -> None:
     office.worker(slots=4)
     with receiver() as there:
         ids = [submit(office, there) for _ in range(20)]
@@ -202,7 +202,7 @@ def test_many_jobs_are_told_through_few_places(office: Office) -> None:
 
 # ---------------------------------------------------------------------- stops
 @pytest.mark.parametrize("program", ["pass", "raise ValueError"])
-def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
+def test_a_job_that_is_killed_while_its_callback_waits_finishes_as_it_had_ended(
     office: Office, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
@@ -217,7 +217,7 @@ def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
     assert view.callback.error is not None
 
 
-def test_a_killed_job_is_told_again_after_its_delay_and_not_at_once(
+def test_the_callback_of_a_killed_job_is_retried_after_its_delay_and_not_at_once(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
@@ -253,7 +253,7 @@ def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(offi
     assert failed.callback == passed.callback == CallbackState(attempts=1, done=True)
 
 
-def test_the_answer_can_have_a_failed_job_run_again_which_is_told_anew(
+def test_the_answer_can_rerun_a_failed_job_whose_end_is_then_reported_anew(
     office: Office, tmp_path: Path
 ) -> None:
     office.worker()
@@ -304,7 +304,7 @@ def hold_back(there: Callable[[], Receiver]) -> Answerer:
 
 
 @pytest.mark.parametrize("program", ["pass", "raise ValueError('x')"], ids=["success", "failure"])
-def test_a_worker_that_is_killed_while_it_tells_has_another_one_tell_the_same(
+def test_after_a_worker_was_killed_during_a_callback_another_one_reports_the_same(
     office: Office, tmp_path: Path, program: str
 ) -> None:
     runs = tmp_path / "runs"
@@ -342,7 +342,9 @@ def test_a_worker_that_is_killed_between_tries_has_another_go_on(office: Office,
     assert runs.read_text() == "x"
 
 
-def test_a_session_lost_during_the_call_has_another_worker_tell(office: Office, tmp_path: Path) -> None:
+def test_after_a_session_loss_during_the_call_another_worker_makes_the_callback(
+    office: Office, tmp_path: Path
+) -> None:
     worker = office.worker()
     runs = tmp_path / "runs"
     with receiver(hold_back(lambda: there), TOLD) as there:

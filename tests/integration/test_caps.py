@@ -109,7 +109,7 @@ def test_the_cap_is_not_overshot_by_items_that_were_claimed_before_it_was_set(
     assert len(locks(first)) == 2
 
 
-def test_a_cap_that_is_lowered_counts_items_at_places_that_it_still_has_and_at_those_it_has_not(
+def test_a_lowered_cap_counts_items_in_slots_within_it_and_beyond_it(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = open_queues()
@@ -140,7 +140,7 @@ def test_items_that_were_claimed_before_there_was_a_cap_count(open_queues: Open)
     assert try_claim(queues, "i03") is None
 
 
-def test_a_place_is_free_again_when_its_item_is_let_go(open_queues: Open) -> None:
+def test_a_slot_is_free_again_when_its_item_is_released(open_queues: Open) -> None:
     queues, other = open_queues(), open_queues()
     put_some(queues, 5, cap=1)
     endings: list[Callable[[Claim], None]] = [
@@ -157,7 +157,7 @@ def test_a_place_is_free_again_when_its_item_is_let_go(open_queues: Open) -> Non
     assert try_claim(other, "i04") is not None
 
 
-def test_a_place_is_kept_as_long_as_the_item_is_held(open_queues: Open) -> None:
+def test_a_slot_is_kept_as_long_as_the_item_is_held(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 2, cap=1)
     claim = claim_of(queues, "i00")
@@ -168,7 +168,7 @@ def test_a_place_is_kept_as_long_as_the_item_is_held(open_queues: Open) -> None:
     assert try_claim(queues, "i01") is not None
 
 
-def test_a_place_is_free_again_when_the_session_of_its_holder_ends(open_queues: Open) -> None:
+def test_a_slot_is_free_again_when_the_session_of_its_holder_ends(open_queues: Open) -> None:
     holder, other = open_queues(), open_queues()
     put_some(holder, 2, cap=1)
     stale = claim_of(holder, "i00")
@@ -182,7 +182,7 @@ def test_a_place_is_free_again_when_the_session_of_its_holder_ends(open_queues: 
     assert len(slots_taken(other)) == 1
 
 
-def test_a_held_item_that_moves_to_another_pool_frees_its_place(open_queues: Open) -> None:
+def test_a_held_item_that_moves_to_another_pool_frees_its_slot(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 2, cap=1)
     claim = claim_of(queues, "i00")
@@ -202,7 +202,7 @@ def test_a_raised_cap_wakes_a_consumer_that_does_not_rescan(open_queues: Open) -
         seen.wait_for(*ids)
 
 
-def test_a_consumer_goes_on_when_a_place_becomes_free_without_a_rescan(open_queues: Open) -> None:
+def test_a_consumer_continues_without_a_rescan_when_a_slot_becomes_free(open_queues: Open) -> None:
     queues = open_queues()
     ids = put_some(queues, 3, cap=1)
     with Collector(open_queues()) as seen:
@@ -223,7 +223,7 @@ def test_a_pool_at_its_cap_does_not_hold_up_another(open_queues: Open) -> None:
     assert sorted(claim.record.pool for claim in seen.claims) == ["capped", DEFAULT_POOL, DEFAULT_POOL]
 
 
-def test_the_place_of_an_item_that_was_taken_by_force_is_free_again(open_queues: Open) -> None:
+def test_the_slot_of_an_item_that_was_taken_over_by_force_is_free_again(open_queues: Open) -> None:
     worker, operator = open_queues(), open_queues()
     put_some(worker, 2, cap=1)
     with Collector(worker, rescan_seconds=SOON) as seen:
@@ -234,7 +234,7 @@ def test_the_place_of_an_item_that_was_taken_by_force_is_free_again(open_queues:
         seen.wait_for("i00", "i01")
 
 
-def test_no_place_is_left_behind_by_a_claim_that_was_lost_to_force(open_queues: Open) -> None:
+def test_a_claim_that_was_lost_to_force_leaves_no_slot_behind(open_queues: Open) -> None:
     worker, operator = open_queues(), open_queues()
     put_some(worker, 1, cap=2)
     with Collector(worker, rescan_seconds=SOON) as seen:
@@ -245,7 +245,7 @@ def test_no_place_is_left_behind_by_a_claim_that_was_lost_to_force(open_queues: 
         wait_until(lambda: slots_taken(worker) == [], 3, "its place is free")
 
 
-def test_the_place_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open) -> None:
+def test_the_slot_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 2, cap=1)
     with Collector(queues, rescan_seconds=SOON) as seen:
@@ -256,7 +256,7 @@ def test_the_place_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Ope
         seen.wait_count(3)
 
 
-def test_places_of_other_sessions_are_left_alone(open_queues: Open) -> None:
+def test_slots_of_other_sessions_are_left_alone(open_queues: Open) -> None:
     first, second = open_queues(), open_queues()
     put_some(first, 2, cap=2)
     claim_of(first, "i00")

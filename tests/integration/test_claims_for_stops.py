@@ -219,7 +219,7 @@ def test_a_delayed_job_starts_when_it_is_due_whenever_its_stop_goes(
     ("queue", "status"),
     [(Queue.FAIL, Status.ERROR_FAIL), (Queue.SUCCESS, Status.SUCCESS), (Queue.KILL, Status.CANCEL)],
 )
-def test_a_job_that_waits_to_be_told_again_goes_on_waiting_when_its_stop_is_gone(
+def test_a_job_that_waits_for_a_callback_retry_keeps_waiting_when_its_stop_is_gone(
     office: Office, monkeypatch: pytest.MonkeyPatch, queue: Queue, status: Status
 ) -> None:
     error = JobError(error_class="user", message="no rows")

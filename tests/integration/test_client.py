@@ -58,7 +58,7 @@ def test_a_job_goes_to_the_pool_of_its_definition(stage: Stage) -> None:
     assert stage.places_of() == [("accept", "team")]
 
 
-def test_a_pool_that_is_named_goes_above_that_of_the_definition_and_stands_in_it(stage: Stage) -> None:
+def test_a_named_pool_overrides_that_of_the_definition_and_is_stored_in_it(stage: Stage) -> None:
     stage.client.submit(python_job("pass", pool="team"), job_id=JOB, pool="night")
     detail = stage.client.detail(JOB)
     assert stage.places_of() == [("accept", "night")]
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_is_in_the_list_and_named_in_its_queue(stage: Stage)
 
 
 # ---------------------------------------------------------------------- queues
-def test_what_stands_in_a_queue_is_shown_for_all_pools_in_the_order_in_which_it_is_due(stage: Stage) -> None:
+def test_the_items_of_a_queue_are_shown_for_all_pools_in_order_of_their_due_times(stage: Stage) -> None:
     stage.client.submit(python_job("pass"), job_id="later", delay=3600)
     stage.put(job_id="first", pool="team.low")
     stage.put(job_id="held", pool="team")

@@ -196,7 +196,7 @@ def test_a_measurement_that_fails_is_made_later_and_the_old_one_serves(
     assert world.writes == writes + 2
 
 
-def test_nobody_waits_while_another_thread_measures_again(patched: Callable[[World], EnsembleClock]) -> None:
+def test_no_thread_waits_while_another_measures_again(patched: Callable[[World], EnsembleClock]) -> None:
     world = World()
     clock = patched(world)
     clock.now_ms()
@@ -249,7 +249,7 @@ def test_a_host_whose_clock_is_off_says_so_and_is_corrected(
     assert words in record.getMessage()
 
 
-def test_a_clock_that_is_off_is_told_once_per_change(
+def test_a_wrong_clock_is_logged_once_per_change(
     patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World()
@@ -380,7 +380,7 @@ def test_a_new_client_whose_clock_is_near_both_goes_by_the_nearer_one(
 
 
 @pytest.mark.parametrize("data", [b"", b"7", b"{}", b'{"ahead_ms": "much"}', b'{"ahead_ms": 1e999}'])
-def test_a_node_that_tells_of_no_jump_is_told_and_hinders_nobody(
+def test_a_node_without_a_valid_jump_is_logged_and_hinders_no_client(
     patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, data: bytes
 ) -> None:
     world = World(host_ahead_ms=-2 * HOUR_MS)
@@ -430,7 +430,7 @@ def test_a_stored_time_that_makes_no_sense_is_ignored(
     assert world.late_ms(patched(world)) == 0
 
 
-def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_judges_nobody(
+def test_without_another_clock_the_ensembles_clock_is_the_time_and_no_server_is_judged(
     patched: Callable[[World], EnsembleClock],
 ) -> None:
     world = World(host_ahead_ms=-2 * HOUR_MS)
@@ -440,7 +440,7 @@ def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_ju
 
 
 # ---------------------------------------------------------------------- on a server
-def test_the_time_told_is_never_later_than_that_of_a_write_that_follows(open_queues: Open) -> None:
+def test_the_reported_time_is_never_later_than_that_of_a_following_write(open_queues: Open) -> None:
     queues = open_queues()
     for number in range(50):
         read = queues.clock.now_ms()

@@ -162,7 +162,7 @@ def site(
 
 
 @pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR], ids=["ahead", "behind"])
-def test_a_failover_to_a_server_whose_clock_is_off_touches_nothing_and_nothing_stands_still(
+def test_a_failover_to_a_server_with_a_wrong_clock_changes_nothing_and_work_continues(
     site: Callable[[], Site], server: FailingOver, ahead: float
 ) -> None:
     here = site()
@@ -197,7 +197,7 @@ def test_new_clients_find_the_time_when_every_client_that_measured_it_is_gone(
     here.end_well()
 
 
-def test_when_nobody_knows_better_than_a_server_whose_clock_is_ahead_nothing_is_ended_or_removed(
+def test_nothing_is_ended_or_removed_when_the_only_clock_is_ahead(
     site: Callable[[], Site], server: FailingOver
 ) -> None:
     here = site()

@@ -69,7 +69,7 @@ def running(office: Office, cluster: Cluster, go: Path, **fields: object) -> str
     return job_id
 
 
-def test_a_running_job_whose_executors_have_no_room_says_so_until_they_have(
+def test_a_running_job_whose_executors_do_not_fit_says_so_until_they_do(
     office: Office, cluster: Cluster, tmp_path: Path
 ) -> None:
     job_id = running(office, cluster, tmp_path / "go")
@@ -122,7 +122,7 @@ def test_words_of_a_cluster_that_change_at_each_poll_are_not_written_at_each(
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
-def test_another_reason_is_told_soon_and_newer_numbers_some_time_later(
+def test_another_reason_is_reported_soon_and_newer_numbers_some_time_later(
     office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warnings, "OTHER_KIND_SECONDS", 0.5)
@@ -170,7 +170,7 @@ def test_what_a_cluster_says_for_a_moment_is_no_warning(
     assert Status.RUNNING_WARN not in seen
 
 
-def test_a_driver_that_has_no_room_is_given_up_with_the_reason_of_the_cluster(
+def test_a_driver_that_does_not_fit_is_given_up_with_the_reason_of_the_cluster(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.2)  # nobody is there who would
@@ -343,7 +343,7 @@ def test_what_somebody_ended_on_its_cluster_is_killed_and_runs_again_only_where_
     assert (detail.job.error.error_class, detail.job.error.message) == ("killed", failure.message)
 
 
-def test_what_somebody_ended_on_its_cluster_before_it_began_is_cancelled(office: Office) -> None:
+def test_a_submission_that_was_ended_on_its_cluster_before_its_begin_is_cancelled(office: Office) -> None:
     cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/true",)))
     cluster.alter = ending(Failure("killed", "PodDeleted", "somebody has deleted the pod"))
     office.worker(runner=cluster)
@@ -363,7 +363,7 @@ def test_submissions_that_leave_no_trace_at_all_are_not_repeated_for_ever(
     assert "it was submitted 5 times" in detail.job.error.message
 
 
-def test_why_a_kill_does_not_come_to_its_end_is_told_until_it_does(
+def test_the_reason_for_an_unfinished_kill_is_reported_until_it_finishes(
     office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = running(office, cluster, tmp_path / "go")

@@ -188,7 +188,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("data", BROKEN, ids=lambda data: repr(data[:50]))
-def test_what_cannot_be_read_leaves_the_last_good_limits_and_is_told_once(
+def test_unreadable_limits_are_reported_once_and_the_last_good_ones_stay(
     open_config: OpenConfig, session: Session, node: str, data: bytes, warnings: list[str]
 ) -> None:
     worker = open_config()
@@ -216,7 +216,7 @@ def test_a_worker_that_starts_on_what_cannot_be_read_goes_by_its_own_settings(
     assert len(warnings) == 1
 
 
-def test_a_change_of_what_cannot_be_read_is_refused_and_says_how_to_mend_it(
+def test_a_change_of_unreadable_limits_is_refused_and_the_error_says_how_to_repair_them(
     open_config: OpenConfig, session: Session, node: str
 ) -> None:
     session.ensure_path(node)
@@ -279,9 +279,7 @@ def test_the_last_twenty_changes_are_kept(open_config: OpenConfig) -> None:
     assert [change.version for change in config.read().changes] == list(range(6, 26))
 
 
-def test_what_stands_in_the_node_can_be_read_with_zkcli(
-    open_config: OpenConfig, session: Session, node: str
-) -> None:
+def test_the_node_can_be_read_with_zkcli(open_config: OpenConfig, session: Session, node: str) -> None:
     open_config(follow=False).change(retention="3h")
     found = session.get(node)
     assert found is not None

@@ -109,7 +109,9 @@ def test_nothing_is_handed_out_before_it_is_due(open_queues: Open, open_collecto
     assert queues.clock.now_ms() >= due
 
 
-def test_no_more_is_taken_than_there_is_room_for(open_queues: Open, open_collector: OpenCollector) -> None:
+def test_no_more_is_taken_than_there_is_capacity_for(
+    open_queues: Open, open_collector: OpenCollector
+) -> None:
     queues = open_queues()
     for number in range(5):
         queues.put("accept", f"i{number}", {})
@@ -120,7 +122,7 @@ def test_no_more_is_taken_than_there_is_room_for(open_queues: Open, open_collect
     collector.wait_for("i0", "i1", "i2")
 
 
-def test_an_item_that_shall_stop_is_taken_before_it_is_due_and_without_room(
+def test_an_item_that_shall_stop_is_taken_before_it_is_due_and_without_capacity(
     open_queues: Open, open_collector: OpenCollector
 ) -> None:
     queues = open_queues()
@@ -182,7 +184,7 @@ def test_a_foreign_node_is_left_alone_and_reported_once(
     assert queues.session.exists(foreign) is not None
 
 
-def test_a_corrupt_record_is_buried_and_the_others_go_on(
+def test_an_item_with_a_corrupt_record_becomes_a_dead_letter_and_the_others_are_handed_out(
     open_queues: Open, open_collector: OpenCollector
 ) -> None:
     queues = open_queues()

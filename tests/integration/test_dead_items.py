@@ -83,7 +83,7 @@ def test_a_corrupt_record_keeps_its_bytes_and_its_note_says_where_it_stood(open_
     assert locks(queues) == []
 
 
-def test_a_record_that_was_mended_in_the_last_moment_is_not_buried(
+def test_an_item_whose_record_is_repaired_just_before_the_move_stays_out_of_dead(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, operator = open_queues(), open_queues()
@@ -98,7 +98,7 @@ def test_a_record_that_was_mended_in_the_last_moment_is_not_buried(
     assert places_of(queues, ITEM) == ["accept"]
 
 
-def test_a_record_that_was_mended_since_it_could_not_be_read_is_not_buried(open_queues: Open) -> None:
+def test_an_item_whose_record_was_repaired_after_the_failed_read_stays_out_of_dead(open_queues: Open) -> None:
     queues = open_queues()
     token, mended = put_corrupt(queues)
     with pytest.raises(CorruptRecord) as caught:
@@ -108,7 +108,7 @@ def test_a_record_that_was_mended_since_it_could_not_be_read_is_not_buried(open_
     assert places_of(queues, ITEM) == ["accept"]
 
 
-def test_an_item_that_has_moved_on_is_not_buried(open_queues: Open) -> None:
+def test_an_item_that_has_moved_does_not_become_a_dead_letter(open_queues: Open) -> None:
     queues = open_queues()
     token = queues.put("accept", ITEM, {}).token
     queues.move(ITEM, "running")
@@ -117,7 +117,7 @@ def test_an_item_that_has_moved_on_is_not_buried(open_queues: Open) -> None:
     assert places_of(queues, ITEM) == ["running"]
 
 
-def test_two_who_bury_the_same_item_do_it_once(open_queues: Open) -> None:
+def test_two_clients_move_the_same_item_to_dead_once(open_queues: Open) -> None:
     first, second = open_queues(), open_queues()
     token, _ = put_corrupt(first)
     error = CorruptRecord(ITEM, "test")
@@ -214,7 +214,7 @@ def test_a_replay_into_a_queue_that_does_not_exist_leaves_the_items_free(open_qu
     assert queues.replay() == {ITEM: None}
 
 
-def test_a_corrupt_item_is_replayed_only_after_it_was_mended(open_queues: Open) -> None:
+def test_a_corrupt_item_is_replayed_only_after_its_repair(open_queues: Open) -> None:
     queues = open_queues()
     _, mended = bury_corrupt(queues, queue="running")
     outcome = queues.replay()[ITEM]
@@ -237,7 +237,7 @@ def test_one_item_that_cannot_be_replayed_does_not_hold_up_the_others(open_queue
     assert outcomes["b-fine"] is None
 
 
-def test_a_dead_item_that_somebody_holds_is_left_to_them(open_queues: Open) -> None:
+def test_a_dead_item_that_is_held_is_left_to_its_holder(open_queues: Open) -> None:
     queues, operator = open_queues(), open_queues()
     kill(queues)
     claim = claim_of(operator, ITEM, queue="dead")
@@ -276,7 +276,7 @@ def test_dead_items_are_replayed_though_their_pool_is_at_its_cap(open_queues: Op
     assert queues.replay() == {ITEM: None}
 
 
-def test_what_is_dead_is_claimed_by_nobody_who_did_not_ask_for_it(open_queues: Open) -> None:
+def test_a_dead_item_is_claimed_only_on_request(open_queues: Open) -> None:
     queues = open_queues()
     kill(queues)
     with Collector(open_queues(), "accept", "running") as seen:

@@ -158,7 +158,7 @@ def test_force_works_though_the_same_client_has_not_noticed_yet_that_it_lost_the
     assert locks(queues) == []
 
 
-def test_force_on_an_item_that_nobody_holds_is_the_same_as_without(open_queues: Open) -> None:
+def test_force_removes_an_item_without_a_holder_as_usual(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {})
     queues.remove(ITEM, force=True)
@@ -266,7 +266,7 @@ def test_a_held_item_that_its_holder_moves_to_another_pool_stays_held_there(open
 
 
 # ---------------------------------------------------------------------- requeue
-def test_a_requeued_item_is_due_after_the_delay_where_it_stands(open_queues: Open) -> None:
+def test_a_requeued_item_is_due_after_the_delay_in_its_queue(open_queues: Open) -> None:
     queues = open_queues()
     put = queues.put("running", ITEM, {"n": 1})
     before = queues.clock.now_ms()

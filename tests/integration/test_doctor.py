@@ -137,7 +137,7 @@ def test_a_cluster_with_a_worker_and_jobs_has_nothing_but_notes(office: Office) 
     assert [finding.kind for finding in found] == [FindingKind.ZOOKEEPER_LATENCY]
 
 
-def test_a_root_that_nobody_has_used_has_nothing_but_notes(practice: Practice) -> None:
+def test_an_unused_root_has_only_notes(practice: Practice) -> None:
     assert practice.kinds() == {}
 
 
@@ -263,7 +263,7 @@ def test_a_request_to_stop_that_is_stale_for_a_minute(
     assert practice.kinds()[FindingKind.STALE_STOP] == sorted(paths), "each once, though two look for them"
 
 
-def test_a_place_of_a_running_job_that_none_has(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_of_a_running_job_that_none_has(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     path = practice.nodes.slot("default", 0)
     practice.make(path, {"id": "gone", "run_key": "some"})
     practice.session.ensure_path(practice.nodes.name_slots("nobody"))
@@ -273,7 +273,7 @@ def test_a_place_of_a_running_job_that_none_has(practice: Practice, monkeypatch:
 
 
 # ---------------------------------------------------------------------- jobs
-def test_jobs_in_dead_are_told_with_their_reasons(practice: Practice) -> None:
+def test_jobs_in_dead_are_reported_with_their_reasons(practice: Practice) -> None:
     practice.staff()
     practice.put(job_id="bytes")
     practice.commit(Set(practice.path("bytes"), GARBAGE, -1))
@@ -367,7 +367,7 @@ def test_a_driver_beyond_its_time_limit(practice: Practice, monkeypatch: pytest.
     assert "timeout.run (900 s)" in finding.what
 
 
-def test_a_driver_that_nobody_watches(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_without_a_watching_worker(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     attempt, _ = run(practice, {"stall": 0, "run": 0})
     practice.announce(host="another")
     practice.serve()

@@ -221,7 +221,7 @@ def test_a_server_that_takes_no_connection(practice: Practice, monkeypatch: pyte
     assert "127.0.0.1:1" in finding.what
 
 
-def test_reads_and_writes_are_timed_and_slow_ones_are_told(
+def test_reads_and_writes_are_timed_and_slow_ones_are_reported(
     practice: Practice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     practice.staff()

@@ -233,7 +233,7 @@ def test_stopping_takes_what_is_there(harness: Harness) -> None:
     assert harness.messages() == ["first", "said just before"]
 
 
-def test_one_process_at_a_time_collects_and_the_next_goes_on(harness: Harness) -> None:
+def test_one_process_at_a_time_collects_and_the_next_continues(harness: Harness) -> None:
     harness.write(b"one\n")
     with folder_lock(harness.state_dir, name=LOCK) as is_ours:
         assert is_ours
@@ -249,7 +249,7 @@ def test_one_process_at_a_time_collects_and_the_next_goes_on(harness: Harness) -
     assert all(len(records) == 1 for records in in_spools(harness.root).values())
 
 
-def test_what_the_spool_does_not_take_comes_when_it_has_room(
+def test_records_that_the_spool_does_not_accept_arrive_when_it_has_capacity(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_logs, "_FULL_SECONDS", 0.3)
@@ -294,7 +294,7 @@ def test_a_line_without_end_is_taken_in_pieces(harness: Harness) -> None:
     assert sequence == [0, 1 << 20, 2 << 20]
 
 
-def test_an_end_that_was_cut_before_it_was_collected_is_told_by_the_offsets(harness: Harness) -> None:
+def test_an_end_that_was_cut_before_it_was_collected_shows_in_the_offsets(harness: Harness) -> None:
     harness.write(b"0123456789\n" * 10)
     assert limit_log(harness.directory / "stdout.log", 44)
     harness.write(b"and on\n")

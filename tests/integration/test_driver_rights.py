@@ -244,7 +244,7 @@ def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_at
     wait_until(lambda: office.queues.session.exists(record) is None, WAIT_S, "it is removed")
 
 
-def test_a_job_that_leaves_nodes_that_nobody_else_can_remove_stays_and_says_so(office: Office) -> None:
+def test_a_job_whose_nodes_only_its_driver_can_remove_stays_and_says_so(office: Office) -> None:
     worker = office.worker()
     job_id = office.submit(f"{LITTERS}for below in ('/a', '/a/b'): client.create(path + below, acl=own)\n")
     assert office.wait(job_id).job.status is Status.SUCCESS
@@ -272,9 +272,7 @@ def test_neither_password_nor_key_of_the_worker_reaches_a_driver(
         assert not [secret for secret in secrets if secret in path.read_bytes()], path
 
 
-def test_the_password_of_a_run_stands_in_private_files_of_its_host_alone(
-    office: Office, tmp_path: Path
-) -> None:
+def test_the_password_of_a_run_is_only_in_private_files_of_its_host(office: Office, tmp_path: Path) -> None:
     office.worker()
     plan_file = tmp_path / "plan.json"
     job_id = office.submit(SHOW_PLAN.format(str(plan_file)) + f"print(open({str(plan_file)!r}).read())")
@@ -374,7 +372,7 @@ def late_driver(office: Office) -> Iterator[LateDriver]:
 
 
 @pytest.mark.parametrize("login", [None, Login.random("run-of-the-dead")], ids=["old", "lost"])
-def test_an_announced_attempt_whose_login_nobody_has_is_submitted_with_a_new_one(
+def test_an_announced_attempt_whose_login_is_lost_is_submitted_with_a_new_one(
     office: Office, login: Login | None
 ) -> None:
     job_id = announced(office, "pass", "" if login is None else login.digest_id)

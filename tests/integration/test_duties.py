@@ -443,9 +443,7 @@ CASES: list[Any] = [
 
 
 @pytest.mark.parametrize(("job", "stays"), CASES)
-def test_a_place_in_which_no_job_runs_is_given_back(
-    hall: Hall, job: dict[str, Any] | None, stays: bool
-) -> None:
+def test_a_slot_without_a_running_job_is_freed(hall: Hall, job: dict[str, Any] | None, stays: bool) -> None:
     if job is not None:
         hall.put("job", **{"pool": "team", "run_key": "this", "due_in_ms": HOUR_MS, **job})
     path = take_slot(hall, hall.nodes.slot("team", 3), "job", "this")
@@ -454,7 +452,7 @@ def test_a_place_in_which_no_job_runs_is_given_back(
     assert hall.set.contains("job") is (job is not None)
 
 
-def test_a_place_of_a_name_is_given_back_and_the_folder_goes_when_it_is_empty(hall: Hall) -> None:
+def test_a_slot_of_a_name_is_freed_and_an_empty_folder_is_removed(hall: Hall) -> None:
     hall.put("runs", **RUNS, run_key="this", name_slot=0, name="mine")
     kept = take_slot(hall, hall.nodes.name_slot("mine", 0), "runs", "this")
     other = take_slot(hall, hall.nodes.name_slot("mine", 1), "runs", "this")
@@ -476,7 +474,7 @@ def test_nodes_that_say_nothing_of_a_job_are_left_alone(hall: Hall) -> None:
     assert sorted(hall.session.children(folder) or ()) == ["0", "1"]
 
 
-def test_two_who_look_for_places_do_no_harm(hall: Hall) -> None:
+def test_two_simultaneous_searches_for_stale_slots_do_no_harm(hall: Hall) -> None:
     hall.put("runs", **RUNS, run_key="this", slot=99)
     take_slot(hall, hall.nodes.slot("default", 99), "runs", "this")
     for n in range(50):
@@ -485,7 +483,7 @@ def test_two_who_look_for_places_do_no_harm(hall: Hall) -> None:
     assert hall.session.children(hall.nodes.slots("default")) == ["99"]
 
 
-def test_a_place_that_another_leader_gave_back_and_a_job_took_again_stays(
+def test_a_slot_that_another_leader_freed_and_a_job_took_again_stays(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")
@@ -616,7 +614,7 @@ def test_very_many_pools_do_not_make_very_many_series() -> None:
 
 
 # ---------------------------------------------------------------------- scrub
-def test_damage_is_mended_when_its_time_has_come(hall: Hall) -> None:
+def test_damage_is_repaired_when_its_time_has_come(hall: Hall) -> None:
     hall.put("damaged")
     layout, (token,) = hall.set.layout, hall.set.tokens(Queue.ACCEPT)
     commit(hall.session, [Delete(layout.token(Queue.ACCEPT, "default", token))])

@@ -95,7 +95,7 @@ def test_a_requeue_keeps_the_payload_when_no_other_is_given(open_queues: Open) -
     assert queues.get(ITEM).payload == {"n": 7}
 
 
-def test_an_item_moves_on_with_its_new_payload_and_is_let_go_where_nobody_here_takes_it(
+def test_an_item_moves_with_its_new_payload_and_is_released_to_a_queue_without_a_local_handler(
     open_queues: Open,
 ) -> None:
     queues = open_queues()

@@ -89,7 +89,7 @@ def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: p
     assert names(mine.read("flights")) == ["run-000", "run-001"]
 
 
-def test_what_is_no_history_is_told_and_begun_anew(office: Office) -> None:
+def test_an_invalid_history_is_reported_and_begun_anew(office: Office) -> None:
     mine, path = history(office), Nodes(office.settings.root).history("flights")
     with pytest.raises(HistoryNotFound, match="no run of a job named 'flights' is known"):
         mine.read("flights")

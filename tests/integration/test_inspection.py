@@ -18,7 +18,7 @@ def put_some(queues: QueueSet, count: int, pool: str = "default") -> list[str]:
     return ids
 
 
-def test_an_item_is_looked_up_by_its_id_wherever_it_stands(open_queues: Open) -> None:
+def test_an_item_is_looked_up_by_its_id_in_any_queue(open_queues: Open) -> None:
     queues = open_queues()
     assert not queues.contains("a")
     with pytest.raises(ItemNotFound):

@@ -331,7 +331,7 @@ def test_a_driver_whose_attempt_was_given_up_meanwhile_ends(site: Site) -> None:
     assert site.attempt().state is AttemptState.LOST
 
 
-def test_a_driver_that_has_lost_its_session_opens_another_and_goes_on(site: Site) -> None:
+def test_a_driver_that_has_lost_its_session_opens_another_and_continues(site: Site) -> None:
     go = site.folder / "go"
     driver = site.start("wait", str(go), session_timeout=3.0)
     wait_until(site.starts, END_S, "it runs")

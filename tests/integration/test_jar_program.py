@@ -28,7 +28,7 @@ def test_main_finds_the_session_that_is_there_and_gets_its_arguments(
     assert (tmp_path / "rows").read_text("utf-8") == f"7 {spark.sparkContext.appName}"
 
 
-def test_what_main_throws_is_told_with_its_class_and_the_stack_of_java(spark: SparkSession) -> None:
+def test_an_exception_of_main_is_reported_with_its_class_and_the_java_stack(spark: SparkSession) -> None:
     with pytest.raises(JvmError, match="no rows today") as caught:
         run_main(spark, "Program", ["1", "throw"])
     assert caught.value.type == "java.lang.IllegalStateException"

@@ -226,7 +226,7 @@ def test_a_job_that_ends_in_the_moment_of_ctrl_c_is_shown_as_it_ended(
     assert _follow(office.client, job_id, screen, interrupt).status is Status.SUCCESS
 
 
-def test_a_worker_finds_and_mends_what_was_damaged_while_it_works(office: Office) -> None:
+def test_a_worker_finds_and_repairs_damage_while_it_works(office: Office) -> None:
     job_id = office.submit("pass")
     session, folder = office.session(), f"{office.settings.root}/queues/{Queue.ACCEPT}/default"
     tokens = session.children(folder) or []

@@ -394,7 +394,7 @@ def test_what_the_driver_shows_can_be_read_with_plain_tools(office: Office, tmp_
     office.wait(job_id)
 
 
-def test_the_outcome_stands_beside_the_logs_when_zookeeper_never_hears_of_it(
+def test_the_outcome_is_beside_the_logs_when_zookeeper_never_receives_it(
     office: Office, tmp_path: Path
 ) -> None:
     # The driver cannot record its end; the worker reads it from the run directory and records it.

@@ -114,7 +114,7 @@ def test_what_a_worker_with_another_clock_has_just_made_stays(versions: Versions
     assert versions.code() == {versions.name("ahead", 1), versions.name("behind", 0)}
 
 
-def test_no_secret_of_anybody_else_is_touched(versions: Versions) -> None:
+def test_no_secret_of_another_application_is_touched(versions: Versions) -> None:
     api, path = versions.site.cluster.api, f"/api/v1/namespaces/{versions.site.namespace}/secrets"
     api.create(path, {"metadata": {"name": "of-somebody-else"}})
     api.create(path, {"metadata": {"name": "with-labels", "labels": {program.CODE_LABEL: "strange"}}})

@@ -28,7 +28,7 @@ sys.stdout.write("the last one has no end")
 """
 
 
-def test_each_line_is_printed_once_while_its_pod_goes_on(
+def test_each_line_is_printed_once_while_its_pod_runs(
     office: Office,
     kubernetes_site: KubernetesSite,
     tmp_path: Path,

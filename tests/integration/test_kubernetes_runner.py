@@ -88,7 +88,7 @@ def harness(kubernetes_site: KubernetesSite, main: Path, process_mark: str) -> H
     return Harness(kubernetes_site, kubernetes_site.runner(driver_main=main))
 
 
-def test_a_driver_runs_tells_its_exit_code_keeps_its_log_and_is_removed_without_a_rest(
+def test_a_driver_reports_its_exit_code_keeps_its_log_and_is_removed_completely(
     harness: Harness,
 ) -> None:
     submitted = harness.submit("print('said'); raise SystemExit(3)")
@@ -294,7 +294,7 @@ def test_a_worker_on_another_host_finds_watches_and_ends_what_was_submitted_here
     other.cleanup(harness.run)
 
 
-def test_polling_asks_the_api_for_nothing_while_the_watch_tells_all(
+def test_polling_lists_no_pods_while_the_watch_is_complete(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.submit(SLEEPS)

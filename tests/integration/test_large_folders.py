@@ -71,7 +71,7 @@ def test_a_new_due_item_of_a_large_folder_is_found_without_a_listing(
         assert listings() == before
 
 
-def test_a_rescan_of_a_large_folder_lists_nothing_when_all_was_told(
+def test_a_rescan_of_a_large_folder_lists_nothing_after_complete_events(
     open_queues: Open, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notice, noticed = WatchedFolder.notice, list[str]()
@@ -92,7 +92,7 @@ def test_a_rescan_of_a_large_folder_lists_nothing_when_all_was_told(
         assert listings() == before
 
 
-def test_a_rescan_finds_what_was_not_told(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rescan_finds_changes_without_events(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     queues = open_queues()
     fill(queues)
     monkeypatch.setattr(WatchedFolder, "_on_news", lambda *_: None)
@@ -136,7 +136,7 @@ def test_consumers_share_what_comes_into_a_large_folder(open_queues: Open) -> No
         assert len({*first.ids(), *second.ids()}) == 40
 
 
-def test_two_consumers_of_one_session_are_both_told(open_queues: Open) -> None:
+def test_two_consumers_of_one_session_are_both_notified(open_queues: Open) -> None:
     queues, worker = open_queues(), open_queues()
     fill(queues)
     with Collector(worker) as first, Collector(worker) as second:
@@ -159,7 +159,7 @@ def test_a_large_folder_is_followed_again_after_a_lost_session(open_queues: Open
         seen.wait_for("a", "b")
 
 
-def test_a_server_that_cannot_tell_is_asked_for_listings(
+def test_a_server_without_the_needed_watches_is_asked_for_listings(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(_session: Session, path: str, _follow: Follow) -> None:
@@ -176,7 +176,7 @@ def test_a_server_that_cannot_tell_is_asked_for_listings(
     assert caplog.text.count("are detected late") == 1
 
 
-def test_changes_that_nobody_fetches_are_listed_in_the_end(
+def test_changes_that_are_never_fetched_are_listed_in_the_end(
     open_queues: Open, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watched_folder, "_MAX_NEWS", 5)
@@ -194,7 +194,7 @@ def test_changes_that_nobody_fetches_are_listed_in_the_end(
     assert listings() > before
 
 
-def test_names_below_the_folder_of_the_hosts_are_told(zookeeper_hosts: str, zookeeper_root: str) -> None:
+def test_names_below_the_folder_of_the_hosts_are_reported(zookeeper_hosts: str, zookeeper_root: str) -> None:
     hosts = f"{zookeeper_hosts}{zookeeper_root}"
     with QueueSet.connect(hosts, "/inner", ["accept"]) as queues:
         queues.ensure_pool()

@@ -176,7 +176,7 @@ def test_a_leader_whose_session_was_ended_is_elected_anew_or_does_nothing(stand:
 
 
 # ---------------------------------------------------------------------- drain
-def test_a_leader_that_drains_hands_over_at_once_though_its_session_goes_on(stand: Stand) -> None:
+def test_a_leader_that_drains_hands_over_at_once_although_its_session_continues(stand: Stand) -> None:
     first, second = Counting(), Counting()
     leader = stand(first)
     leader.wait_leads()
@@ -288,7 +288,7 @@ def test_a_candidate_that_never_led_has_no_fence(stand: Stand) -> None:
 
 # ---------------------------------------------------------------------- accidents
 @pytest.mark.parametrize("arrives", [True, False])
-def test_a_leader_whose_election_was_not_answered_knows_that_it_leads(
+def test_a_leader_whose_election_got_no_reply_detects_that_it_leads(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
     candidate = stand(start=False)
@@ -299,7 +299,7 @@ def test_a_leader_whose_election_was_not_answered_knows_that_it_leads(
     commit(candidate.session, [*candidate.election.fence()])
 
 
-def test_a_node_that_somebody_removed_is_made_again(stand: Stand, zookeeper_root: str) -> None:
+def test_a_removed_node_is_created_again(stand: Stand, zookeeper_root: str) -> None:
     duty = Counting()
     candidate = stand(duty)
     candidate.wait_leads()
@@ -312,7 +312,7 @@ def test_a_node_that_somebody_removed_is_made_again(stand: Stand, zookeeper_root
     wait_until(lambda: duty.steps > steps, 10, "it goes on with its duty")
 
 
-def test_a_node_that_somebody_changed_is_made_anew(stand: Stand, zookeeper_root: str) -> None:
+def test_a_changed_node_is_created_anew(stand: Stand, zookeeper_root: str) -> None:
     candidate = stand(name="alice")
     candidate.wait_leads()
     commit(candidate.session, [Set(Nodes(zookeeper_root).leader, b"bob", -1)])

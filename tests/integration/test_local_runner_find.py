@@ -45,7 +45,7 @@ def test_submissions_are_found_oldest_first_by_any_runner_of_the_directory(
     assert [found.exit_code for found in other.find(run)] == [7, 143]
 
 
-def test_a_shim_becomes_no_zombie_and_warns_nobody(runner: LocalRunner, run: str) -> None:
+def test_a_shim_becomes_no_zombie_and_causes_no_warning(runner: LocalRunner, run: str) -> None:
     submitted = request(run, SLEEPS)
     runner.submit(submitted)
     shim = record(wait_until_up(runner, submitted))["pid"]
@@ -55,7 +55,7 @@ def test_a_shim_becomes_no_zombie_and_warns_nobody(runner: LocalRunner, run: str
     wait_until(lambda: runner.poll_many([]) == {} and not Path(f"/proc/{shim}").exists(), 10, "reaping")
 
 
-def test_a_shim_is_reaped_though_nobody_asks_for_its_run_any_more(runner: LocalRunner, run: str) -> None:
+def test_a_shim_is_reaped_although_its_run_is_not_polled_any_more(runner: LocalRunner, run: str) -> None:
     for number in range(2):  # the second one after all children had ended
         submitted = request(f"{run}-{number}", SLEEPS)
         runner.submit(submitted)
@@ -186,7 +186,7 @@ def test_a_lost_shim_is_gone_only_when_its_driver_is(runner: LocalRunner, run: s
     assert wait_for(runner, run, RunState.GONE).exit_code is None
 
 
-def test_the_last_words_of_a_shim_that_failed_are_told(
+def test_the_last_output_of_a_failed_shim_is_reported(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_runner.runners.spark_submits.shim.__file__", "/no/such/shim.py")

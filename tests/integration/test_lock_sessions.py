@@ -72,7 +72,7 @@ def test_no_session_owns_more_paths_than_it_may(open_small: OpenSmall) -> None:
     assert owners[0] == queues.session.id
 
 
-def test_the_room_of_what_was_let_go_is_used_again(open_small: OpenSmall) -> None:
+def test_the_capacity_of_released_items_is_used_again(open_small: OpenSmall) -> None:
     queues = open_small()
     endings: list[Callable[[Claim], None]] = [
         lambda claim: claim.release(),
@@ -144,7 +144,7 @@ def test_a_lock_that_moves_to_another_pool_stays_in_its_session(open_small: Open
     assert locks(queues, "other") == []
 
 
-def test_places_of_a_capped_pool_stand_in_the_session_of_their_lock(open_small: OpenSmall) -> None:
+def test_slots_of_a_capped_pool_are_in_the_session_of_their_lock(open_small: OpenSmall) -> None:
     queues = open_small()
     ids = put_some(queues, 4)
     queues.pools.change(DEFAULT_POOL, cap=3)
@@ -156,7 +156,7 @@ def test_places_of_a_capped_pool_stand_in_the_session_of_their_lock(open_small: 
     assert queues.claim("accept", DEFAULT_POOL, token) is not None
 
 
-def test_a_stray_lock_in_another_session_is_released_by_the_rescan(open_small: OpenSmall) -> None:
+def test_an_orphan_lock_in_another_session_is_released_by_the_rescan(open_small: OpenSmall) -> None:
     queues = open_small()
     ids = put_some(queues, 3)
     with Collector(queues, rescan_seconds=SOON) as seen:
@@ -206,7 +206,7 @@ def test_all_sessions_that_were_opened_end_with_the_queue_set(open_small: OpenSm
     assert queues.session.wait_connected(0)  # it was not opened there
 
 
-def test_room_is_counted_for_each_session(zookeeper_hosts: str) -> None:
+def test_capacity_is_counted_for_each_session(zookeeper_hosts: str) -> None:
     with Session(SessionSettings(zookeeper_hosts, max_ephemeral_bytes=100)) as first:
         sessions = LockSessions(first)
         assert sessions.reserve(60) is first

@@ -117,7 +117,7 @@ def _about_logs(client: Client) -> list[Finding]:
     return [finding for finding in client.doctor.check() if finding.kind is FindingKind.LOGS_NOT_SHIPPED]
 
 
-def test_a_spool_that_cannot_be_written_is_one_sentence_and_everything_goes_on(
+def test_an_unwritable_spool_is_reported_in_one_sentence_and_work_continues(
     office: Office, tmp_path: Path
 ) -> None:
     occupied = tmp_path / "occupied"

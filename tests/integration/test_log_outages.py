@@ -168,7 +168,7 @@ def _says(status: int, content_type: str, body: bytes) -> Callable[[Asked], Said
     ids=range(10),
 )
 @pytest.mark.usefixtures("quick_pace")
-def test_a_server_that_is_another_one_takes_nothing_and_is_told(
+def test_another_server_at_the_address_gets_nothing_and_is_reported(
     tmp_path: Path, rule: Callable[[Asked], Said]
 ) -> None:
     with LogProxy("http://127.0.0.1:1", rule) as proxy, opened(tmp_path / "spool") as spool:
@@ -188,7 +188,7 @@ def test_a_server_that_is_another_one_takes_nothing_and_is_told(
 @pytest.mark.usefixtures("short_flush")
 @pytest.mark.parametrize("text", [None, "no certificate"])
 @pytest.mark.parametrize("name", ["key_file", "ca_file"])
-def test_a_file_that_is_missing_or_is_another_one_is_told_and_records_stay(
+def test_a_missing_or_wrong_file_is_reported_and_records_stay(
     tmp_path: Path, name: str, text: str | None
 ) -> None:
     file = tmp_path / "file"
@@ -210,7 +210,7 @@ def test_a_file_that_is_missing_or_is_another_one_is_told_and_records_stay(
 
 
 @pytest.mark.usefixtures("short_flush")
-def test_a_server_without_tls_where_it_should_have_some_is_told(log_index: LogIndex, tmp_path: Path) -> None:
+def test_a_server_without_the_expected_tls_is_reported(log_index: LogIndex, tmp_path: Path) -> None:
     url = log_index.url.replace("http:", "https:")
     pipeline = LogPipeline(LogSettings(url=url, alias=log_index.alias), tmp_path, "test")
     pipeline.open()

@@ -101,7 +101,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
 
 
 @pytest.mark.timeout(300)
-def test_a_worker_says_at_its_start_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
+def test_a_worker_reports_at_its_start_what_is_wrong_and_continues(tmp_path: Path) -> None:
     settings = LogSettings(url="https://localhost:9", alias=ALIAS, key_file=tmp_path / "no-key")
     with LogPipeline(settings, tmp_path / "logs", "test") as pipeline:
         assert "no-key" in pipeline.trouble

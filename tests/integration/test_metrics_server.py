@@ -191,7 +191,7 @@ def test_a_reader_that_is_silent_is_ended(serve: Serve, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("is_secured", [False, True])
-def test_whoever_holds_all_connections_keeps_nobody_out(
+def test_a_client_that_holds_all_connections_keeps_no_other_out(
     serve: Serve, tmp_path: Path, *, is_secured: bool
 ) -> None:
     context = None

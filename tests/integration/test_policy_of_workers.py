@@ -37,7 +37,7 @@ def test_a_job_that_no_client_has_checked_fails_for_good_and_names_the_rule(offi
     assert 'by the setting policy."*".masters (allowed: yarn)' in error.message
 
 
-def test_the_end_of_a_job_is_not_told_to_a_receiver_that_is_not_listed(
+def test_the_end_of_a_job_is_not_reported_to_a_receiver_that_is_not_listed(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.settings = office.settings.model_copy(

@@ -373,7 +373,7 @@ def test_a_put_into_a_folder_that_was_removed_by_hand_makes_it_again(open_queues
 
 
 @pytest.mark.parametrize("item_pool", [POOL, LANE])
-def test_a_pool_whose_node_was_removed_while_nobody_served_it_is_served_after_a_scrub(
+def test_a_pool_whose_node_was_removed_while_no_worker_served_it_is_served_after_a_scrub(
     open_queues: Open, item_pool: str
 ) -> None:
     queues = open_queues()
@@ -409,7 +409,7 @@ def test_what_is_left_of_a_pool_without_a_node_is_removed_when_it_is_empty(
     assert nodes_of(queues, POOL) + nodes_of(queues, LANE) == []
 
 
-def test_a_note_beside_the_pools_hinders_nobody(open_queues: Open) -> None:
+def test_a_foreign_node_beside_the_pools_hinders_no_client(open_queues: Open) -> None:
     queues = open_queues()
     commit(queues.session, [Create(f"{queues.layout.pools}/my note")])
     with Collector(open_queues(), pools=None) as seen:

@@ -106,7 +106,7 @@ def test_an_item_that_comes_with_an_earlier_due_time_goes_before_those_that_wait
     assert seen.ids() == ["i0", "old", "i1", "i2", "i3", "i4"]
 
 
-def test_an_item_that_is_not_due_holds_up_nobody(open_queues: Open) -> None:
+def test_an_item_that_is_not_due_delays_no_other(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", "later", {}, delay_ms=600)
     queues.put("accept", "now", {})
@@ -393,7 +393,7 @@ def test_a_claim_in_a_pool_that_has_come_since_its_limits_were_looked_at_is_made
     assert isinstance(outcome, Claim)
 
 
-def test_a_claim_by_somebody_who_has_not_heard_of_new_limits_is_made_all_the_same(
+def test_a_claim_by_a_client_that_has_not_read_new_limits_succeeds(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, other = open_queues(), open_queues()

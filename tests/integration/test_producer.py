@@ -159,7 +159,7 @@ def test_a_full_pool_refuses_at_once_and_says_what_to_do(open_queues: Open) -> N
     queues.put("running", ITEM, {})  # each queue for itself
 
 
-def test_a_put_waits_for_room_as_long_as_it_was_told(open_queues: Open) -> None:
+def test_a_put_waits_for_capacity_up_to_its_limit(open_queues: Open) -> None:
     queues, other = open_queues(), open_queues()
     queues.pools.change("default", bound=1)
     queues.put("accept", "first", {})
@@ -182,7 +182,7 @@ def test_many_items_are_put_up_to_the_bound_and_not_beyond(open_queues: Open) ->
     assert [token.id for token in queues.tokens("accept")] == [f"i{number:02}" for number in range(5)]
 
 
-def test_many_items_wait_for_room_while_those_before_them_are_already_there(open_queues: Open) -> None:
+def test_many_items_wait_for_capacity_while_the_earlier_ones_are_already_there(open_queues: Open) -> None:
     queues = open_queues()
     queues.pools.change("default", bound=5)
     with Collector(open_queues(), then=lambda claim: claim.remove()) as seen:
@@ -206,7 +206,7 @@ def test_the_bound_does_not_bind_moves(open_queues: Open) -> None:
         queues.put("running", ITEM, {}, pool="small")
 
 
-def test_a_raised_bound_makes_room_at_once(open_queues: Open) -> None:
+def test_a_raised_limit_adds_capacity_at_once(open_queues: Open) -> None:
     queues = open_queues()
     queues.pools.change("default", bound=1)
     queues.put("accept", "first", {})

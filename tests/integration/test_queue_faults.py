@@ -65,7 +65,7 @@ def test_a_poison_record_does_not_hide_the_items_behind_it(
     assert found[0] == data
 
 
-def test_a_stray_whose_removal_lost_its_reply_does_not_cost_another_workers_lock(
+def test_a_repeated_removal_of_an_orphan_lock_after_a_lost_reply_keeps_the_lock_of_another_worker(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other = open_queues("mine"), open_queues("other")
@@ -86,7 +86,7 @@ def test_a_stray_whose_removal_lost_its_reply_does_not_cost_another_workers_lock
     other_claim.commit(payload={"n": 1})
 
 
-def test_a_stray_place_whose_removal_lost_its_reply_does_not_cost_another_workers_place(
+def test_a_repeated_removal_of_an_orphan_slot_after_a_lost_reply_keeps_the_slot_of_another_worker(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other = open_queues("mine"), open_queues("other")

@@ -180,7 +180,7 @@ def test_the_fence_refuses_a_stale_holder_even_when_it_does_not_know_of_its_loss
     claim.commit(queue="running")
 
 
-def test_a_holder_without_its_lock_can_change_nothing_though_nobody_else_claimed(open_queues: Open) -> None:
+def test_a_holder_without_its_lock_can_change_nothing_even_without_another_claim(open_queues: Open) -> None:
     queues = open_queues()
     claim = put_and_claim(queues)
     commit.commit(queues.session, [Delete(queues.layout.lock("default", ITEM))])
@@ -308,7 +308,7 @@ def test_a_failed_multi_raises_and_names_the_operation_that_was_refused(open_que
     assert queues.session.exists(f"{path}/a") is None
 
 
-def test_a_stray_lock_of_our_own_is_released_and_a_strangers_is_left_alone(open_queues: Open) -> None:
+def test_an_own_orphan_lock_is_released_and_a_lock_of_another_client_is_kept(open_queues: Open) -> None:
     first, second = open_queues("first"), open_queues("second")
     abandoned = put_and_claim(first)
     other = put_and_claim(second, "other")
@@ -334,7 +334,7 @@ def test_a_corrupt_record_goes_to_dead_with_the_reason_and_its_bytes_unchanged(o
     assert "cannot be read" in json.loads(note[0])["reason"]
 
 
-def test_a_held_item_is_not_buried(open_queues: Open) -> None:
+def test_a_held_item_does_not_become_a_dead_letter(open_queues: Open) -> None:
     queues = open_queues()
     claim = put_and_claim(queues)
     assert not queues.move_to_dead("accept", "default", claim.record.token, CorruptRecord(ITEM, "test"))

@@ -70,7 +70,7 @@ def test_a_failure_that_was_covered_by_the_reason_of_the_burial_is_found_in_the_
     assert (error.error_class, error.message) == ("user", "attempt 1 failed"), "`retry.on` decides by it"
 
 
-def test_the_error_that_a_job_had_before_it_was_buried_is_shown_and_comes_back(stage: Stage) -> None:
+def test_the_error_of_a_job_before_it_was_dead_is_shown_and_restored(stage: Stage) -> None:
     before = JobError(error_class="lost", message="no life")
     stage.put(Queue.DEAD, **buried(Queue.ACCEPT, Status.ACCEPT), buried_error=before)
     view = stage.client.get(JOB)
@@ -145,7 +145,7 @@ def test_what_cannot_be_replayed_says_why_and_stays(stage: Stage) -> None:
     stage.hold("no-job").release()  # nobody's claim is left
 
 
-def test_a_job_whose_record_was_mended_keeps_the_status_that_it_has(stage: Stage) -> None:
+def test_a_job_whose_record_was_repaired_keeps_its_status(stage: Stage) -> None:
     stage.put(Queue.FAIL)
     record = stage.queues.layout.record(JOB)
     found = stage.session.get(record)
@@ -166,7 +166,7 @@ def bury(stage: Stage, token: Token) -> bool:
     )
 
 
-def test_a_job_that_was_put_aside_by_hand_goes_back_as_it_was(stage: Stage) -> None:
+def test_a_job_that_an_operator_moved_to_dead_returns_unchanged(stage: Stage) -> None:
     stage.put(Queue.FAIL, None, AttemptState.FAILED)
     stage.client.move(JOB, Queue.DEAD)
     assert stage.client.get(JOB).status is Status.DEAD
@@ -174,7 +174,7 @@ def test_a_job_that_was_put_aside_by_hand_goes_back_as_it_was(stage: Stage) -> N
     assert (stage.client.get(JOB).status, stage.client.get(JOB).queue) == (Status.ERROR_FAIL, Queue.FAIL)
 
 
-def test_a_job_that_was_put_aside_before_it_was_due_is_due_when_it_would_have_been(stage: Stage) -> None:
+def test_a_job_that_was_moved_to_dead_before_it_was_due_keeps_its_due_time(stage: Stage) -> None:
     due = stage.client.submit(python_job("pass"), job_id=JOB, delay=3600)
     assert due.queue is Queue.ACCEPT
     before = stage.queues.get(JOB).token
@@ -190,7 +190,7 @@ def test_a_request_to_stop_from_before_does_not_stop_a_job_that_is_brought_back(
     assert not stage.is_there(stage.stop())
 
 
-def test_a_job_that_a_worker_has_buried_runs_after_its_cause_was_mended(office: Office) -> None:
+def test_a_dead_job_runs_after_a_replay_when_its_cause_is_repaired(office: Office) -> None:
     job_id = office.submit("pass")
     definition = f"{office.client.detail(job_id).record_path}/definition"
     session = office.session()

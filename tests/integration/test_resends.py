@@ -158,7 +158,7 @@ def test_a_claim_by_force(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_the_release_of_a_stray_lock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_release_of_an_orphan_lock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.queues.put(Queue.ACCEPT, JOB, {})
     stage.hold().abandon()
     changes_nothing(
@@ -273,7 +273,7 @@ def leading(stage: Stage) -> Election:
     return election
 
 
-def test_a_stale_place_that_the_leader_gives_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_slot_that_the_leader_frees(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     slot = stage.nodes.slot("default", 0)
     stage.put()
     stage.make(slot, {"id": JOB, "run_key": "of an earlier job"})
@@ -310,7 +310,7 @@ def test_a_lock_that_the_doctor_removes(stage: Stage, monkeypatch: pytest.Monkey
     )
 
 
-def test_a_leaders_node_that_somebody_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leaders_node_that_was_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     election, path = leading(stage), stage.nodes.leader
     stage.commit(Delete(path))
     stage.commit(Create(path, b"changed by somebody", ephemeral=True))  # at the version that all have

@@ -469,7 +469,7 @@ def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(base: Path)
     assert {said[name] for name in ("CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
 
 
-def test_a_folder_of_somebody_else_is_refused(base: Path) -> None:
+def test_a_folder_of_another_user_is_refused(base: Path) -> None:
     folder = base / "users"
     folder.mkdir()
     folder.chmod(0o777)

@@ -97,14 +97,14 @@ def kit(
 
 
 @on_each_backend
-def test_the_place_of_a_runner_is_within_its_own_reach_and_names_its_backend(kit: Kit) -> None:
+def test_the_submission_place_of_a_runner_is_within_its_own_reach_and_names_its_backend(kit: Kit) -> None:
     place = kit.runner.place()
     assert place.backend == kit.runner.backend
     assert kit.runner.reaches(place)
 
 
 @on_each_backend
-def test_a_run_that_nobody_submitted_is_empty_and_can_be_killed_and_removed(kit: Kit) -> None:
+def test_a_run_that_was_never_submitted_is_empty_and_can_be_killed_and_removed(kit: Kit) -> None:
     run = run_name(str(uuid.uuid4()), 1)
     assert kit.runner.find(run) == []
     assert kit.runner.poll_many([run]) == {run: []}

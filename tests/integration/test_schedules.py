@@ -108,7 +108,7 @@ def lead_until(leader: Planner, condition: Callable[[], bool], what: str) -> Non
 
 
 # ---------------------------------------------------------------------- the store
-def test_a_registered_schedule_tells_when_it_runs_next(hall: Hall) -> None:
+def test_a_registered_schedule_shows_its_next_fire_time(hall: Hall) -> None:
     hall.store.put(
         python_job("pass", name="nightly", schedule={"cron": "0 6 * * *", "timezone": "Europe/Berlin"})
     )
@@ -240,7 +240,7 @@ def test_the_run_of_a_fire_time_is_enqueued_when_it_has_come(hall: Hall) -> None
     assert view.next == "2026-11-21T11:02:00Z"
 
 
-def test_a_run_is_a_job_like_any_other_and_knows_its_fire_time(hall: Hall) -> None:
+def test_a_run_is_a_job_like_any_other_with_its_fire_time(hall: Hall) -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT '${fire_time}' AS at"
     hall.store.put(Definition(name="sql", script=script, schedule=Schedule(every=60), labels={"team": "a"}))
     hall.pass_time(MINUTE)
@@ -304,7 +304,7 @@ def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     assert [job.id for job in hall.office.client.jobs()] == ["other-20261121T110100Z"]
 
 
-def test_a_change_that_no_watch_has_told_is_found_by_the_rescan(
+def test_a_change_without_a_watch_event_is_found_by_the_rescan(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hall.register(every="1h", overlap="queue")
@@ -691,7 +691,7 @@ def test_other_times_that_are_registered_after_a_clock_was_ahead_are_not_taken_f
 
 
 # ---------------------------------------------------------------------- overlap
-def test_with_skip_no_run_is_enqueued_while_one_has_not_ended_and_that_is_told(hall: Hall) -> None:
+def test_with_skip_no_run_is_enqueued_while_one_has_not_ended_and_that_is_reported(hall: Hall) -> None:
     hall.register()
     leader = hall.leader()
     for _ in range(3):
@@ -739,7 +739,7 @@ def test_only_the_last_skipped_fire_times_are_kept(hall: Hall) -> None:
 
 
 # ---------------------------------------------------------------------- catch up
-def test_without_catch_up_what_was_missed_is_skipped_and_told(hall: Hall) -> None:
+def test_without_catch_up_missed_fire_times_are_skipped_and_reported(hall: Hall) -> None:
     hall.register(overlap="queue")
     hall.pass_time(30 * MINUTE + 20)
     hall.leader().step()
@@ -773,7 +773,7 @@ def test_with_catch_up_every_missed_fire_time_has_its_run_in_order(hall: Hall) -
     assert hall.store.get("tick").skipped == ()
 
 
-def test_with_catch_up_a_flood_is_bounded_and_told(hall: Hall) -> None:
+def test_with_catch_up_a_flood_is_bounded_and_reported(hall: Hall) -> None:
     hall.register(overlap="queue", catch_up=True, every="1s")
     hall.pass_time(MAX_CATCH_UP + 50)
     hall.leader().step()
@@ -858,7 +858,7 @@ def test_a_full_pool_delays_a_run(hall: Hall) -> None:
     assert hall.runs() == ["20261121T110100Z"]
 
 
-def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_told(hall: Hall) -> None:
+def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_reported(hall: Hall) -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT 1 AS n"
     hall.store.put(Definition(name="tick", script=script, schedule=Schedule(every=60)))
     document = hall.node()
@@ -948,7 +948,7 @@ def test_a_name_that_is_not_there_is_an_error_of_its_own(command: str, typed: Ty
     assert "no schedule has the name 'absent'" in err
 
 
-def test_show_tells_which_fire_times_had_no_run_and_why(hall: Hall, typed: Type) -> None:
+def test_show_lists_fire_times_without_a_run_and_the_reason(hall: Hall, typed: Type) -> None:
     hall.now = from_text(to_text(hall.queues.clock.now_ms())) - 90 * MINUTE * 1000
     hall.register()
     hall.pass_time(30 * MINUTE)

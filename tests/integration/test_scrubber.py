@@ -119,7 +119,7 @@ def test_an_empty_root_is_healthy(open_queues: Open) -> None:
     assert scrub(open_queues()) == ScrubReport(records=0, tokens=0, repaired={}, unrepaired={})
 
 
-def test_a_root_that_nobody_has_used_is_healthy(open_queues: Open) -> None:
+def test_an_unused_root_is_healthy(open_queues: Open) -> None:
     queues = open_queues()
     fresh = QueueSet(queues.session, type(queues.layout)(f"{queues.layout.root}/fresh"), QUEUES)
     assert scrub(fresh) == ScrubReport(records=0, tokens=0, repaired={}, unrepaired={})
@@ -182,7 +182,7 @@ def test_many_are_mended_together(open_queues: Open) -> None:
     assert queues.tokens("accept") == sorted(record.token for record in records)
 
 
-def test_a_buried_item_stays_where_it_was_buried(open_queues: Open) -> None:
+def test_a_dead_item_stays_in_dead(open_queues: Open) -> None:
     queues = open_queues()
     record = queues.put("running", ITEM, {})
     spoil(queues)
@@ -219,7 +219,7 @@ def test_a_token_is_not_restored_when_something_has_changed_in_the_last_moment(
     assert tree(queues) == changed[0]
 
 
-def test_two_who_scrub_at_once_mend_each_thing_once(
+def test_two_simultaneous_scrubbers_repair_each_damage_once(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, other = open_queues(), open_queues()
@@ -264,7 +264,7 @@ def test_an_unreadable_record_without_a_token_gets_one_in_dead_with_the_reason(o
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
-def test_an_unreadable_record_that_somebody_holds_in_whatever_pool_gets_no_token(
+def test_an_unreadable_record_that_is_held_in_any_pool_gets_no_token(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, holder = open_queues(), open_queues()
@@ -292,7 +292,7 @@ def test_an_unreadable_record_with_a_token_is_left_to_whoever_claims_it(open_que
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
-def test_an_unreadable_record_that_stands_in_dead_stands_nowhere_else(open_queues: Open) -> None:
+def test_an_unreadable_record_in_dead_is_in_no_other_queue(open_queues: Open) -> None:
     queues = open_queues()
     record = queues.put("accept", ITEM, {})
     spoil(queues)
@@ -302,7 +302,7 @@ def test_an_unreadable_record_that_stands_in_dead_stands_nowhere_else(open_queue
     assert places_of(queues, ITEM) == ["dead"]
 
 
-def test_an_unreadable_record_that_was_mended_in_the_last_moment_gets_no_token_in_dead(
+def test_an_unreadable_record_that_is_repaired_just_before_the_move_gets_no_token_in_dead(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, operator = open_queues(), open_queues()
@@ -361,7 +361,7 @@ def test_several_tokens_without_a_record_become_one_in_dead(open_queues: Open) -
     assert scrub(queues) == ScrubReport(0, 1, {}, {})
 
 
-def test_a_token_whose_item_is_put_anew_in_the_last_moment_is_not_buried(
+def test_a_token_whose_item_is_put_anew_just_before_the_repair_is_not_moved_to_dead(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, producer = open_queues(), open_queues()
@@ -503,7 +503,7 @@ def test_foreign_nodes_are_reported_and_not_touched(
 
 
 # ---------------------------------------------------------------------- what crashes leave
-def test_a_receipt_is_removed_after_a_day_and_its_producer_goes_on(
+def test_a_receipt_is_removed_after_a_day_and_its_producer_continues(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, producer = open_queues(), open_queues()
@@ -586,7 +586,7 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
-def test_a_dry_run_tells_what_would_be_mended_and_changes_nothing(
+def test_a_dry_run_reports_what_would_be_repaired_and_changes_nothing(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = open_queues()
@@ -652,7 +652,7 @@ def test_what_this_process_holds_is_not_touched(open_queues: Open) -> None:
 
 
 # ---------------------------------------------------------------------- while everything moves
-def test_an_item_that_moves_while_the_folders_are_listed_is_not_mended(
+def test_an_item_that_moves_while_the_folders_are_listed_is_not_repaired(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, mover = open_queues(), open_queues()
@@ -699,7 +699,7 @@ def test_an_item_that_moves_and_is_spoilt_while_the_folders_are_listed_gets_no_s
 
 
 @pytest.mark.parametrize("look", [1, 2])
-def test_an_item_that_is_buried_while_the_folders_are_listed_gets_no_second_token(
+def test_an_item_that_moves_to_dead_while_the_folders_are_listed_gets_no_second_token(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, look: int
 ) -> None:
     queues, worker = open_queues(), open_queues()

@@ -40,7 +40,7 @@ def settings(secured: Secured, tmp_path: Path) -> Settings:
     )
 
 
-def test_a_job_ends_well_and_no_secret_stands_anywhere(
+def test_a_job_succeeds_and_no_secret_is_stored_anywhere(
     settings: Settings, tmp_path: Path, process_mark: str
 ) -> None:
     assert process_mark

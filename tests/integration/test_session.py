@@ -219,7 +219,7 @@ def test_what_is_sent_without_a_connection_is_not_kept_to_be_sent_after_the_outa
 
 
 # ---------------------------------------------------------------------- kazoo's thread
-def test_a_listener_that_raises_or_blocks_keeps_nobody_from_anything(
+def test_a_listener_that_raises_or_blocks_hinders_no_other(
     server: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open_session(server) as session:
@@ -336,7 +336,9 @@ CHILD = """
 """
 
 
-def test_a_forked_child_is_told_what_to_do_and_the_parent_goes_on(server: EmbeddedZooKeeper) -> None:
+def test_a_forked_child_gets_an_error_that_says_what_to_do_and_the_parent_continues(
+    server: EmbeddedZooKeeper,
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(CHILD), server.hosts],
         cwd=Path(__file__).parents[2],

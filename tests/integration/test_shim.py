@@ -88,7 +88,7 @@ def test_the_exit_code_is_kept_as_a_shell_would_show_it(
     assert ended["ended"].endswith("Z")
 
 
-def test_the_record_names_shim_and_driver_and_nobody_else_can_read_it(a_shim: Shim) -> None:
+def test_the_record_names_shim_and_driver_and_only_its_owner_can_read_it(a_shim: Shim) -> None:
     a_shim.python(f"import os; print(os.getpid(), os.getpgrp(), os.getppid(), flush=True); {SLEEPS}")
     driver, group, parent = map(int, a_shim.wait_for_output(2)[:3])
     record = json.loads(a_shim.text("shim.json"))

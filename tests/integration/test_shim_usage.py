@@ -77,7 +77,7 @@ def inside(group: Path) -> Iterator[None]:
         (before / "cgroup.procs").write_text(str(os.getpid()), "ascii")
 
 
-def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_told_as_that(
+def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_reported_so(
     runner: LocalRunner, run: str, small_group: Path
 ) -> None:
     with inside(small_group):
@@ -91,7 +91,7 @@ def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_told_as_that(
     assert ended.usage["cgroup_limit_bytes"] == 150 * MB
 
 
-def test_a_driver_that_somebody_killed_is_no_lack_of_memory(runner: LocalRunner, run: str) -> None:
+def test_a_killed_driver_is_no_lack_of_memory(runner: LocalRunner, run: str) -> None:
     runner.submit(request(run, "import os; os.kill(os.getpid(), 9)"))
     ended = wait_for(runner, run, RunState.EXITED)
     assert (ended.exit_code, ended.failure) == (137, None)

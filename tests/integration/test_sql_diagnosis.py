@@ -118,7 +118,7 @@ def test_an_error_inside_of_a_value_points_at_its_variable(fail: Fail) -> None:
     assert (error.line, error.column) == (5, 14)
 
 
-def test_two_queries_that_begin_alike_are_told_apart(fail: Fail) -> None:
+def test_two_queries_with_the_same_beginning_are_distinguished(fail: Fail) -> None:
     view = "CREATE VIEW v AS SELECT 1 / id AS q FROM src;\n"
     other = "CREATE VIEW w AS SELECT 1 / id AS q FROM src WHERE id > 0;\n"
     error = fail(HEAD + other + view + "INSERT INTO p SELECT q / q AS q FROM v")

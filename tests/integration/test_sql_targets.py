@@ -345,7 +345,7 @@ def test_rows_that_spark_leaves_out_of_a_csv_file_are_refused_unless_they_can_be
     assert sum(path.read_text().split().count("-") for path in tmp_path.rglob("part-*.csv")) == 1
 
 
-def test_a_place_where_a_file_system_is_mounted_is_not_swapped(run: Run) -> None:
+def test_a_mount_point_is_not_swapped(run: Run) -> None:
     mounted = next(path for path in ("/dev/shm", "/proc", "/") if os.path.ismount(path))
     with pytest.raises(SqlError, match=r"a file system is mounted, or .*; name one below it"):
         run(f"CREATE TABLE t USING csv OPTIONS (path '{mounted}'); INSERT OVERWRITE t SELECT 1 AS a")
@@ -420,7 +420,7 @@ def test_unlike_columns_are_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("tables", [("csv", "json"), ("json", "parquet"), ("csv", "csv', delimiter ';")])
-def test_tables_that_write_one_place_in_different_ways_are_refused(
+def test_tables_that_write_one_location_in_different_ways_are_refused(
     run: Run, tmp_path: Path, tables: tuple[str, str]
 ) -> None:
     one, other = (
@@ -450,7 +450,7 @@ def test_a_table_that_is_only_read_has_the_columns_that_its_files_have_by_then(r
         assert (seen[1]["columns"], seen[1]["preview"]) == (["b"], [["2"]])
 
 
-def test_partitions_of_any_name_and_place_are_those_that_are_there(run: Run) -> None:
+def test_partitions_of_any_name_and_location_are_those_that_are_there(run: Run) -> None:
     script = (
         "CREATE TABLE t (b INT, a INT, `x:y` INT) USING parquet OPTIONS (path 'out', partition_by 'b,x:y');"
         "CREATE TABLE u USING csv OPTIONS (path 'u'); INSERT INTO t SELECT 1, 2, 3;"

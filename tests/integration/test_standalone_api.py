@@ -69,7 +69,7 @@ def test_what_is_no_driver_is_refused(api: StandaloneMasters, standalone: Standa
         api.create_driver({**request(standalone.url), "mainClass": None})
 
 
-def test_nobody_at_the_address_is_said_and_no_state_follows_from_it(standalone: Standalone) -> None:
+def test_an_address_without_a_server_is_reported_and_yields_no_state(standalone: Standalone) -> None:
     nobody = StandaloneMasters([Addresses("http://127.0.0.1:1", standalone.rest)])
     with pytest.raises(BackendUnreachable, match=r"no master leads: http://127.0.0.1:1/json/"):
         nobody.snapshot()

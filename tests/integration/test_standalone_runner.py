@@ -249,7 +249,7 @@ say(mine.__file__)
 """
 
 
-def test_a_submission_whose_reply_was_lost_is_found_by_what_its_driver_tells(
+def test_a_submission_whose_reply_was_lost_is_found_by_the_announcement_of_its_driver(
     cluster: Kit, standalone: Standalone, tmp_path: Path
 ) -> None:
     module = tmp_path / "mine.py"

@@ -181,7 +181,7 @@ SLOW_TO_MAKE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 @settings(max_examples=40, suppress_health_check=SLOW_TO_MAKE)
 @given(data=st.data())
-def test_whatever_bytes_a_node_has_every_listing_goes_on(poisoned: Poisoned, data: st.DataObject) -> None:
+def test_every_listing_continues_whatever_bytes_a_node_has(poisoned: Poisoned, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(poisoned.paths)))
     poisoned.spoil(kind, data.draw(st.sampled_from(RAW) | st.binary(max_size=20)))
     look_at_everything(poisoned.stage)
@@ -189,7 +189,7 @@ def test_whatever_bytes_a_node_has_every_listing_goes_on(poisoned: Poisoned, dat
 
 @settings(max_examples=60, suppress_health_check=SLOW_TO_MAKE)
 @given(data=st.data())
-def test_whatever_value_stands_in_a_document_every_listing_goes_on(
+def test_every_listing_continues_whatever_value_a_document_has(
     poisoned: Poisoned, data: st.DataObject
 ) -> None:
     kind = data.draw(st.sampled_from(["record", "attempt", "alive", "definition"]))
@@ -229,7 +229,7 @@ def test_the_path_in_a_record_that_has_no_bytes_does_not_end_the_connection(pois
 
 
 @pytest.mark.parametrize("how", ["get", "exists", "children", "get_many", "ensure_path", "post"])
-def test_a_path_that_has_no_bytes_is_refused_and_the_session_goes_on(stage: Stage, how: str) -> None:
+def test_a_path_that_has_no_bytes_is_refused_and_the_session_continues(stage: Stage, how: str) -> None:
     session, path = stage.session, f"/x/{HALF}"
     calls: dict[str, Callable[[], object]] = {
         "get": lambda: session.get(path),
@@ -258,7 +258,7 @@ def test_a_schedule_that_cannot_be_read_is_listed_and_keeps_no_other_back(stage:
     assert [schedule.name for schedule in known] == ["good"]
 
 
-def test_a_worker_goes_on_whatever_stands_in_the_nodes_of_other_jobs(scripted_office: ScriptedOffice) -> None:
+def test_a_worker_continues_whatever_the_nodes_of_other_jobs_contain(scripted_office: ScriptedOffice) -> None:
     office, layout = scripted_office, scripted_office.queues.layout
     session = office.session()
     for number, data in enumerate([b"[" * 50_000, b'{"a": "\\ud800"}', b"\xff", HALF_POOL]):

@@ -210,7 +210,7 @@ def test_until_its_driver_begins(scripted_office: ScriptedOffice) -> None:
     assert scripted_office.wait(job_id).waiting is None
 
 
-def test_an_attempt_that_nobody_holds_waits_for_a_worker(scripted_office: ScriptedOffice) -> None:
+def test_an_attempt_without_a_holder_waits_for_a_worker(scripted_office: ScriptedOffice) -> None:
     Stage(scripted_office).put(Queue.RUNNING, None, AttemptState.INTENT)
     waits(scripted_office, JOB, Reason.NO_WORKER)
     announce(scripted_office, "ours", pools=None)

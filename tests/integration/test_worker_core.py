@@ -138,7 +138,7 @@ def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office)
     wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
 
 
-def test_a_job_that_runs_is_not_buried_though_it_stands_in_another_queue(office: Office) -> None:
+def test_a_running_job_does_not_become_a_dead_letter_although_it_is_in_another_queue(office: Office) -> None:
     queue_set = office.queues  # a driver may run, and nobody looks after it in dead
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=99)
     queue_set.put(Queue.FAIL, "astray", state.model_dump(mode="json"))
@@ -147,7 +147,7 @@ def test_a_job_that_runs_is_not_buried_though_it_stands_in_another_queue(office:
     assert queue_set.get("astray").queue == Queue.FAIL
 
 
-def test_what_a_job_had_failed_of_stays_on_record_when_it_is_buried(office: Office) -> None:
+def test_the_failure_of_a_job_stays_on_record_in_dead(office: Office) -> None:
     queue_set = office.queues  # a job whose definition is missing
     error = JobError(error_class="lost", message="no life")
     state = JobState.enqueued("x").evolve(error=error)
@@ -160,7 +160,7 @@ def test_what_a_job_had_failed_of_stays_on_record_when_it_is_buried(office: Offi
     assert view.buried_error == error
 
 
-def test_the_node_of_a_worker_that_somebody_removed_is_made_again(office: Office) -> None:
+def test_the_removed_node_of_a_worker_is_created_again(office: Office) -> None:
     session, nodes = office.session(), Nodes(office.settings.root)
     announcement = Announcement(
         session, nodes, "w", slots=1, pools=None, places=[], running=list, refresh_seconds=0.1
@@ -252,7 +252,7 @@ def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
     assert len(declined) < 100
 
 
-def test_a_name_is_asked_for_room_after_its_place_was_given_back(
+def test_a_name_is_asked_for_capacity_after_its_slot_was_freed(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, left = office.session(), list[list[str] | None]()
@@ -268,7 +268,7 @@ def test_a_name_is_asked_for_room_after_its_place_was_given_back(
     assert left == [[]]
 
 
-def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
+def test_a_killed_job_that_waits_for_its_callback_has_no_slot_among_the_running_ones(
     office: Office, tmp_path: Path
 ) -> None:
     pools = office.queues.pools  # as `config set` does

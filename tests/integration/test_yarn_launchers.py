@@ -99,7 +99,7 @@ def wait_ended(runner: YarnClusterRunner, run: str) -> None:
     wait_until(lambda: runner.find(run)[0].state is not RunState.RUNNING, 20, "it has ended")
 
 
-def test_what_yarn_took_and_knows_no_more_is_gone(start: Start, run: str) -> None:
+def test_a_submission_that_yarn_accepted_and_lists_no_more_is_gone(start: Start, run: str) -> None:
     runner = start("")
     submit(runner, run)
     wait_ended(runner, run)
@@ -119,7 +119,7 @@ def test_a_driver_on_a_node_that_yarn_has_lost_was_not_seen_to_end(
     assert (found.state, found.is_end_observed) == (RunState.EXITED, False)
 
 
-def test_what_yarn_did_not_take_tells_why(start: Start, run: str) -> None:
+def test_the_error_of_a_submission_that_yarn_refused_says_why(start: Start, run: str) -> None:
     runner = start(f"import sys; sys.exit({FULL!r})")
     submit(runner, run)
     wait_ended(runner, run)
@@ -155,7 +155,7 @@ def test_what_another_host_submitted_is_found_and_comes_first(
     ]
 
 
-def test_a_driver_knows_of_its_end_what_yarn_does_not(start: Start, cluster: Cluster, run: str) -> None:
+def test_a_driver_reports_of_its_end_what_yarn_does_not(start: Start, cluster: Cluster, run: str) -> None:
     runner = start("")
     cluster.add(run, "one", "FINISHED", "UNDEFINED")
     assert runner.find(run)[0].state is RunState.UNKNOWN
