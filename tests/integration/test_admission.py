@@ -68,7 +68,7 @@ def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(
             worker.kill()
             worker.join()
     with late.turn():
-        assert late.promised() == [], "what the dead have promised binds nobody"
+        assert late.promised() == [], "promises of dead workers do not count"
 
 
 def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
@@ -95,7 +95,7 @@ def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
 def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_holds(
     office: Office, tmp_path: Path
 ) -> None:
-    """Two of four drivers fit into the control group; each worker has room for two of its own."""
+    """Two of four drivers fit into the control group; each worker may run two."""
     seen, go = tmp_path / "seen", tmp_path / "go"
     program = f"""
 import pathlib, time

@@ -135,7 +135,7 @@ def test_a_crash_loses_nothing_and_archives_nothing_twice(
 
 
 def crash_at(crash: str, hosts: str, queues: QueueSet, job_id: str, *archive: str) -> None:
-    """End a process that archives the job by KILL at this point, and wait until nobody holds the job."""
+    """End a process that archives the job by KILL at this point, and wait until the job is not held."""
     root = queues.layout.root
     command = [sys.executable, "-m", "tests.archive_support", hosts, root, job_id, crash, *archive]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -223,7 +223,7 @@ def test_a_job_stays_until_the_archive_takes_it_again(queues: QueueSet, folder: 
     archive = PausingArchive(JsonlArchive(folder), clock=lambda: now[0])
     follow_to_mark(queues, job_id, archive)
     (path,) = folder.glob("*.jsonl")
-    path.write_text("somebody else's\n", "utf-8")
+    path.write_text("of another program\n", "utf-8")
     for delay in (60.0, 120.0):
         assert follow(held(queues, job_id, archive)) == [Keep(delay=delay)]
         assert queues.contains(job_id)

@@ -1,4 +1,4 @@
-"""The changes of operators that wait in ZooKeeper: bounded while no leader comes, and never in its way."""
+"""Changes of operators that wait in ZooKeeper: bounded while there is no leader, and never in its way."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -59,9 +59,9 @@ def documents(folder: Path) -> list[dict[str, Any]]:
 
 
 def make_closed(stage: Stage, path: str) -> None:
-    """A node that somebody else has made for himself alone."""
+    """A node that only another user may access."""
     with zookeeper_client(stage.session.settings.hosts) as client:
-        client.create(path, b"", acl=[make_digest_acl("somebody", "else", all=True)])
+        client.create(path, b"", acl=[make_digest_acl("other", "password", all=True)])
 
 
 def change_caps(stage: Stage, count: int) -> None:

@@ -72,7 +72,7 @@ def test_a_step_that_is_refused_has_its_reason_and_its_companions_are_done(
     assert children(session, root) == ["a", "a-too", "c", "e", "taken"]
     refused = outcomes[1]
     assert isinstance(refused, Conflict)
-    assert (refused.index, refused.operation) == (1, Create(f"{root}/taken"))  # its place in its own step
+    assert (refused.index, refused.operation) == (1, Create(f"{root}/taken"))  # its index in its own step
     assert not refused.ambiguous
 
 

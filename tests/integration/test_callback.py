@@ -1,4 +1,4 @@
-"""Calls of receivers that are slow, wrong, huge or hostile; and what may be shown of an address."""
+"""Calls of receivers that are slow, wrong, huge or hostile; and the shown part of an address."""
 
 import shutil
 import socket
@@ -81,7 +81,7 @@ def trickle(beginning: bytes, byte: bytes) -> Callable[[socket.socket, threading
     return talk
 
 
-# ---------------------------------------------------------------------- what is told, and what is answered
+# ---------------------------------------------------------------------- requests and answers
 def test_the_body_goes_as_json_with_a_key_to_know_repetitions_by() -> None:
     with receiver() as there:
         call(there.url + "?token=1")

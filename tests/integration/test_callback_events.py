@@ -1,4 +1,4 @@
-"""What is told of a job before its end: in order, at least once, and without keeping it back."""
+"""Events of a job before its end: in order, at least once, and without delaying the job."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -344,7 +344,7 @@ def test_a_job_that_an_operator_retries_is_reported_under_other_keys(office: Off
     with receiver() as there:
         office.client.pause("default")
         job_id = office.client.submit(python_job("pass", callback={"url": there.url})).id
-        for _ in range(2):  # without an attempt, so that nothing else tells them apart
+        for _ in range(2):  # without an attempt, so that nothing else distinguishes them
             office.client.kill(job_id)
             assert ended(office, job_id).status is Status.CANCEL
             office.client.retry(job_id)

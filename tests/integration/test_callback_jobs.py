@@ -1,4 +1,4 @@
-"""Jobs whose end is told: through real queues, workers and receivers."""
+"""Callbacks at the end of jobs, through real queues, workers and receivers."""
 
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
@@ -20,7 +20,7 @@ NO_DELAY = {"delay": 0}
 
 @pytest.fixture
 def office(scripted_office: ScriptedOffice) -> Office:
-    """Whatever has run, its end is told in the same way."""
+    """Scripted drivers: the callback at the end of a job does not depend on what ran."""
     return scripted_office
 
 
@@ -44,7 +44,7 @@ def ended(office: Office, job_id: str, timeout: float = 60) -> JobView:
     return office.wait(job_id, timeout).job
 
 
-# ---------------------------------------------------------------------- what is told
+# ---------------------------------------------------------------------- content
 def test_a_success_is_reported_with_the_content_of_the_record(office: Office) -> None:
     office.worker()
     with receiver() as there:
@@ -232,7 +232,7 @@ def test_the_callback_of_a_killed_job_is_retried_after_its_delay_and_not_at_once
         stop = f"{office.settings.root}/stops/default/{job_id}"
         assert office.session().exists(stop) is None
         assert len(there.told) == 1
-        office.client.kill(job_id)  # which has it told at once
+        office.client.kill(job_id)  # which makes its callback due at once
         view = ended(office, job_id)
     assert (view.status, view.callback.attempts) == (Status.KILL, 2)
     assert there.told[0] == there.told[1]
@@ -294,7 +294,7 @@ def worker_process(office: Office, folder: Path) -> WorkerProcess:
 
 
 def hold_back(there: Callable[[], Receiver]) -> Answerer:
-    """An answer that does not come while the test goes on."""
+    """An answer that does not come during the test."""
 
     def wait(request: BaseHTTPRequestHandler) -> None:
         there().released.wait(60)

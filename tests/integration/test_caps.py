@@ -90,9 +90,9 @@ def test_the_cap_is_not_overshot_by_items_that_were_claimed_before_it_was_set(
     holder, first, second = open_queues(), open_queues(), open_queues()
     put_some(holder, 3, cap=0 if held_before == "without a cap" else 9)
     monkeypatch.setattr(random, "shuffle", lambda free: free.sort())
-    claim_of(holder, "i00")  # at the highest place, which the cap does not have when it is lower
+    claim_of(holder, "i00")  # in the highest slot, which a lower cap does not have
     holder.pools.change(DEFAULT_POOL, cap=2)
-    # Each of the two that follow takes the place that the other does not take.
+    # The two that follow take different slots.
     monkeypatch.setattr(random, "shuffle", lambda free: free.sort(reverse=True))
     between: list[Claim | None] = []
 
@@ -176,7 +176,7 @@ def test_a_slot_is_free_again_when_the_session_of_its_holder_ends(open_queues: O
         wait_until(lambda: other.session.children(other.layout.consumers), 10, "it looks")
         assert seen.ids() == []
         expire(holder.session)
-        wait_until(lambda: seen.claims, 10, "a place was free")
+        wait_until(lambda: seen.claims, 10, "a slot was free")
     with pytest.raises(ClaimLost):
         stale.commit(release=True)
     assert len(slots_taken(other)) == 1
@@ -189,7 +189,7 @@ def test_a_held_item_that_moves_to_another_pool_frees_its_slot(open_queues: Open
     claim.commit(queue="running", pool="free")
     assert slots_taken(queues) == []
     assert try_claim(queues, "i01") is not None
-    claim.commit(release=True)  # and its end frees no place of another
+    claim.commit(release=True)  # and its end frees no slot of another
     assert len(slots_taken(queues)) == 1
 
 
@@ -219,7 +219,7 @@ def test_a_pool_at_its_cap_does_not_hold_up_another(open_queues: Open) -> None:
     with Collector(open_queues(), pools=["capped", DEFAULT_POOL]) as seen:
         seen.wait_count(2)
         queues.put("accept", "another", {})
-        wait_until(lambda: len(seen.claims) == 3, 10, "the other pool goes on")
+        wait_until(lambda: len(seen.claims) == 3, 10, "the other pool continues")
     assert sorted(claim.record.pool for claim in seen.claims) == ["capped", DEFAULT_POOL, DEFAULT_POOL]
 
 
@@ -242,7 +242,7 @@ def test_a_claim_that_was_lost_to_force_leaves_no_slot_behind(open_queues: Open)
         operator.remove("i00", force=True)
         with pytest.raises(ClaimLost):
             seen.claims[0].commit(payload={})
-        wait_until(lambda: slots_taken(worker) == [], 3, "its place is free")
+        wait_until(lambda: slots_taken(worker) == [], 3, "its slot is free")
 
 
 def test_the_slot_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open) -> None:

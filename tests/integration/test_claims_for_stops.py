@@ -1,4 +1,4 @@
-"""A request to stop that goes between the claim that was made for it and what its holder does."""
+"""A stop request that disappears between the claim that was made for it and the act of its holder."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -60,7 +60,7 @@ def test_a_claim_made_for_a_stop_is_void_without_it_and_leaves_the_item_as_it_wa
         claim.check()
     assert (queues.tokens("accept"), locks(queues)) == ([before], [])
     record = queues.get(ITEM)
-    assert (record.payload, record.claims) == ({"n": 1}, 0)  # it killed nobody
+    assert (record.payload, record.claims) == ({"n": 1}, 0)  # it killed no job
 
 
 def test_who_gives_a_claim_up_takes_back_that_one_and_not_those_before(open_queues: Open) -> None:
@@ -177,7 +177,7 @@ class Case:
 
 
 def stays(office: Office, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobState:
-    """The state of the job after that; it stands where it stood, and is due when it was."""
+    """The state of the job after that; its queue and its due time are unchanged."""
     rescan_often(monkeypatch)
     queues = office.queues
     record = queues.put(case.queue, ITEM, case.state.model_dump(mode="json"), delay_ms=HOUR_MS)

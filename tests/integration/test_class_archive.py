@@ -1,4 +1,4 @@
-"""Class archives with a Spark that is a shell script: who makes them, when, and what never happens."""
+"""Class archives with a Spark that is a shell script: when they are made, by which worker, and when never."""
 
 import os
 import signal
@@ -174,7 +174,7 @@ def test_the_empty_conf_dir_is_shared_and_an_other_one_gets_no_archive(
     assert archives.conf_dir(otherwise) == otherwise
     assert "SharedArchiveFile" not in host.launch(archives)[1]
     (shared / "spark-defaults.conf").unlink()
-    shared.chmod(0o777)  # anybody may put settings there
+    shared.chmod(0o777)  # any user may put settings there
     assert archives.conf_dir(otherwise) == otherwise
 
 

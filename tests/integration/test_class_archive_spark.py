@@ -1,4 +1,4 @@
-"""Class archives with real Spark and Java: who gets one, and what a JVM does with one that does not fit."""
+"""Class archives with real Spark and Java: the drivers that get one, and a JVM with one that does not fit."""
 
 import uuid
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def spark_submit(made: Fit) -> str:
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> ClassArchives:
-    """With one that knows what a driver loads before it has a session: it is made in a tenth of the time."""
+    """With an archive of the classes before the session of a driver: made in a tenth of the time."""
     folder = tmp_path_factory.mktemp("archives")
     sample = folder / "sample.py"
     sample.touch()

@@ -240,8 +240,8 @@ def test_a_request_to_stop_follows_a_job_that_changes_its_pool_meanwhile(
     moves = [partial(stage.queues.move, JOB, "accept", pool=pool, force=True) for pool in pools]
     interfere(stage, monkeypatch, after=dict(enumerate(moves, 1)))
     stage.client.kill(JOB)
-    stands = stage.queues.get(JOB).pool
-    assert [pool for pool in ("team", "team.low") if stage.is_there(stage.stop(pool))] == [stands]
+    current = stage.queues.get(JOB).pool
+    assert [pool for pool in ("team", "team.low") if stage.is_there(stage.stop(pool))] == [current]
 
 
 def test_a_request_to_stop_follows_a_job_that_changes_its_pool_after_it(

@@ -1,4 +1,4 @@
-"""The ensemble's time, with a patched source of the host's: never ahead, whatever clocks and replies do."""
+"""The ensemble's time, with a patched clock of the host: never ahead, whatever clocks and replies do."""
 
 import logging
 import threading
@@ -64,7 +64,7 @@ class World:
     def commit(self, _session: object, operations: Sequence[Operation]) -> list[Any]:
         for operation in operations:
             if operation.path == LAYOUT.clock_jump:
-                return self._tell_jump(operation)
+                return self._write_jump(operation)
         self.writes += 1
         request, reply = self.trips.pop(0) if self.trips else (0, 0)
         self.ns += request * MS
@@ -76,7 +76,7 @@ class World:
         self.ns += reply * MS
         return [Stat(1, 0, modified, 0, 0, 0) for _ in operations]
 
-    def _tell_jump(self, operation: Operation) -> list[Any]:
+    def _write_jump(self, operation: Operation) -> list[Any]:
         if isinstance(operation, Create):
             assert operation.ephemeral
         elif operation.path not in self.nodes:
@@ -184,7 +184,7 @@ def test_a_measurement_that_fails_is_made_later_and_the_old_one_serves(
     world.pass_ms(601_000)
     world.state, writes = SessionState.SUSPENDED, world.writes
     assert world.late_ms(clock) == 0
-    assert world.writes == writes  # nobody waits for a connection just to know the time
+    assert world.writes == writes  # no caller waits for a connection to read the time
     world.state, world.error = SessionState.CONNECTED, OutcomeUnknown("no answer")
     assert world.late_ms(clock) == 0
     assert world.late_ms(clock) == 0
@@ -288,14 +288,14 @@ def test_a_jump_of_the_ensembles_clock_moves_no_time_until_the_host_confirms_it(
     world.jump(ahead_ms)
     assert clock.now_ms() == before
     world.pass_ms(60_000)
-    assert clock.now_ms() == before + 60_000  # it goes on
+    assert clock.now_ms() == before + 60_000  # it still runs
     assert clock.confirmed_ms() == before + 60_000 + min(0, ahead_ms)
     assert [word in caplog.text for word in ("suddenly", "behind" if ahead_ms < 0 else "ahead")] == [True] * 2
     world.host_ahead_ms = ahead_ms  # it was the right one
     world.pass_ms(30_001)
     assert world.late_ms(clock) == 0
     assert clock.confirmed_ms() == world.ensemble_ns // MS
-    assert len(caplog.records) == 2  # each told once
+    assert len(caplog.records) == 2  # each logged once
 
 
 def test_a_long_round_trip_is_not_taken_for_a_jump(
@@ -326,7 +326,7 @@ def test_a_jump_that_the_host_confirms_is_followed_at_once(patched: Callable[[Wo
     world = World()
     world.ensemble_ahead_ms = 2 * HOUR_MS
     clock = patched(world)
-    assert world.late_ms(clock) == 0  # nobody knows better
+    assert world.late_ms(clock) == 0  # no other clock contradicts it
     world.jump(-2 * HOUR_MS)
     assert world.late_ms(clock) == 0
 
@@ -401,7 +401,7 @@ def test_a_new_client_goes_by_the_stored_time_when_its_own_clock_agrees(
         world.jump(ahead_ms)
         right = world.time_ns() // MS
         assert patched(world).now_ms() == right
-        del world.nodes[LAYOUT.clock_jump]  # with the session of who told of it
+        del world.nodes[LAYOUT.clock_jump]  # with the session that reported it
         assert patched(world).now_ms() == right + (ahead_ms if minutes == 5 else 0)
         world.nodes.pop(LAYOUT.clock_jump, None)
         world.jump(-ahead_ms)

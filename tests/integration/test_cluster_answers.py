@@ -1,4 +1,4 @@
-"""What a worker makes of what a cluster says: why drivers wait, why they ended, that it forgot them."""
+"""Answers of a cluster as a worker handles them: why drivers wait, why they ended, that they are unknown."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -173,7 +173,7 @@ def test_what_a_cluster_says_for_a_moment_is_no_warning(
 def test_a_driver_that_does_not_fit_is_given_up_with_the_reason_of_the_cluster(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.2)  # nobody is there who would
+    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.2)  # nothing there would obey
     cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "sleep 600")))
     cluster.alter = saying(NO_ROOM)
     office.worker(runner=cluster)
@@ -252,7 +252,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_lost_when_it_shows_no_life_f
     wait_until(lambda: forgets.said > heard + 20, 30, "that nothing is known of it is heard again")
     assert not office.client.get(job_id).is_final, "it may run on without contact for as long as its lease"
     words = "its driver shows no life: after 35 s of that it counts as lost"
-    wait_until(lambda: office.client.get(job_id).warning == words, 30, "people are told")
+    wait_until(lambda: office.client.get(job_id).warning == words, 30, "the warning is shown")
     monkeypatch.setattr("orchestrator.handlers.liveness._LEASE_MARGIN_SECONDS", -4.0)
     detail = office.wait(job_id)
     assert detail.job.error is not None
@@ -272,7 +272,7 @@ def test_a_driver_that_shows_life_is_not_lost_whatever_its_cluster_says_of_its_e
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
-@pytest.mark.parametrize("is_limit", [False, True], ids=["by hand", "timeout.run"])
+@pytest.mark.parametrize("is_limit", [False, True], ids=["by an operator", "timeout.run"])
 def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_any_more(
     office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_limit: bool
 ) -> None:
@@ -284,7 +284,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_a
     cluster.alter = lambda found: [] if found and found[0].run == first else found
     attempt = office.client.attempt(office.client.get(job_id))
     assert attempt is not None
-    cluster.submits.kill(first, grace_seconds=0)  # a cut: it shows no life, and nobody sees it end
+    cluster.submits.kill(first, grace_seconds=0)  # a cut: no sign of life and no observed end
     session = office.session()
     wait_until(lambda: session.exists(attempt.alive) is None, 30, "it shows no life any more")
     kills, end = [], cluster.kill
@@ -345,7 +345,7 @@ def test_what_somebody_ended_on_its_cluster_is_killed_and_runs_again_only_where_
 
 def test_a_submission_that_was_ended_on_its_cluster_before_its_begin_is_cancelled(office: Office) -> None:
     cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/true",)))
-    cluster.alter = ending(Failure("killed", "PodDeleted", "somebody has deleted the pod"))
+    cluster.alter = ending(Failure("killed", "PodDeleted", "the pod was deleted"))
     office.worker(runner=cluster)
     detail = office.wait(office.submit("pass", retry={"attempts": 2, "delay": "0s"}))
     assert (detail.job.status, len(detail.attempts)) == (Status.CANCEL, 1)

@@ -1,4 +1,4 @@
-"""The limits in ZooKeeper: what holds for a worker, whoever changes it and whatever stands there."""
+"""The limits in ZooKeeper that a worker applies, whoever changes them and whatever the node contains."""
 
 import json
 import time
@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 
 HOUR = 3600.0
 SOON_S = 10
-"""Sooner than the timed look after 15 s: what is known by then came by the watch."""
+"""Less than the 15 s of the timed read, so that only the watch can be the reason."""
 
 EFFECTIVE_WITHIN_S = 2
 
@@ -66,7 +66,7 @@ def warnings() -> Iterator[list[str]]:
 
 
 def write(session: Session, node: str, data: bytes) -> None:
-    """What somebody types into zkCli."""
+    """Data as an operator types it into zkCli."""
     commit(session, [Set(node, data, -1)])
 
 
@@ -195,16 +195,16 @@ def test_unreadable_limits_are_reported_once_and_the_last_good_ones_stay(
     open_config(follow=False).change(warn_after=4)
     wait_until(lambda: worker.limits.warn_after == 4, SOON_S, "it is known")
     write(session, node, data)
-    wait_until(lambda: warnings, SOON_S, "it is told")
+    wait_until(lambda: warnings, SOON_S, "the error is reported")
     for _ in range(3):
         worker._look()  # noqa: SLF001 - what it does every 15 s
     assert worker.limits.warn_after == 4
     assert len(warnings) == 1
     assert f"version 2 of {node} is not a valid configuration" in warnings[0]
     write(session, node, data)  # another version, as bad
-    wait_until(lambda: len(warnings) == 2, SOON_S, "that is told too")
+    wait_until(lambda: len(warnings) == 2, SOON_S, "that is reported too")
     write(session, node, b'{"values": {"warn_after": "6"}}')
-    wait_until(lambda: worker.limits.warn_after == 6, SOON_S, "mended, it is followed again")
+    wait_until(lambda: worker.limits.warn_after == 6, SOON_S, "after the repair it is followed again")
 
 
 def test_a_worker_that_starts_on_what_cannot_be_read_goes_by_its_own_settings(

@@ -27,24 +27,24 @@ def write_record(queues: QueueSet, data: bytes, item_id: str = ITEM) -> None:
 
 
 def put_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
-    """An item whose record is damaged; its token, and the bytes that would mend it."""
+    """An item whose record is damaged; its token, and the bytes that would repair it."""
     record = queues.put(queue, item_id, {"n": 1})
     write_record(queues, GARBAGE, item_id)
     return record.token, record.encode()
 
 
 def note_of(queues: QueueSet, token: Token) -> dict[str, Any]:
-    """What stands at the token of a dead item."""
+    """The data of the token of a dead item."""
     found = queues.session.get(queues.layout.token("dead", "default", token))
     assert found is not None
     note: dict[str, Any] = json.loads(found[0])
     return note
 
 
-def bury_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
-    token, mended = put_corrupt(queues, item_id, queue=queue)
+def put_dead_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
+    token, repaired = put_corrupt(queues, item_id, queue=queue)
     assert queues.move_to_dead(queue, "default", token, CorruptRecord(item_id, "test"))
-    return token, mended
+    return token, repaired
 
 
 def kill(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> None:
@@ -58,7 +58,7 @@ def kill(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> Non
         wait_until(lambda: places_of(queues, item_id) == ["dead"], 10, "it is dead")
 
 
-# ---------------------------------------------------------------------- bury
+# ---------------------------------------------------------------------- move to dead
 def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open) -> None:
     queues = open_queues()
     token = queues.put("accept", ITEM, {}).token
@@ -75,7 +75,7 @@ def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open
 
 def test_a_corrupt_record_keeps_its_bytes_and_its_note_says_where_it_stood(open_queues: Open) -> None:
     queues = open_queues()
-    token, _ = bury_corrupt(queues, queue="running")
+    token, _ = put_dead_corrupt(queues, queue="running")
     found = queues.session.get(queues.layout.record(ITEM))
     assert found is not None
     assert found[0] == GARBAGE
@@ -87,10 +87,10 @@ def test_an_item_whose_record_is_repaired_just_before_the_move_stays_out_of_dead
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, operator = open_queues(), open_queues()
-    token, mended = put_corrupt(queues)
+    token, repaired = put_corrupt(queues)
 
     def mend_first(session: Session, operations: Sequence[Operation]) -> list[Any]:
-        write_record(operator, mended)
+        write_record(operator, repaired)
         return commit(session, operations)
 
     monkeypatch.setattr(items, "commit", mend_first)
@@ -100,10 +100,10 @@ def test_an_item_whose_record_is_repaired_just_before_the_move_stays_out_of_dead
 
 def test_an_item_whose_record_was_repaired_after_the_failed_read_stays_out_of_dead(open_queues: Open) -> None:
     queues = open_queues()
-    token, mended = put_corrupt(queues)
+    token, repaired = put_corrupt(queues)
     with pytest.raises(CorruptRecord) as caught:
         queues.claim("accept", "default", token)
-    write_record(queues, mended)
+    write_record(queues, repaired)
     assert not queues.move_to_dead("accept", "default", token, caught.value)
     assert places_of(queues, ITEM) == ["accept"]
 
@@ -185,10 +185,10 @@ def test_only_the_items_that_were_asked_for_are_replayed(open_queues: Open) -> N
 def test_an_item_that_was_asked_for_and_is_not_dead_is_named(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", "alive", {})
-    outcomes = queues.replay(["alive", "nobody"])
+    outcomes = queues.replay(["alive", "absent"])
     assert {item_id: type(error) for item_id, error in outcomes.items()} == {
         "alive": ItemNotFound,
-        "nobody": ItemNotFound,
+        "absent": ItemNotFound,
     }
     assert places_of(queues, "alive") == ["accept"]
 
@@ -216,11 +216,11 @@ def test_a_replay_into_a_queue_that_does_not_exist_leaves_the_items_free(open_qu
 
 def test_a_corrupt_item_is_replayed_only_after_its_repair(open_queues: Open) -> None:
     queues = open_queues()
-    _, mended = bury_corrupt(queues, queue="running")
+    _, repaired = put_dead_corrupt(queues, queue="running")
     outcome = queues.replay()[ITEM]
     assert isinstance(outcome, CorruptRecord)
     assert places_of(queues, ITEM) == ["dead"]
-    write_record(queues, mended)
+    write_record(queues, repaired)
     assert queues.replay() == {ITEM: None}
     record = queues.get(ITEM)
     assert (record.queue, record.payload) == ("running", {"n": 1})
@@ -230,7 +230,7 @@ def test_a_corrupt_item_is_replayed_only_after_its_repair(open_queues: Open) -> 
 
 def test_one_item_that_cannot_be_replayed_does_not_hold_up_the_others(open_queues: Open) -> None:
     queues = open_queues()
-    bury_corrupt(queues, "a-corrupt")
+    put_dead_corrupt(queues, "a-corrupt")
     kill(queues, "b-fine")
     outcomes = queues.replay()
     assert isinstance(outcomes["a-corrupt"], CorruptRecord)

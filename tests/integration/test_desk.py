@@ -58,8 +58,8 @@ def test_what_hangs_below_the_record_goes_with_the_item(open_queues: Open) -> No
 def test_an_item_that_is_not_there_is_said_to_be_missing(open_queues: Open) -> None:
     queues = open_queues()
     for act in (queues.remove, queues.requeue, lambda item_id: queues.move(item_id, "running")):
-        with pytest.raises(ItemNotFound, match="nobody"):
-            act("nobody")
+        with pytest.raises(ItemNotFound, match="absent"):
+            act("absent")
         with pytest.raises(InvalidName):
             act("no/id")
 

@@ -1,4 +1,4 @@
-"""Each fault that is planted is found with its node; nothing is written by a look; what is safe is mended."""
+"""Each planted fault is found at its node; a check writes nothing; safe repairs are made."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -315,7 +315,7 @@ def test_jobs_that_wait_while_slots_are_free(practice: Practice, monkeypatch: py
     assert finding.path == practice.token("first")
     assert "2 due in accept" in finding.what
     practice.queues.pools.change("default", paused=True)
-    assert FindingKind.OVERDUE not in practice.kinds(), "they are told with the pause"
+    assert FindingKind.OVERDUE not in practice.kinds(), "they are reported with the pause"
     practice.queues.pools.change("default", paused=False, cap=1)
     assert FindingKind.OVERDUE in practice.kinds()
     practice.make(practice.nodes.slot("default", 0), {"id": "first"})
@@ -499,7 +499,7 @@ def plant(practice: Practice) -> dict[str, str]:
     """Damage of many kinds; returns the paths by what is to become of it."""
     for job_id in ("record-gone", "token-gone", "twice", "garbage", "dead", "warns"):
         practice.put(job_id=job_id)
-    paths = {"buried": practice.token("record-gone"), "restored": practice.path("token-gone")}
+    paths = {"dead": practice.token("record-gone"), "restored": practice.path("token-gone")}
     practice.commit(
         Delete(f"{practice.path('record-gone')}/definition"), Delete(practice.path("record-gone"))
     )
@@ -519,7 +519,7 @@ def plant(practice: Practice) -> dict[str, str]:
     return paths
 
 
-FIXABLE = {"buried", "restored", "singled", "lock", "stop", "slot"}
+FIXABLE = {"dead", "restored", "singled", "lock", "stop", "slot"}
 
 
 def test_a_look_writes_nothing(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -546,11 +546,13 @@ def test_mending_puts_right_what_is_safe_and_leaves_the_rest(
     left = {finding.path: finding.kind for finding in found if not finding.fixed}
     assert left[paths["unreadable"]] is FindingKind.UNREADABLE_RECORD
     assert left[paths["foreign"]] is FindingKind.FOREIGN_NODE
-    assert FindingKind.JOB_IN_DEAD in left.values(), "the token without a record is in dead now, and told so"
+    assert FindingKind.JOB_IN_DEAD in left.values(), (
+        "the token without a record is in dead now and reported there"
+    )
     assert practice.is_there(practice.token("token-gone"))
-    for name in ("buried", "singled", "lock", "stop", "slot"):
+    for name in ("dead", "singled", "lock", "stop", "slot"):
         assert not practice.is_there(paths[name]), name
-    assert not practice.is_there(practice.nodes.leader), "who mends leads for that time only"
+    assert not practice.is_there(practice.nodes.leader), "a repair leads only for its own time"
     again = practice.doctor.fix(practice.doctor.check())
     assert not any(finding.fixed for finding in again)
     practice.put(job_id="record-gone")

@@ -1,4 +1,4 @@
-"""Faults of workers, schedules, limits and servers: each is planted by hand, and found at its node."""
+"""Planted faults of workers, schedules, limits and servers: each is found at its node."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -69,9 +69,9 @@ def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> 
             assert f"{count + 2:,} nodes ({root}, " in finding.what
             assert f"and {count + 2 - 10:,} more)" in finding.what
             assert FindingKind.FOREIGN_RIGHTS not in found(doctor)
-            mended = [each for each in doctor.fix(doctor.check()) if each.kind is FindingKind.OPEN_NODES]
-            assert [each.fixed for each in mended] == [True]
-            assert set(found(doctor)) == {FindingKind.SHARED_RIGHTS}, "of the run: nobody knows it here"
+            repaired = [each for each in doctor.fix(doctor.check()) if each.kind is FindingKind.OPEN_NODES]
+            assert [each.fixed for each in repaired] == [True]
+            assert set(found(doctor)) == {FindingKind.SHARED_RIGHTS}, "of the run: it is unknown here"
             for path in tree(client, root):
                 with pytest.raises(NoAuthError):
                     stranger.get(path)

@@ -1,4 +1,4 @@
-"""With rights for the creator alone, a driver may touch its own attempt in ZooKeeper and nothing else."""
+"""With rights for the creator alone, a driver may access its own attempt in ZooKeeper and nothing else."""
 
 import json
 import os
@@ -43,7 +43,7 @@ STRONG = "with digest any password is believed"
 
 
 def closed_settings(secured: Secured, folder: Path, creator: str) -> Settings:
-    """Those of a worker whose nodes are for itself alone; `creator`: how ZooKeeper knows it."""
+    """Settings of a worker with rights for itself alone; `creator`: the scheme of its identity."""
     password = folder / "worker-password"
     password.write_text(f"{STRONG if creator == 'digest' else SECRET}\n", "utf-8")
     given: dict[str, Any] = {"zookeeper_hosts": f"{secured.plain}/{folder.name}"}
@@ -225,7 +225,7 @@ LITTER = {
 
 
 @pytest.mark.parametrize("litter", LITTER.values(), ids=[*LITTER])
-@pytest.mark.parametrize("way", ["by hand", "at the end of its retention"])
+@pytest.mark.parametrize("way", ["by an operator", "at the end of its retention"])
 def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_attempt(
     office: Office, litter: str, way: str
 ) -> None:
@@ -235,7 +235,7 @@ def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_at
     assert detail.job.status is Status.SUCCESS, detail.job.error
     office.client.retry(job_id, force=True)
     assert office.wait(job_id).job.attempt == 2
-    if way == "by hand":
+    if way == "by an operator":
         worker.drain()
         office.client.remove(job_id)
     else:

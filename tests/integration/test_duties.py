@@ -1,4 +1,4 @@
-"""What each duty of the leader does, what it leaves alone, and that two who do it at once do no harm."""
+"""Each duty of the leader: what it changes, what it keeps, and that two leaders at once do no harm."""
 
 import threading
 import time
@@ -329,10 +329,10 @@ def test_stop_nodes_without_a_job_to_stop_are_removed(hall: Hall) -> None:
     hall.put("waits")
     hall.put("runs", queue=Queue.RUNNING, status=Status.RUNNING)
     hall.put("ended", queue=Queue.FINISH, status=Status.SUCCESS, due_in_ms=HOUR_MS)
-    hall.put("buried", queue=Queue.DEAD, status=Status.DEAD)
+    hall.put("dead", queue=Queue.DEAD, status=Status.DEAD)
     hall.put("anew", pool="team.low")
     kept = [stop(hall, job_id, hall.run_key(job_id)) for job_id in ("waits", "runs")]
-    for job_id in ("ended", "buried"):
+    for job_id in ("ended", "dead"):
         stop(hall, job_id, hall.run_key(job_id))
     stop(hall, "gone", "f00")
     stop(hall, "anew", "of-an-earlier-one", pool="team.low")
@@ -497,7 +497,7 @@ def test_a_slot_that_another_leader_freed_and_a_job_took_again_stays(
     before_the_next_removal(monkeypatch, replaced)
     stale_slots(hall).step()
     found = hall.session.get(path)
-    assert found is not None, "a running job has lost its place: the cap can be overshot"
+    assert found is not None, "a running job has lost its slot: the cap can be overshot"
     assert b"next" in found[0]
 
 
@@ -622,7 +622,7 @@ def test_damage_is_repaired_when_its_time_has_come(hall: Hall) -> None:
     assert Scrub(scrubber, 600).step() > 250
     assert hall.ids(Queue.ACCEPT) == []
     duty = Scrub(scrubber, 0.1)
-    wait_until(lambda: duty.step() and hall.ids(Queue.ACCEPT) == ["damaged"], 10, "it is mended")
+    wait_until(lambda: duty.step() and hall.ids(Queue.ACCEPT) == ["damaged"], 10, "it is repaired")
 
 
 def test_two_who_scrub_at_once_do_no_harm(hall: Hall) -> None:

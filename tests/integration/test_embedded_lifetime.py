@@ -93,7 +93,7 @@ def test_no_process_is_left_when_the_guard_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: ended(process), GONE_S, "the server is gone")
     wait_until(lambda: not server.is_running(), GONE_S, "the owner sees it")
     # The threads of a killed JVM, and what they hold, end a moment after its first one.
-    wait_until(lambda: running_server(tmp_path) is None, GONE_S, "nobody believes in it any more")
+    wait_until(lambda: running_server(tmp_path) is None, GONE_S, "it is not reported any more")
     server.stop()
 
 

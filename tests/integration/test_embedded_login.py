@@ -278,7 +278,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
         hosts, login = server.hosts, login_of(tmp_path)
         assert login is not None
         of_driver = DriverAccess().settings(session.settings, Login.random("run-1"), session.owners("/"))
-    heard, hear = os.pipe()
+    heard, send = os.pipe()
     ready, be_ready = os.pipe()
 
     def listen() -> None:
@@ -291,7 +291,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
                     client, _ = listener.accept()
                     client.settimeout(1)
                     with client, contextlib.suppress(TimeoutError):
-                        os.write(hear, client.recv(4096))
+                        os.write(send, client.recv(4096))
 
     thief = threading.Thread(target=as_another_user, args=(listen,))
     thief.start()
@@ -314,7 +314,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
     os.set_blocking(heard, False)
     with pytest.raises(BlockingIOError):
         assert not os.read(heard, 100_000)
-    for end in (heard, hear, ready, be_ready):
+    for end in (heard, send, ready, be_ready):
         os.close(end)
 
 

@@ -1,4 +1,4 @@
-"""Queues on three servers while their leader is killed and comes back."""
+"""Queues on three servers while their leader is killed and restarted."""
 
 import threading
 from collections import Counter
@@ -43,7 +43,7 @@ class Worker:
 
 
 class Producer:
-    """Puts items one by one and together until told to stop, and notes what was acknowledged."""
+    """Puts items one by one and together until it is stopped, and records the acknowledged ones."""
 
     def __init__(self, hosts: str) -> None:
         self.acknowledged: set[str] = set()
@@ -85,8 +85,8 @@ class Producer:
         self.acknowledged |= set(ids) - failed
 
 
-def places(queues: QueueSet) -> Counter[str]:
-    """In how many queues each item stands."""
+def queue_counts(queues: QueueSet) -> Counter[str]:
+    """The number of queues that each item is in."""
     return Counter(token.id for queue in queues.queues for token in queues.tokens(queue))
 
 
@@ -108,19 +108,19 @@ def test_the_loss_of_a_leader_loses_no_item_and_honours_no_claim_twice(tmp_path:
             other = wait_until(ensemble.leader, 30, "another leader is elected")
             assert other != leader
             done = count("finish")
-            wait_until(lambda: count("finish") > done + STEP, 20, "it goes on with two servers")
+            wait_until(lambda: count("finish") > done + STEP, 20, "it continues with two servers")
 
             ensemble.members[leader].start()
             ensemble.members[other].kill()  # now the one that came back is needed
             wait_until(ensemble.leader, 30, "a third leader is elected")
             done = count("finish")
-            wait_until(lambda: count("finish") > done + STEP, 20, "it goes on with the one that came back")
+            wait_until(lambda: count("finish") > done + STEP, 20, "it continues with the one that came back")
         ensemble.members[other].start()
 
         queues = workers[0].set
         wait_until(lambda: queues.count("accept") + queues.count("running") == 0, 20, "all are through")
         wait_until(lambda: not queues.session.children(queues.layout.locks("default")), 10, "all are let go")
-        found = places(queues)
+        found = queue_counts(queues)
         assert set(found.values()) == {1}
         assert producer.acknowledged <= set(found) <= producer.acknowledged | producer.doubtful
         assert queues.count("dead") == 0

@@ -26,10 +26,10 @@ class Heard:
     def __init__(self, queues: QueueSet, *, session: bool = False) -> None:
         self.events: list[Event] = []
         self._session = session
-        queues.listen(self._hear)
+        queues.listen(self._note)
 
-    def _hear(self, event: Event) -> None:
-        # The session tells of its changes in its own time, between any two others.
+    def _note(self, event: Event) -> None:
+        # The session reports its changes at any time, between any two other events.
         if (event.kind is EventKind.SESSION) is self._session:
             self.events.append(event)
 
@@ -111,7 +111,7 @@ def test_the_transitions_of_handlers_are_reported_too(open_queues: Open) -> None
     queues.put("accept", ITEM, {})
     with HandlerPool(worker, ["accept"], fail, retries=Retries(attempts=2, delay_ms=0)):
         wait_until(lambda: places_of(queues, ITEM) == ["dead"], 10, "it is dead")
-        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is told")
+        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is reported")
     assert heard.kinds() == [EventKind.CLAIM, EventKind.REQUEUE, EventKind.CLAIM, EventKind.DEAD]
     dead = heard.only(EventKind.DEAD)
     assert (dead.id, dead.queue, dead.to_queue) == (ITEM, "accept", "dead")
@@ -160,7 +160,7 @@ def test_the_move_of_a_corrupt_item_to_dead_is_reported_with_its_id_and_queue(op
     queues.put("accept", ITEM, {}, pool="team")
     commit(queues.session, [Set(queues.layout.record(ITEM), b"garbage", -1)])
     with Collector(worker, pools=["team"]):
-        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is told")
+        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is reported")
     event = heard.only(EventKind.DEAD)
     assert (event.id, event.queue, event.to_queue, event.pool) == (ITEM, "accept", "dead", "team")
     assert "cannot be read" in event.detail

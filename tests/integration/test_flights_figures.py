@@ -29,7 +29,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(local_spark: LocalSpark, examples: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The results with another limit of visibility, and those of the script as it stands, run after it."""
+    """The results with another limit of visibility, and those of the unchanged script, run after it."""
 
     def run(**variables: str) -> list[dict[str, Any]]:
         script = examples / "flights.sql"
@@ -43,7 +43,7 @@ def both(local_spark: LocalSpark, examples: Path) -> tuple[list[dict[str, Any]],
 
 @pytest.fixture(scope="module")
 def results(both: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Those of the script as it stands: nothing of the run before is left."""
+    """Those of the unchanged script: nothing of the run before is left."""
     return both[1]
 
 

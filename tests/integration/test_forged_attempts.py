@@ -1,4 +1,4 @@
-"""A program that writes what no driver writes: its job can be stopped all the same, and ends."""
+"""A program that forges the documents of its driver: its job can still be stopped, and ends."""
 
 import pytest
 

@@ -324,7 +324,7 @@ def test_no_more_items_are_in_hand_than_allowed(open_queues: Open, queue_names: 
 
     def wait(_claim: Claim) -> Action:
         most.append(len(locks(queues)))
-        go_on.wait(0.02)  # until the end of the test nobody is in a hurry
+        go_on.wait(0.02)  # until the end of the test
         return DONE
 
     pool = HandlerPool(open_queues(), queue_names, wait, threads=2, held=3)
@@ -445,7 +445,7 @@ def test_an_item_that_was_moving_on_when_it_stopped_is_let_go(
     monkeypatch.setattr(dispatcher, "run_transitions", slowly)
     seen = Seen(accept=lambda _claim: Move("running"), running=done)
     pool = HandlerPool(open_queues(), ["accept", "running"], seen, threads=1).start()
-    assert under_way.wait(10)  # its next place is decided: it stays held
+    assert under_way.wait(10)  # its next queue is decided: it stays held
     stopped = threading.Thread(target=pool.stop)
     stopped.start()
     wait_until(lambda: _is_stopping(pool), 10, "it stops")

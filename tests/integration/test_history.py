@@ -1,4 +1,4 @@
-"""What the last runs of a name took, on a real ZooKeeper: noted by many, lost by none."""
+"""The history of the last runs of a name, on a real ZooKeeper: concurrent writers lose no run."""
 
 import threading
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -
                 mine.record("flights", run(number))
                 mine.record("flights", run(number))  # again, as after a crash
                 mine.record(f"other-{thread}", run(number))
-        except Exception as error:  # noqa: BLE001 - told below
+        except Exception as error:  # noqa: BLE001 - raised below
             failed.append(error)
 
     threads = [threading.Thread(target=note, args=(number,)) for number in range(THREADS)]
@@ -75,7 +75,7 @@ def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: p
         posted = post(session, operations)
         if not lost:
             lost.append(True)
-            posted.results(10)  # it is carried out, and nobody hears of it
+            posted.results(10)  # it is carried out, and the reply is lost
 
             def results(_timeout: float) -> list[Any]:
                 raise ReplyLost("lost by the test")
@@ -153,7 +153,7 @@ def test_a_history_that_cannot_be_written_keeps_no_job_from_its_end(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
-        raise ValueError("no room")
+        raise ValueError("disk full")
 
     monkeypatch.setattr(History, "record", broken)
     office.worker()

@@ -234,7 +234,7 @@ def test_what_main_throws_is_the_error_with_its_class_and_stack(
 def test_relative_paths_of_spark_are_errors_that_say_why(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "JAVA_TOOL_OPTIONS", "-Dspark.hadoop.fs.defaultFS=hdfs://localhost:9"
-    )  # nobody is asked
+    )  # no server is asked
     assert site.start("relative", "orders.csv").ended() == 1
     local, _, default = site.attempt().document["error"]["message"].partition(" and ")
     assert "relative paths mean the folder of the definition, which is not in this pod/orders.csv" in local
@@ -387,7 +387,7 @@ def test_an_end_while_zookeeper_is_away_is_recorded_when_it_is_back(
     wait_until(own_site.starts, END_S, "it runs")
     server.stop()
     go.touch()
-    wait_until((driver.folder / "kept.json").exists, END_S, "it has ended, as far as it can tell")
+    wait_until((driver.folder / "kept.json").exists, END_S, "its own end is stored")
     assert driver.process.poll() is None
     server.start()
     assert driver.ended() == 0

@@ -114,7 +114,7 @@ def test_the_delay_of_a_job_is_no_waiting(office: Office) -> None:
 def test_a_driver_that_never_takes_its_attempt_is_given_up_and_ended(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # it obeys nobody
+    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # it obeys no request
     idle = LocalRunner(
         SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "exec sleep 600")),
         driver_main=DRIVER_MAIN,
@@ -232,7 +232,7 @@ def test_a_capped_pool_runs_no_more_than_its_cap_whoever_holds_the_jobs(
     programs = [waiting(tmp_path, f"job{number}") for number in range(2)]
     ids = [office.submit(program) for program, _, _ in programs]
     wait_until(lambda: any(started.exists() for _, started, _ in programs), 30, "one runs")
-    first.drain()  # its driver goes on, and nobody holds the job
+    first.drain()  # its driver still runs, and the job is not held
     running = [job_id for job_id in ids if office.client.get(job_id).queue is Queue.RUNNING]
     assert len(running) == 1
     office.worker(slots=4)
@@ -253,7 +253,7 @@ def test_jobs_of_one_name_run_one_at_a_time_when_their_definition_says_so(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.admission.declined._LOOK_SECONDS", 0.1)
-    rescan_often(monkeypatch)  # what ends in one worker makes room in the other, which nobody tells
+    rescan_often(monkeypatch)  # an end in one worker frees a slot for the other without an event
     office.worker(slots=4)
     office.worker(slots=4)
     ledger = tmp_path / "ledger"

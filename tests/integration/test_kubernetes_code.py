@@ -116,7 +116,7 @@ def test_what_a_worker_with_another_clock_has_just_made_stays(versions: Versions
 
 def test_no_secret_of_another_application_is_touched(versions: Versions) -> None:
     api, path = versions.site.cluster.api, f"/api/v1/namespaces/{versions.site.namespace}/secrets"
-    api.create(path, {"metadata": {"name": "of-somebody-else"}})
+    api.create(path, {"metadata": {"name": "of-another-application"}})
     api.create(path, {"metadata": {"name": "with-labels", "labels": {program.CODE_LABEL: "strange"}}})
     worker = versions.worker("any")
     run = versions.submit(worker, "any")
@@ -124,7 +124,7 @@ def test_no_secret_of_another_application_is_touched(versions: Versions) -> None
     versions.on_day(5)
     end(worker, run)
     assert versions.site.cluster.names(versions.site.namespace, "secrets") == {
-        "of-somebody-else",
+        "of-another-application",
         "with-labels",
     }
 

@@ -39,7 +39,7 @@ def test_each_line_is_printed_once_while_its_pod_runs(
     target = kubernetes_site.target()
     program = PROGRAM.format(lines=LINES, folder=str(tmp_path))
     job_id = office.submit(program, spark={"master": target.master, "kubernetes": {**target.options}})
-    # A runner of its own, as a `job logs` beside the worker has: it knows nothing but the files.
+    # Another runner, as that of `job logs` beside the worker: it has only the files.
     runners = Runners.of(kubernetes_site.runner())
     follower = threading.Thread(
         target=print_logs,

@@ -165,7 +165,7 @@ def test_a_pod_that_somebody_deleted_was_killed_and_is_never_a_success(
     failure = harness.failure()
     assert (failure.error_class, failure.type) == ("killed", "PodDeleted")
     harness.site.cluster.wait_until_gone(harness.site.namespace, pod_name(harness.run))
-    assert harness.only().failure == failure, "it is still known when its pod is gone"
+    assert harness.only().failure == failure, "it is still reported when its pod is gone"
     assert harness.only().is_end_observed
 
 
@@ -194,12 +194,12 @@ def test_an_image_that_is_not_to_be_had_ends_after_its_time_in_the_words_of_the_
     assert f'failed to pull image "{ABSENT_IMAGE}/spark:1"' in failure.message
     assert failure.is_passing
     kubernetes_site.cluster.wait_until_gone(kubernetes_site.namespace, pod_name(harness.run))
-    assert harness.only().failure == failure, "it is still known when its pod is gone"
+    assert harness.only().failure == failure, "it is still reported when its pod is gone"
 
 
 def test_a_driver_that_is_too_big_for_every_node_waits_and_says_for_what(harness: Harness) -> None:
     harness.submit(SLEEPS, conf={"spark.driver.memory": "900g"})
-    wait_until(lambda: "Insufficient memory" in harness.only().detail, END_S, "the reason is told")
+    wait_until(lambda: "Insufficient memory" in harness.only().detail, END_S, "the reason is reported")
     assert harness.only().state is RunState.RUNNING
     harness.runner.kill(harness.run, grace_seconds=1)
     assert harness.only().state is RunState.EXITED
@@ -242,7 +242,7 @@ def test_kill_ends_driver_and_executors_that_ignore_a_term_and_stays_what_it_was
     started = time.monotonic()
     harness.runner.kill(harness.run, grace_seconds=2)
     assert time.monotonic() - started < 20
-    # All have ended. The node tells the API of that first, and then that it may forget the pod.
+    # All have ended. The node reports that to the API first, and then that the pod may be removed.
     wait_until(lambda: not harness.site.cluster.pods(harness.site.namespace), END_S, "the pods are forgotten")
     killed = harness.only()
     assert (killed.state, killed.exit_code) == (RunState.EXITED, exit_codes.KILLED)
@@ -290,7 +290,7 @@ def test_a_worker_on_another_host_finds_watches_and_ends_what_was_submitted_here
     assert harness.only(other) == harness.only()
     assert harness.only(other).incarnation == submitted.incarnation
     other.kill(harness.run, grace_seconds=2)
-    wait_until(lambda: harness.only().state is not RunState.RUNNING, END_S, "the first worker knows")
+    wait_until(lambda: harness.only().state is not RunState.RUNNING, END_S, "the first worker has noticed")
     other.cleanup(harness.run)
 
 
@@ -385,6 +385,6 @@ def test_a_pod_that_the_watch_does_not_show_yet_is_not_gone(
     monkeypatch.setattr(harness.runner._watch, "pods", list)  # noqa: SLF001 - it lags behind
     harness.submit(SLEEPS)
     harness.wait_up()
-    launchers = harness.runner._submits  # noqa: SLF001 - to know that nothing but the pod can tell
+    launchers = harness.runner._submits  # noqa: SLF001 - to check that only the pod shows it
     wait_until(lambda: launchers.find(harness.run)[0].exit_code == 0, END_S, "the pod was handed over")
     assert harness.only().state is RunState.RUNNING

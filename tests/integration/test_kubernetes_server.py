@@ -120,6 +120,6 @@ def test_a_quota_and_missing_rights_refuse_a_pod(pods: Pods) -> None:
         wait_until(lambda: pods.start("refused", ["true"]), 10, "the quota is known")
     with (
         pytest.raises(ApiError, match="forbidden"),
-        pods.cluster.user(pods.namespace, "nobody", []) as nobody,
+        pods.cluster.user(pods.namespace, "nobody", []) as unprivileged,
     ):
-        nobody.get(pods.path)
+        unprivileged.get(pods.path)

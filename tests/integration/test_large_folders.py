@@ -1,4 +1,4 @@
-"""Folders too large to be listed for each change: what comes and goes is told by its name."""
+"""Folders too large to be listed for each change: events name the nodes that come and go."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def listings(monkeypatch: pytest.MonkeyPatch) -> Listings:
-    """How often accept was listed by anybody."""
+    """The number of listings of accept by any client."""
     listing, listed = Session.listing, list[str]()
 
     def note(session: Session, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
@@ -109,10 +109,10 @@ def test_what_has_gone_from_a_large_folder_is_not_tried(open_queues: Open) -> No
         folder = wait_followed(seen)
         seen.room = 0
         queues.put_many("accept", [NewItem({}, item_id) for item_id in ("gone", "stays")])
-        wait_until(lambda: len(folder._news) == 2, 10, "it was told")  # noqa: SLF001 - nothing else shows it
+        wait_until(lambda: len(folder._news) == 2, 10, "the event has come")  # noqa: SLF001 - nothing else shows it
         backlog = seen.consumer._views["default"].backlog_of("accept")  # noqa: SLF001 - likewise
         queues.remove("gone")
-        wait_until(lambda: len(folder._news) == 3, 10, "it was told")  # noqa: SLF001 - likewise
+        wait_until(lambda: len(folder._news) == 3, 10, "the event has come")  # noqa: SLF001 - likewise
         seen.room = 2
         seen.consumer.look_again()
         seen.wait_for("stays")

@@ -1,4 +1,4 @@
-"""Who leads, and that nobody does a duty who does not: on a real server, with sessions that end."""
+"""One leader at a time, and only it performs duties: on a real server, with sessions that end."""
 
 import threading
 import time
@@ -158,7 +158,7 @@ def test_a_leader_that_is_cut_off_stops_before_another_one_leads_which_is_soon(
     proxy.heal()
     wait_until(lambda: old.session.wait_connected(0.1), 20, "the old one is back")
     steps = after.steps
-    wait_until(lambda: after.steps > steps + 20, 10, "the new one goes on")
+    wait_until(lambda: after.steps > steps + 20, 10, "the new one continues")
     assert not old.leads
     assert before.steps == done
 
@@ -171,7 +171,7 @@ def test_a_leader_whose_session_was_ended_is_elected_anew_or_does_nothing(stand:
     for _ in range(3):
         (leader,) = (candidate for candidate in candidates if candidate.leads)
         expire(leader.session)
-        wait_until(lambda: any(candidate.leads for candidate in candidates), TAKE_OVER_S, "somebody leads")
+        wait_until(lambda: any(candidate.leads for candidate in candidates), TAKE_OVER_S, "one of them leads")
         assert sum(candidate.election.verify() for candidate in candidates) == 1
 
 
@@ -231,7 +231,7 @@ def test_what_a_leader_sends_after_it_was_paused_for_too_long_is_refused(
     assert slow.looked.wait(10)
     new = stand()
     expire(old.session)  # the server gave it up; its thread has noticed nothing, and has a connection again
-    wait_until(lambda: old.leads or new.leads, TAKE_OVER_S, "somebody leads")
+    wait_until(lambda: old.leads or new.leads, TAKE_OVER_S, "one of them leads")
     slow.go_on.set()
     wait_until(lambda: slow.outcome, 10, "it has tried")
     assert isinstance(slow.outcome[0], Conflict)
@@ -276,9 +276,9 @@ def test_a_leader_looks_again_before_each_step_of_a_duty(
     new.wait_leads()
     wait_until(lambda: after.steps > 5, 10, "the new one does the duty")
     done = before.steps
-    wait_until(lambda: after.steps > 50, 10, "the new one goes on")
+    wait_until(lambda: after.steps > 50, 10, "the new one continues")
     assert before.steps == done
-    assert old.leads  # as far as it knows
+    assert old.leads  # it has not noticed its loss
 
 
 def test_a_candidate_that_never_led_has_no_fence(stand: Stand) -> None:
@@ -309,7 +309,7 @@ def test_a_removed_node_is_created_again(stand: Stand, zookeeper_root: str) -> N
     with pytest.raises(Conflict):
         commit(candidate.session, [*fence])
     steps = duty.steps
-    wait_until(lambda: duty.steps > steps, 10, "it goes on with its duty")
+    wait_until(lambda: duty.steps > steps, 10, "its duty continues")
 
 
 def test_a_changed_node_is_created_anew(stand: Stand, zookeeper_root: str) -> None:
@@ -319,7 +319,7 @@ def test_a_changed_node_is_created_anew(stand: Stand, zookeeper_root: str) -> No
     wait_until(
         lambda: b"alice" in (candidate.session.get(Nodes(zookeeper_root).leader) or (b"",))[0],
         10,
-        "the node tells the truth again",
+        "the node is right again",
     )
     wait_until(candidate.election.verify, 10, "it leads again")
     commit(candidate.session, [*candidate.election.fence()])
@@ -341,7 +341,7 @@ def test_a_slow_duty_hinders_no_other(stand: Stand, zookeeper_root: str) -> None
     candidate.leadership.start()
     assert slow.looked.wait(10)
     steps = counting.steps
-    wait_until(lambda: counting.steps > steps + 20, 10, "the other one goes on")
+    wait_until(lambda: counting.steps > steps + 20, 10, "the other one continues")
     assert not slow.outcome
     slow.go_on.set()
     wait_until(lambda: slow.outcome, 10, "the slow one ends")

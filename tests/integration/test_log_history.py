@@ -1,4 +1,4 @@
-"""What workers log of jobs: the history outlives ZooKeeper, and trouble with logs is told."""
+"""Logs of workers about jobs: the history outlives ZooKeeper, and trouble with logs is reported."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,7 +135,7 @@ def test_what_became_of_records_is_counted_for_prometheus(
     tmp_path: Path, log_alias: str, elasticsearch_url: str
 ) -> None:
     metrics = Metrics()
-    assert metrics.registry.get_sample_value(COUNTED, {"outcome": "created"}) is None, "nobody ships"
+    assert metrics.registry.get_sample_value(COUNTED, {"outcome": "created"}) is None, "no process ships"
     settings = LogSettings(url=elasticsearch_url, alias=log_alias)
     with LogPipeline(settings, tmp_path, "test") as pipeline:
         metrics.ask_logs(pipeline.status)

@@ -1,4 +1,4 @@
-"""Logs on their way to a real Elasticsearch: what it takes, what it refuses, and what it takes later."""
+"""Logs to a real Elasticsearch: records that it accepts, refuses, or accepts later."""
 
 import json
 from collections.abc import Iterator
@@ -220,7 +220,7 @@ def test_who_may_not_write_says_so_once_keeps_all_and_goes_on_when_it_may(
         assert settled(shipper) == 0
         proxy.rule = Asked.forward
         arrives(log_index, shipper, range(50))
-        wait_until(lambda: len(said) == 2, ARRIVE_S, "the end of it is told")
+        wait_until(lambda: len(said) == 2, ARRIVE_S, "its end is reported")
         assert str(status) in said[0]
         assert said[1] == "logs are shipped again"
         assert not shipper.status()["paused"]

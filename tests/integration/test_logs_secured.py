@@ -1,4 +1,4 @@
-"""Logs to an Elasticsearch with TLS that asks who comes: keys with the rights of docs/logs.md, and others."""
+"""Logs to an Elasticsearch with TLS and logins: keys with the rights of docs/logs.md, and others."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
         other.prepare()
     other.close()
 
-    # A key that nobody knows: shipping pauses, records stay; the right one in the same file, and they go.
+    # With an unknown key shipping pauses and records stay; with the right one in the same file they are sent.
     root = tmp_path / "logs" / "spool"
     wrong = tmp_path / "wrong"
     wrong.write_text("bm9ib2R5Om5vdGhpbmc=")
@@ -77,7 +77,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
         spool.append(f"{ALIAS}-2026-11-22", b'{"@timestamp":"2026-11-22T10:00:00Z","message":"m%d"}' % number)
     shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, report=reported.append)
     shipper.start()
-    wait_until(lambda: reported, DELIVERED_S, "it says that it may not")
+    wait_until(lambda: reported, DELIVERED_S, "the refusal is reported")
     assert "401" in reported[0]
     assert shipper.status()["paused"]
     assert not shipper.close(0.1)

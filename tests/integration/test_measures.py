@@ -1,4 +1,4 @@
-"""What a worker says of itself: metrics after what really happened, and its probes."""
+"""Metrics of a worker after real events, and its probes."""
 
 import threading
 import urllib.request

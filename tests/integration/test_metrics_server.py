@@ -1,4 +1,4 @@
-"""What is served to whom, and that nobody can hold it up."""
+"""The pages of the metrics server, its access rules, and clients that try to block it."""
 
 import shutil
 import socket
@@ -218,7 +218,7 @@ def test_a_client_that_holds_all_connections_keeps_no_other_out(
                 assert probe() == (200, "ok\n")
         threads = [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
         assert len(threads) <= server.AT_ONCE
-    wait_until(lambda: probe() == (200, "ok\n"), 10, "it goes on")
+    wait_until(lambda: probe() == (200, "ok\n"), 10, "it serves again")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rules, dashboard and documents name what a worker really serves."""
+"""Rules, dashboard and documents name the metrics that a worker serves."""
 
 import json
 import re
@@ -34,7 +34,9 @@ def text(scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.Mo
     """What a worker that leads serves after its first job."""
     monkeypatch.setattr("orchestrator.leader.queues._LOOK_SECONDS", 0.1)
     close = Shipper.close
-    monkeypatch.setattr(Shipper, "close", lambda shipper: close(shipper, 0.1))  # nobody is there to wait for
+    monkeypatch.setattr(
+        Shipper, "close", lambda shipper: close(shipper, 0.1)
+    )  # no server is there to wait for
     with LogPipeline(LogSettings(url=NOBODY), tmp_path / "logs", "orchestrator") as logs:
         worker = scripted_office.worker(logs=logs)
         scripted_office.wait(scripted_office.submit("pass"))

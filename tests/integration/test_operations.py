@@ -274,7 +274,7 @@ def test_a_job_that_cannot_be_read_and_is_not_in_dead_yet_is_left_to_the_workers
 def change_before_the_claim(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
 ) -> None:
-    """Let somebody be faster: between the look of the client and its claim."""
+    """Run an act of another client between the read of the client and its claim."""
     claim_by_id, done = QueueSet.claim_by_id, list[str]()
 
     def slow(self: QueueSet, job_id: str, *, force: bool = False) -> Claim:

@@ -1,4 +1,4 @@
-"""The nodes of pools: how many there are, how they go, and what becomes of damage by hand."""
+"""The nodes of pools: their number, their removal, and the repair of damage."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -295,7 +295,7 @@ def test_puts_and_removals_at_once_lose_nothing_and_strand_nothing(open_queues: 
     assert queues.count("accept", POOL) == queues.count("accept", LANE) == 0
 
 
-# ---------------------------------------------------------------------- damage by hand
+# ---------------------------------------------------------------------- damage
 @pytest.mark.parametrize("pools", [None, [POOL]], ids=["all", "named"])
 @pytest.mark.parametrize("item_pool", [POOL, LANE])
 def test_a_pool_whose_node_was_removed_by_hand_gets_it_again_without_a_storm_of_claims(
@@ -355,7 +355,7 @@ def test_a_folder_that_was_removed_by_hand_is_made_again(open_queues: Open, fold
     with Collector(open_queues(), "accept", pools=None, rescan_seconds=SOON) as seen:
         wait_until(lambda: seen.consumer._views.get(POOL), 10, "the pool is served")  # noqa: SLF001 - nothing else shows it
         drop(queues, path)
-        if folder != "holds":  # nobody watches that one: the next put makes it
+        if folder != "holds":  # it has no watch: the next put makes it
             wait_until(lambda: queues.session.exists(path), 10, "it is there again")
         queues.root.forget_folders()
         queues.put("accept", "a", {}, pool=POOL)
@@ -473,7 +473,7 @@ def test_pools_that_could_not_be_served_at_once_are_served_later(
     def fail_once(pool: str) -> bool:
         if pool == POOL and not failed:
             failed.append(pool)
-            raise Unreachable("nobody", 1)
+            raise Unreachable("host", 1)
         return restore(pool)
 
     with Collector(worker, pools=None) as seen:

@@ -133,7 +133,7 @@ def test_a_pool_that_appears_while_another_is_busy_is_served_in_the_next_round(o
         if claim.id == "busy-000":
             queues.put("accept", "new", {}, pool="brand-new")
             names = seen.consumer._views._names  # noqa: SLF001 - nothing else shows that the watch has fired
-            wait_until(lambda: names.changed, 10, "the consumer knows of it")
+            wait_until(lambda: names.changed, 10, "the consumer has noticed it")
 
     with Collector(open_queues(), room=2_000, pools=None, then=put_beside) as seen:
         seen.wait_count(1_001)
@@ -222,7 +222,7 @@ def test_a_resume_wakes_a_consumer_whose_own_queue_set_has_looked_at_the_limits_
 ) -> None:
     operator, worker = open_queues(), open_queues()
     operator.pools.change(DEFAULT_POOL, paused=True)
-    worker.put("accept", "waiting", {})  # to see whether there is room it reads the limits
+    worker.put("accept", "waiting", {})  # it reads the limits to check the capacity
     with Collector(worker, pools=[DEFAULT_POOL, "other"]) as seen:
         operator.put("accept", "sign", {}, pool="other")
         seen.wait_for("sign")
@@ -399,7 +399,7 @@ def test_a_claim_by_a_client_that_has_not_read_new_limits_succeeds(
     queues, other = open_queues(), open_queues()
     put_in(queues, DEFAULT_POOL, 1)
     (token,) = queues.tokens("accept", DEFAULT_POOL)
-    queues.pools.limits(DEFAULT_POOL)  # known from here on, and no watch tells of a change
+    queues.pools.limits(DEFAULT_POOL)  # cached from here on, and no watch reports a change
     monkeypatch.setattr(queues.pools, "on_change", lambda _pool: None)
     other.pools.change(DEFAULT_POOL, weight=2)
     claim = queues.claim("accept", DEFAULT_POOL, token)

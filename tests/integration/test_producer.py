@@ -213,7 +213,7 @@ def test_a_raised_limit_adds_capacity_at_once(open_queues: Open) -> None:
     with pytest.raises(QueueFull):
         queues.put("accept", ITEM, {})
     open_queues().pools.change("default", bound=2)
-    put = queues.put("accept", ITEM, {}, max_wait=10)  # as soon as the watch has told
+    put = queues.put("accept", ITEM, {}, max_wait=10)  # as soon as the watch has fired
     assert put.id == ITEM
 
 
@@ -390,7 +390,7 @@ def _is_refused(queues: QueueSet) -> bool:
 @contextmanager
 def _held_back(queues: QueueSet) -> Iterator[threading.Event]:
     """The background thread waits with its next round, so that puts come together in a known way."""
-    put, go_on, began = Background._put, threading.Event(), threading.Event()  # noqa: SLF001 - the only place where its rounds can be held
+    put, go_on, began = Background._put, threading.Event(), threading.Event()  # noqa: SLF001 - only there its rounds can be held
 
     def wait(background: Background, queue: str, entries: Any) -> None:
         began.set()

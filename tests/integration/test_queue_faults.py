@@ -1,4 +1,4 @@
-"""Faults that were found by thinking each multi through: applied, reply lost, and then others act."""
+"""Faults around each multi: it is applied, its reply is lost, and then others act."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ def test_a_repeated_removal_of_an_orphan_lock_after_a_lost_reply_keeps_the_lock_
     mine, other = open_queues("mine"), open_queues("other")
     mine.put("accept", ITEM, {})
     (token,) = mine.tokens("accept")
-    claim_of(mine).abandon()  # as after an unknown outcome: the lock is there, nobody knows of it
+    claim_of(mine).abandon()  # as after an unknown outcome: the lock is there without a holder
     lock = mine.layout.lock("default", ITEM)
     others = list[Claim | None]()
     lose_reply(
@@ -161,5 +161,5 @@ def test_a_connected_session_is_never_taken_for_lost_while_its_state_changes(ope
     session.on_change(lambda: seen.add(session.state.value))
     expire(session)
     assert session.state.value == "connected"
-    # Whoever listens is told on a thread of its own, which may come a moment after the connection.
+    # Listeners are called on another thread, perhaps a moment after the connection.
     wait_until(lambda: "connected" in seen, 10, "the listener has seen the connection")

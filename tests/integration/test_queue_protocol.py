@@ -171,7 +171,7 @@ def test_the_fence_refuses_a_stale_holder_even_when_it_does_not_know_of_its_loss
     stale = put_and_claim(first)
     commit.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
     claim = claim_of(second)
-    assert claim is not None  # so the lock is there again: only fence and nonce can tell
+    assert claim is not None  # so the lock is there again: only fence and nonce differ
     with pytest.raises(ClaimLost):
         stale.commit(queue="finish")
     with pytest.raises(ClaimLost):

@@ -55,11 +55,11 @@ def test_a_random_walk_takes_legal_steps_alone(office: Office, walk: Sequence[Ac
         if not job.claim.held:  # it was let go, with a delay: taken again as an operator would
             job = JobContext(claim(queue_set, job_id), context)
         before, queue = job.state, Queue(job.claim.queue)
-        status, stands = target(before, queue, action)
+        status, queue_after = target(before, queue, action)
         if status is before.status or status in TRANSITIONS[before.status]:
             Transitions(context).of(job, action).step.run()
             after = JobState.model_validate(queue_set.get(job_id).payload)
-            assert (after.status, places_of(queue_set, job_id)) == (status, [stands])
+            assert (after.status, places_of(queue_set, job_id)) == (status, [queue_after])
         else:
             with pytest.raises(IllegalTransition):
                 Transitions(context).of(job, action)

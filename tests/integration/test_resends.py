@@ -170,7 +170,7 @@ def test_the_release_of_an_orphan_lock(stage: Stage, monkeypatch: pytest.MonkeyP
     )
 
 
-# ---------------------------------------------------------------------- put, bury, mend
+# ---------------------------------------------------------------------- put, dead letter, repair
 @pytest.mark.parametrize("many", [False, True])
 def test_a_put(stage: Stage, monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
     items = [NewItem({}, id=name) for name in ("first", JOB)]
@@ -221,7 +221,7 @@ def test_a_token_that_is_restored(stage: Stage, monkeypatch: pytest.MonkeyPatch)
     changes_nothing(stage, monkeypatch, scrubber.scrub, does(Create, "/queues/"), lambda: later_job(stage))
 
 
-# ---------------------------------------------------------------------- requests and places
+# ---------------------------------------------------------------------- requests and slots
 def later_job_is_stopped(stage: Stage) -> None:
     later_job(stage)
     stage.ask_to_stop(stage.queues.get(JOB).run_key)
@@ -313,7 +313,7 @@ def test_a_lock_that_the_doctor_removes(stage: Stage, monkeypatch: pytest.Monkey
 def test_a_leaders_node_that_was_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     election, path = leading(stage), stage.nodes.leader
     stage.commit(Delete(path))
-    stage.commit(Create(path, b"changed by somebody", ephemeral=True))  # at the version that all have
+    stage.commit(Create(path, b"changed by another", ephemeral=True))  # at the version that all have
     next_one = Election(stage.other("next").session, stage.nodes, "next")
     changes_nothing(
         stage,

@@ -1,4 +1,4 @@
-"""Drivers that run as another user than their worker: what they reach, and what of theirs is read back."""
+"""Drivers that run as another user than their worker: their access, and what the worker reads of theirs."""
 
 import contextlib
 import os
@@ -303,7 +303,7 @@ def user_of(pid: int) -> int:
 def test_a_process_of_a_stranger_that_calls_itself_that_of_a_run_is_none_of_it(scene: Scene) -> None:
     directory = scene.submit("pass", pool="of-the-worker")
     scene.ended(directory)
-    (directory.path / "exit.json").unlink()  # now its processes tell how it is
+    (directory.path / "exit.json").unlink()  # now only its processes show its state
     names = {RUN_VARIABLE: directory.run, INCARNATION_VARIABLE: directory.incarnation}
     account = pwd.getpwnam(NAME)
     with subprocess.Popen(

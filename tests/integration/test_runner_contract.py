@@ -1,4 +1,4 @@
-"""What every runner has to keep, whatever place it runs drivers in."""
+"""The contract of every runner, wherever it runs drivers."""
 
 import json
 import os
@@ -132,7 +132,7 @@ def check_success(kit: Kit, attempt: Attempt, incarnation: str, *, others: int =
     assert set(starts.values()) == {1}
     assert len(starts) <= 1 + others
     said = [log.path.read_text("utf-8") for log in kit.runner.logs(attempt.run) if log.stream == "stdout"]
-    # With Spark's own words where a place keeps one log.
+    # With Spark's own lines where the backend keeps one log.
     assert [line for text in said for line in text.splitlines()].count("here") == 1
     wait_until(lambda: not kit.session.children(attempt.path), 20, "nothing is left below the attempt")
 
@@ -202,9 +202,9 @@ def test_drivers_end_as_they_say_the_end_of_a_lost_one_is_known_and_of_two_for_a
     (lost,) = kit.wait_ended(dying.run)
     after = kit.read(dying.path)
     assert (lost.state, lost.outcome, after.state) == (RunState.EXITED, None, AttemptState.STARTED)
-    # The master of a standalone cluster knows that a driver of its nodes has failed, and no more.
-    knows_code = (kit.runner.backend, kit.target.deploy_mode) != ("standalone", "cluster")
-    assert lost.exit_code == (137 if knows_code else None)
+    # The master of a standalone cluster reports only that a driver of its nodes has failed.
+    has_code = (kit.runner.backend, kit.target.deploy_mode) != ("standalone", "cluster")
+    assert lost.exit_code == (137 if has_code else None)
     verdict, _ = verdict_of_exit(after, lost)
     assert verdict.status is Status.ERROR_FAIL
     assert verdict.error is not None
@@ -329,18 +329,20 @@ def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what
     plan = {**request.plan, "directory": str(beside)}
     kit.runner.submit(replace(request, plan=plan, conf={**request.conf, **more}))
     if not is_local:
-        check_goes_on_without_its_executor(kit, attempt.run, tasks)
+        check_continues_without_its_executor(kit, attempt.run, tasks)
 
     (worker,) = workers(tasks, "stays")
     assert {path.name for path in beside.iterdir()} == {"by-python", "by-spark"}, "relative to its definition"
     before = processes_named(attempt.run)
     assert any(process.startswith("java ") for process in before), before
-    assert str(worker) in {process.split()[-1] for process in before}, "executors can be told by their mark"
+    assert str(worker) in {process.split()[-1] for process in before}, (
+        "executors are identified by their mark"
+    )
     groups = {os.getpgid(int(process.split()[-1])) for process in before}
     assert len(groups) > 2 or not is_local, "a kill of the group of the driver is not enough"
     assert kit.at_cluster(attempt.run) or is_local
     wait_until(
-        lambda: (0 if is_local else 1, 0 if is_local else 2) in tasks_told(kit, attempt.run),
+        lambda: (0 if is_local else 1, 0 if is_local else 2) in tasks_reported(kit, attempt.run),
         END_S,
         "the log names stage and task",
     )
@@ -368,13 +370,13 @@ def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what
     check_removed(kit, attempt)
 
 
-def check_goes_on_without_its_executor(kit: Kit, run: str, tasks: Path) -> None:
-    """Of a run of `TASKS`: its first executor is killed, and what it says and has goes on."""
+def check_continues_without_its_executor(kit: Kit, run: str, tasks: Path) -> None:
+    """In a run of `TASKS`: its first executor is killed; its tasks and its log continue."""
     (first,) = workers(tasks, "works")
-    wait_until(lambda: telling(kit, run) == 1, END_S, "what its executor says is copied")
+    wait_until(lambda: reporting(kit, run) == 1, END_S, "the log of its executor is copied")
     psutil.Process(first).parents()[1].kill()  # the executor above the daemon of its Python workers
     wait_until(lambda: len(workers(tasks, "works")) == 2, END_S, "another executor works")
-    wait_until(lambda: telling(kit, run) == 2, END_S, "what the second one says is copied")
+    wait_until(lambda: reporting(kit, run) == 2, END_S, "the log of the second one is copied")
     (tasks / "go").touch()
     workers(tasks, "stays")
     (found,) = [line for line in said(kit, run) if line.startswith("went on ")]
@@ -394,7 +396,7 @@ def workers(tasks: Path, what: str) -> list[int]:
 
 
 def said(kit: Kit, run: str) -> list[str]:
-    """The lines of its driver's output, Spark's own among them where a place keeps one log."""
+    """The lines of its driver's output, with Spark's own where the backend keeps one log."""
     logs = [log for log in kit.runner.logs(run) if log.stream == "stdout" and not log.executor]
     return [line for log in logs for line in log.path.read_text("utf-8").splitlines()]
 
@@ -408,12 +410,12 @@ def said_by_executors(kit: Kit, run: str) -> dict[str, str]:
     return texts
 
 
-def telling(kit: Kit, run: str) -> int:
-    """How many executors have told of a task."""
+def reporting(kit: Kit, run: str) -> int:
+    """The number of executors that have logged a task."""
     return sum("Running task" in text for text in said_by_executors(kit, run).values())
 
 
-def tasks_told(kit: Kit, run: str) -> set[tuple[int | None, int | None]]:
+def tasks_reported(kit: Kit, run: str) -> set[tuple[int | None, int | None]]:
     """The stage and the task of each event that a task of the run has logged, wherever it runs."""
     is_local = kit.target.master.startswith("local")
     logs = [log.path for log in kit.runner.logs(run) if log.executor or is_local]

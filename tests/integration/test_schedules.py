@@ -76,7 +76,7 @@ class Hall:
         return definition
 
     def runs(self) -> list[str]:
-        """The fire times of all runs, as their ids tell them."""
+        """The fire times of all runs, from their ids."""
         ids = sorted(job.id for job in self.office.client.jobs())
         return [job_id.rpartition("-")[2] for job_id in ids]
 
@@ -286,7 +286,7 @@ def test_a_schedule_that_comes_later_is_seen_by_the_leader(hall: Hall) -> None:
     assert hall.runs() == ["20261121T110100Z"]
     hall.store.remove("tick")
     hall.pass_time(HOUR)
-    lead_until(leader, lambda: leader.step() == 5, "the leader knows of no schedule")
+    lead_until(leader, lambda: leader.step() == 5, "the leader has no schedule")
     assert hall.runs() == ["20261121T110100Z"]
 
 
@@ -364,7 +364,7 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
         try:
             while leader.step() < 5:
                 pass
-        except BaseException as error:  # noqa: BLE001 - told by the test
+        except BaseException as error:  # noqa: BLE001 - raised by the test
             errors.append(error)
 
     threads = [threading.Thread(target=lead, args=[leader]) for leader in leaders]

@@ -76,7 +76,7 @@ def later(monkeypatch: pytest.MonkeyPatch, queues: QueueSet, hours: float) -> No
 
 
 def in_the_last_moment(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """Let something happen after the second look, before the mends are sent."""
+    """Let something happen after the second look, before the repairs are sent."""
 
     def send(session: Session, steps: Sequence[Transaction], receipts: Receipts) -> list[QueueError | None]:
         happens()
@@ -188,7 +188,7 @@ def test_a_dead_item_stays_in_dead(open_queues: Open) -> None:
     spoil(queues)
     assert queues.move_to_dead("running", "default", record.token, CorruptRecord(ITEM, "test"))
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
-    do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))  # mended, and not yet replayed
+    do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))  # repaired, and not yet replayed
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
     assert places_of(queues, ITEM) == ["dead"]
 
@@ -259,7 +259,7 @@ def test_an_unreadable_record_without_a_token_gets_one_in_dead_with_the_reason(o
     assert "cannot be read: UnicodeDecodeError" in json.loads(found[0])["reason"]
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
     do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))
-    assert queues.replay() == {ITEM: None}  # mended by hand, it can go on
+    assert queues.replay() == {ITEM: None}  # repaired by an operator
     assert queues.get(ITEM).payload == {"n": 1}
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
@@ -296,7 +296,7 @@ def test_an_unreadable_record_in_dead_is_in_no_other_queue(open_queues: Open) ->
     queues = open_queues()
     record = queues.put("accept", ITEM, {})
     spoil(queues)
-    do(queues, Create(token_path(queues, record.token, "dead"), b"note"))  # so it can never be buried
+    do(queues, Create(token_path(queues, record.token, "dead"), b"note"))  # so it can never be moved to dead
     assert not queues.move_to_dead("accept", "default", record.token, CorruptRecord(ITEM, "test"))
     assert scrub(queues) == ScrubReport(1, 2, {Repair.DEDUPLICATED: (ITEM,)}, {})
     assert places_of(queues, ITEM) == ["dead"]
@@ -569,8 +569,8 @@ def lose_token_and_bytes(queues: QueueSet) -> None:
 
 
 def lose_record(queues: QueueSet) -> None:
-    queues.put("accept", "buried", {})
-    do(queues, Delete(queues.layout.record("buried")))
+    queues.put("accept", "dead-letter", {})
+    do(queues, Delete(queues.layout.record("dead-letter")))
 
 
 def add_token(queues: QueueSet) -> None:
@@ -581,7 +581,7 @@ def add_token(queues: QueueSet) -> None:
 DAMAGES: dict[str, Damage] = {
     "restored": lose_token,
     "entered": lose_token_and_bytes,
-    "buried": lose_record,
+    "dead-letter": lose_record,
     "singled": add_token,
 }
 
@@ -606,7 +606,7 @@ def test_a_dry_run_reports_what_would_be_repaired_and_changes_nothing(
     assert {kind: ids for kind, ids in done.repaired.items() if kind is not Repair.RECEIPT} == {
         Repair.RESTORED: ("restored",),
         Repair.ENTERED: ("entered",),
-        Repair.MOVED_TO_DEAD: ("buried",),
+        Repair.MOVED_TO_DEAD: ("dead-letter",),
         Repair.STOP: ("gone",),
     }
     assert done.unrepaired[Unrepaired.HELD] == ("singled",)
@@ -709,12 +709,12 @@ def test_an_item_that_moves_to_dead_while_the_folders_are_listed_gets_no_second_
     spoil(queues)
     listed: list[str] = []
 
-    def bury(path: str) -> None:
+    def move_away(path: str) -> None:
         listed.append(path)
         if path.endswith("/running/default") and listed.count(path) == look:
             assert worker.move_to_dead("running", "default", record.token, CorruptRecord(ITEM, "test"))
 
-    while_listing(monkeypatch, bury, before=True)
+    while_listing(monkeypatch, move_away, before=True)
     report = scrub(queues)
     assert (report.repaired, report.unrepaired) == ({}, {})
     assert places_of(queues, ITEM) == ["dead"]
@@ -749,7 +749,7 @@ def background(*loops: Callable[[], None]) -> Iterator[None]:
         try:
             while not stopping.is_set():
                 loop()
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - raised below
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(loop,)) for loop in loops]
@@ -817,14 +817,14 @@ def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_qu
     left = {
         (kind, item_id) for report in reports for kind, ids in report.unrepaired.items() for item_id in ids
     }
-    # One that is buried between two listings is seen twice, one that comes and goes between two looks at its
-    # record seems to have none: that shows when the mend is sent.
+    # An item that moves to dead between two listings is seen twice; one that comes and goes between two reads
+    # of its record seems to have none. The repair detects both when it is sent.
     assert [found for found in left if not found[1].startswith(("spoilt", "short"))] == []
     assert {kind for kind, _ in left} <= {Unrepaired.UNREADABLE, Unrepaired.REFUSED, Unrepaired.HELD}
     assert all(not locks(queues, pool) for pool in pools)
-    places = [(token.id, queue) for queue in QUEUES for pool in pools for token in queues.tokens(queue, pool)]
-    assert sorted(item_id for item_id, _ in places if item_id.startswith("i")) == sorted(ids)
-    assert len({item_id for item_id, _ in places}) == len(places)
+    found = [(token.id, queue) for queue in QUEUES for pool in pools for token in queues.tokens(queue, pool)]
+    assert sorted(item_id for item_id, _ in found if item_id.startswith("i")) == sorted(ids)
+    assert len({item_id for item_id, _ in found}) == len(found)
     final = scrub(queues)
-    assert (final.records, final.tokens) == (len(places), len(places))
+    assert (final.records, final.tokens) == (len(found), len(found))
     assert final.repaired == {}

@@ -76,7 +76,7 @@ def test_a_session_counts_as_lost_before_a_silent_server_can_have_ended_it(serve
             wait_until(lambda: session.state is SessionState.LOST, 10, "it counts as lost")
             # Reckoned from the last request that was answered, which may have been a third earlier.
             assert GRANTED / 3 < time.monotonic() - since < GRANTED
-            wait_until(lambda: changes and changes[-1][1] is SessionState.LOST, 2, "listeners are told")
+            wait_until(lambda: changes and changes[-1][1] is SessionState.LOST, 2, "listeners are notified")
             assert changes[-1][0] - since < GRANTED
             assert [state for _, state in changes] == [SessionState.SUSPENDED, SessionState.LOST]
             assert 0 < session.seconds_without_contact() < GRANTED + 2
@@ -131,7 +131,7 @@ def test_the_first_call_after_an_outage_works_soon_after_the_servers_return(
 
 def test_no_pause_between_attempts_to_connect_is_longer_than_five_seconds(server: EmbeddedZooKeeper) -> None:
     session = open_session(server)
-    retry = session._client._connection.retry_sleeper.copy()  # noqa: SLF001 - kazoo's, and nobody shows it
+    retry = session._client._connection.retry_sleeper.copy()  # noqa: SLF001 - kazoo's, and not public
     pauses: list[float] = []
 
     def fail() -> None:
@@ -244,7 +244,7 @@ def test_a_listener_that_raises_or_blocks_hinders_no_other(
         assert session.exists("/") is not None
         assert "of a listener" in caplog.text
         stuck.set()
-        wait_until(lambda: calls.count("stuck") == 2, 5, "it hears of what it missed")
+        wait_until(lambda: calls.count("stuck") == 2, 5, "it receives the missed change")
         assert calls.count("failed") == 2
 
 
@@ -258,7 +258,7 @@ def test_a_listener_may_ask_zookeeper(server: EmbeddedZooKeeper) -> None:
 
 
 def drop(session: Session) -> None:
-    """Break the connection; the session goes on."""
+    """Break the connection; the session continues."""
     connections = session.connections
     session._client._connection._socket.shutdown(2)  # noqa: SLF001 - the wire
     wait_until(lambda: session.connections > connections, 10, "it is connected again")

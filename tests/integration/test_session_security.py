@@ -211,7 +211,7 @@ def test_a_server_that_dies_during_the_login_is_not_taken_for_a_refusal(
 
         def die(*_: object) -> None:
             monkeypatch.setattr(connection, "_authenticate_with_sasl", login)
-            raise AuthFailedError("as kazoo tells it") from ConnectionDropped("the server is gone")
+            raise AuthFailedError("as kazoo reports it") from ConnectionDropped("the server is gone")
 
         monkeypatch.setattr(connection, "_authenticate_with_sasl", die)
         connection._socket.shutdown(socket.SHUT_RDWR)  # noqa: SLF001 - likewise

@@ -1,4 +1,4 @@
-"""What the shim measures of all processes below it, and how it tells that the kernel ended one."""
+"""The shim's measures of all processes below it, and its detection of those that the kernel ended."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What a real Spark tells of itself; one application for all that can be asked of it."""
+"""The status of a real Spark; one application for all tests."""
 
 import json
 import statistics
@@ -68,7 +68,7 @@ def test_progress_and_measurements_of_a_run(
     assert 0 <= found["gc_share"] < 1
     assert found["executors"]["lost"] == 0
     assert found["executors"]["python_rss_peak_bytes"] > MB
-    # Spark counts a process that the JVM has just forked as a second JVM: here the kernel knows better.
+    # Spark counts a process that the JVM has just forked as a second JVM; the kernel does not.
     assert found["executors"]["jvm_rss_peak_bytes"] <= found["driver"]["rss_peak_bytes"]
     assert found["driver"]["rss_peak_bytes"] > found["driver"]["heap_peak_bytes"] > 10 * MB
     assert found["driver"]["heap_limit_bytes"] >= found["driver"]["heap_peak_bytes"]

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""Every error of Spark is shown at its place in the user's file, and nothing is destroyed."""
+"""Every error of Spark is shown at its position in the user's file, and nothing is destroyed."""
 
 import json
 import shutil

@@ -95,7 +95,7 @@ def test_a_link_stays_and_what_it_names_is_replaced(run: Run, tmp_path: Path) ->
 
 
 def test_relative_paths_are_of_this_host_whatever_file_system_is_the_default(run: Run, rows: Rows) -> None:
-    elsewhere = "SET 'fs.defaultFS' = 'hdfs://localhost:9';\n"  # nobody is asked there
+    elsewhere = "SET 'fs.defaultFS' = 'hdfs://localhost:9';\n"  # no server is asked there
     seen = run(
         f"{elsewhere}{T.format('parquet')} INSERT INTO t SELECT 1 AS a; CREATE TABLE p USING print;"
         "INSERT INTO p SELECT * FROM t; INSERT OVERWRITE t SELECT 2 AS a"
@@ -178,7 +178,7 @@ def test_what_a_dead_driver_has_replaced_does_not_come_back_when_the_target_is_r
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """Have something happen when all is written and nothing is in its place."""
+    """Let something happen when all is written and nothing is swapped yet."""
     alone, left = TargetDirectory.locked, [happens]
 
     def late(self: TargetDirectory) -> AbstractContextManager[None]:
@@ -358,7 +358,7 @@ def test_files_are_added_to_a_mounted_file_system_from_within(
     out.mkdir()
     monkeypatch.setattr(
         os.path, "ismount", lambda path: Path(path) == out
-    )  # others would see no place beside it
+    )  # others would see no folder beside it
     staged: list[str] = []
     meanwhile(monkeypatch, lambda: staged.extend(names(out)))
     run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a")
@@ -475,12 +475,12 @@ CHAINS = [
     # Read by a later statement, and by one in between.
     """
     INSERT INTO t SELECT 1 AS a; INSERT INTO p SELECT * FROM t; INSERT INTO t SELECT 1 AS b""",
-    # What the script itself writes first, through a view and under another name of the place.
+    # A table that the script itself writes first, through a view and under another name of the location.
     """
     CREATE TABLE u USING csv OPTIONS (path 'u'); CREATE VIEW v AS SELECT a FROM u;
     CREATE TABLE same USING csv OPTIONS (path 'file:{folder}/out');
     INSERT INTO u SELECT 1 AS a; INSERT INTO t SELECT * FROM v; INSERT INTO same SELECT a AS c FROM v""",
-    # After one whose columns nobody knows yet.
+    # After one whose columns are not known yet.
     """
     CREATE TABLE j USING json OPTIONS (path 'j'); INSERT INTO j SELECT 1 AS a;
     INSERT INTO t SELECT * FROM j; INSERT INTO t SELECT 1 AS b; INSERT INTO t SELECT 1 AS c""",

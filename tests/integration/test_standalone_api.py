@@ -1,4 +1,4 @@
-"""The client of a standalone master, against a real one; of two masters: test_standalone_runner.py."""
+"""The client of a standalone master, against a real one; two masters: test_standalone_runner.py."""
 
 from typing import Any
 
@@ -70,9 +70,9 @@ def test_what_is_no_driver_is_refused(api: StandaloneMasters, standalone: Standa
 
 
 def test_an_address_without_a_server_is_reported_and_yields_no_state(standalone: Standalone) -> None:
-    nobody = StandaloneMasters([Addresses("http://127.0.0.1:1", standalone.rest)])
+    absent = StandaloneMasters([Addresses("http://127.0.0.1:1", standalone.rest)])
     with pytest.raises(BackendUnreachable, match=r"no master leads: http://127.0.0.1:1/json/"):
-        nobody.snapshot()
+        absent.snapshot()
     stranger = StandaloneMasters([Addresses(standalone.rest, standalone.rest)])
     with pytest.raises(BackendUnreachable, match="no master leads"):
         stranger.driver_status("driver-20200101000000-0000")

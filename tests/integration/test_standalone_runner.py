@@ -51,7 +51,7 @@ End = tuple[Status, str, int | None]
 
 @dataclass(frozen=True)
 class Case:
-    """A program, what is done to it, and how that has to be told."""
+    """A program, the act on it, and the expected report."""
 
     program: str
     end: End
@@ -347,7 +347,7 @@ def test_drivers_go_on_when_masters_are_lost_and_those_of_a_lost_node_are_gone(
             with pytest.raises(BackendUnreachable, match="no master leads"):
                 kits["cluster"].runner.find(waiting.run)
         assert kits["client"].only(here.run).state is RunState.RUNNING
-        assert processes_of(here.run), "a driver goes on without masters"
+        assert processes_of(here.run), "a driver still runs without masters"
         ends.touch()
         kits["client"].wait_ended(here.run)
         assert end_of(kits["client"], here) == (Status.SUCCESS, "", 0)

@@ -1,4 +1,4 @@
-"""What the reader of the transaction log says is what a real server was asked to do."""
+"""The reader of the transaction log returns the requests that a real server carried out."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_each_change_is_read_in_order_over_a_kill_of_the_server(server: Embedded
         multi.set_data("/a", b"4")
         multi.create("/a/b", b"")
         multi.commit()
-        refused = client.transaction()  # the server logs it, with an error in the place of each operation
+        refused = client.transaction()  # the server logs it, with an error instead of each operation
         refused.set_data("/a", b"5")
         refused.check("/a", 77)
         refused.commit()

@@ -1,4 +1,4 @@
-"""Nodes that hold anything: whoever lists or looks goes on, and names what cannot be read."""
+"""Nodes with any content: listings and views continue and name what cannot be read."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -136,7 +136,7 @@ def poisoned(stage: Stage) -> Poisoned:
 
 
 def look_at_everything(stage: Stage) -> None:
-    """Each listing has both jobs; who looks at one thing hears at most what is wrong with it."""
+    """Each listing has both jobs; a view of one node raises at most an error that names it."""
     client = stage.client
     for listed in (client.list(), list(client.jobs())):
         assert {view.id for view in listed} == {WELL, BAD}

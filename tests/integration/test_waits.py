@@ -1,4 +1,4 @@
-"""Why a job does not run yet: each reason by what really keeps it, as who looks at the job reads it."""
+"""The reason why a job does not run yet: each real cause, as a view of the job shows it."""
 
 import json
 from pathlib import Path
@@ -108,7 +108,7 @@ class Unreachable(ScriptedRunner):
     """The runner of a cluster that does not answer."""
 
     def submit(self, request: SubmitRequest) -> Submission:
-        raise SubmissionError(f"no driver for {request.run}: nobody listens at rm:8032")
+        raise SubmissionError(f"no driver for {request.run}: no server listens at rm:8032")
 
 
 def test_while_its_cluster_is_out_of_reach(scripted_office: ScriptedOffice) -> None:
@@ -116,11 +116,11 @@ def test_while_its_cluster_is_out_of_reach(scripted_office: ScriptedOffice) -> N
     job_id = scripted_office.submit("pass", retry={"attempts": 1, "submissions": 5, "delay": "1h"})
     waiting = waits(scripted_office, job_id, Reason.SUBMISSION)
     assert waiting.message.startswith("it could not be submitted; the next try is at ")
-    assert "nobody listens at rm:8032" in waiting.message
+    assert "no server listens at rm:8032" in waiting.message
 
 
 class Broken(ScriptedRunner):
-    """A runner with a bug in one of its methods, from when it is told so."""
+    """A runner with a bug in one of its methods, from a chosen moment on."""
 
     bug = ""
 
@@ -305,7 +305,7 @@ def test_a_look_writes_nothing(scripted_office: ScriptedOffice) -> None:
     job_id = scripted_office.submit("pass")
     announce(scripted_office, "ours")
     anew = build_queue_set(scripted_office.session(), scripted_office.settings, owner="looks")
-    clock = anew.layout.clock  # written by who wants to know the ensemble's time
+    clock = anew.layout.clock  # written to read the ensemble's time
     before = anew.session.exists(clock)
     looks = Client(anew)
     found = looks.detail(job_id).waiting

@@ -1,4 +1,4 @@
-"""Jobs in a JVM that is kept for them: what they get, what is left of them, what its end does to them."""
+"""Jobs in a warm JVM: their isolation, their traces, and the effect of its end."""
 
 import os
 import signal
@@ -87,7 +87,7 @@ class Bench:
         (self.folder / "numbers" / "part-0.json").write_text(f'{{"n": {number}}}', "ascii")
 
     def submit(self, **fields: object) -> str:
-        self._submitted += 1  # each writes to a place of its own
+        self._submitted += 1  # each writes to another folder
         return self.office.client.submit(script_job(self.folder, self._submitted, **fields)).id
 
     def written(self) -> list[Path]:
@@ -148,7 +148,7 @@ def process_of(server: ServerFiles, name: str) -> psutil.Process:
 
 @contextmanager
 def stopped(server: ServerFiles) -> Iterator[None]:
-    """The server looks after nothing."""
+    """The server does not recycle itself."""
     python = process_of(server, "server_main.py")
     python.suspend()
     yield

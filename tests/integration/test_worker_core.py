@@ -1,4 +1,4 @@
-"""What a review of the core found: each of these failed before its correction."""
+"""Faults that a review of the core found: each test failed before the fix."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ from tests.waiting import wait_until
 
 
 def set_default(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, value: float) -> None:
-    """Change what a keyword of the constructor is when nobody gives it."""
+    """Change the default of a keyword of the constructor."""
     defaults = kind.__init__.__kwdefaults__  # type: ignore[misc] # of that very class
     assert defaults is not None
     monkeypatch.setitem(defaults, name, value)
@@ -139,7 +139,7 @@ def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office)
 
 
 def test_a_running_job_does_not_become_a_dead_letter_although_it_is_in_another_queue(office: Office) -> None:
-    queue_set = office.queues  # a driver may run, and nobody looks after it in dead
+    queue_set = office.queues  # a driver may run, and no worker watches it in dead
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=99)
     queue_set.put(Queue.FAIL, "astray", state.model_dump(mode="json"))
     office.worker(handler_errors=2)
@@ -153,7 +153,7 @@ def test_the_failure_of_a_job_stays_on_record_in_dead(office: Office) -> None:
     state = JobState.enqueued("x").evolve(error=error)
     queue_set.put(Queue.ACCEPT, "unlucky", state.model_dump(mode="json"))
     office.worker(handler_errors=1)
-    wait_until(lambda: office.client.get("unlucky").queue is Queue.DEAD, 20, "it is buried")
+    wait_until(lambda: office.client.get("unlucky").queue is Queue.DEAD, 20, "it is a dead letter")
     view = office.client.get("unlucky")
     assert view.error is not None
     assert "definition" in view.error.message
@@ -285,7 +285,7 @@ def test_a_killed_job_that_waits_for_its_callback_has_no_slot_among_the_running_
     job_id = office.submit(program, callback={"url": url, "attempts": 100})
     wait_until(started.exists, 30, "it runs")
     office.client.kill(job_id)
-    wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try to tell it has failed")
+    wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try of its callback has failed")
     assert office.client.get(job_id).status is Status.KILL
     assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
 
@@ -296,7 +296,7 @@ def test_drivers_on_another_host_take_no_slots_of_who_watches_them(office: Offic
     program = waits_for(go)
     there = office.submit(program)
     wait_until(lambda: office.client.progress(office.client.get(there)), 30, "it runs")
-    first.drain()  # its driver goes on
+    first.drain()  # its driver still runs
     office.worker(slots=1, runner=OnHost(office, "two"))
     wait_until(lambda: office.client.detail(there).held_by, 20, "it is watched from another host")
     assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS

@@ -1,4 +1,4 @@
-"""What ZooKeeper has to write for a job, from the server's own transaction log."""
+"""The writes of ZooKeeper for a job, from the server's own transaction log."""
 
 import re
 import subprocess
@@ -32,7 +32,7 @@ def own_office(tmp_path: Path, process_mark: str) -> Iterator[Office]:
 
 
 def transactions(data_dir: Path) -> list[str]:
-    """Each transaction as the server's own tool tells it, in their order."""
+    """Each transaction as the server's own tool prints it, in order."""
     entries = []
     for log in sorted(data_dir.rglob("log.*")):
         command = [str(find_java().path), "-cp", str(find_jars() / "*"), TOOL, "-d", str(log)]

@@ -1,4 +1,4 @@
-"""What the launcher on this host and YARN say together of a submission; YARN's pages are stand-ins here."""
+"""The state of a submission from the launcher on this host and from YARN, whose pages are stand-ins here."""
 
 import json
 import sys
@@ -106,7 +106,7 @@ def test_a_submission_that_yarn_accepted_and_lists_no_more_is_gone(start: Start,
     (found,) = runner.find(run)
     assert (found.state, found.exit_code, found.failure) == (RunState.GONE, None, None)
     assert "no longer lists it" in found.detail
-    assert not found.is_end_observed, "nobody has seen a driver end"
+    assert not found.is_end_observed, "no end of a driver was observed"
 
 
 def test_a_driver_on_a_node_that_yarn_has_lost_was_not_seen_to_end(
