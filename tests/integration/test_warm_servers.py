@@ -148,7 +148,7 @@ def process_of(server: ServerFiles, name: str) -> psutil.Process:
 
 @contextmanager
 def stopped(server: ServerFiles) -> Iterator[None]:
-    """The server does not recycle itself."""
+    """Suspend the process of the server."""
     python = process_of(server, "server_main.py")
     python.suspend()
     yield

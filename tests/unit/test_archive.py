@@ -57,7 +57,7 @@ def test_a_mark_is_stale_after_a_day(seconds: float, stale: bool) -> None:
 
 # ---------------------------------------------------------------------- pauses
 class Scripted:
-    """An archive that does what the test says, and counts how often it is asked."""
+    """An archive with scripted failures that counts its calls."""
 
     def __init__(self) -> None:
         self.error: ArchiveError | None = None
@@ -99,7 +99,7 @@ def test_after_a_failure_the_archive_is_left_alone_for_a_growing_while() -> None
         assert paused.delay() == pytest.approx(delays[-1] / 2)
         assert paused.inner.asked == count
         with pytest.raises(ArchiveError, match="disk full"):
-            paused.archive.owner()  # before a job is even marked
+            paused.archive.owner()  # before a job is marked
         paused.now += delays[-1] / 2
         assert paused.archive.owner() == "owner"
     assert delays == [60, 120, 240, 480, 600, 600]

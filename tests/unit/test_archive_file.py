@@ -36,12 +36,12 @@ def document(run_key: str, **fields: object) -> dict[str, Any]:
 
 
 def run_keys(directory: Path) -> list[str]:
-    """Of all lines, each of which has to be a whole document."""
+    """The run keys of all lines; each line has to be a whole document."""
     paths = sorted(directory.glob("*.jsonl"))
     return [json.loads(line)["run_key"] for path in paths for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-# ---------------------------------------------------------------------- what is written
+# ---------------------------------------------------------------------- format
 def test_each_document_is_one_line_in_a_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
     made = archive(tmp_path / "archive")
     made.write(document("a", name="Müller\n\u2028"), since=made.position())
@@ -56,7 +56,7 @@ def test_each_document_is_one_line_in_a_file_that_only_its_owner_can_read(tmp_pa
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Name and size of each file that was brought to the disk."""
+    """Name and size of each synced file."""
     files, fsync = list[tuple[str, int]](), os.fsync
 
     def note(file: int) -> None:
@@ -83,7 +83,7 @@ def test_a_document_that_another_has_written_is_on_the_disk_too(
 ) -> None:
     archive(tmp_path).write(document("a"))
     written = synced.copy()
-    archive(tmp_path, now).write(document("a"))  # its writer may have ended before it was
+    archive(tmp_path, now).write(document("a"))  # its writer may have ended before the sync
     assert written[0] in synced[len(written) :]
 
 
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         archive(tmp_path / "file").owner()
 
 
-# ---------------------------------------------------------------------- a disk that takes no more
+# ---------------------------------------------------------------------- a full disk
 FULL_DISK = """
 import resource, sys
 from datetime import UTC, datetime

@@ -16,7 +16,7 @@ DUES = st.lists(st.integers(1, 50), max_size=30)
 
 
 class FakeSession(Session):
-    """Lists names that a test sets; nothing else of a session is used here."""
+    """Lists names that a test sets; the backlog uses nothing else of a session."""
 
     def __init__(self) -> None:
         self.names: list[str] | None = []
@@ -34,7 +34,7 @@ class FakeSession(Session):
         self.follower = follow
 
     def notify(self, name: str, *, there: bool) -> None:
-        """One child comes or goes, of a folder that is followed."""
+        """A child of a followed folder comes or goes."""
         self.zxid += 1
         assert self.follower is not None
         self.follower(name, there, self.zxid)
@@ -49,7 +49,7 @@ class FakeSession(Session):
         return list(self.names), Stat(0, 0, 0, len(self.names), self.zxid, 0)
 
     def change(self, *names: str) -> None:
-        """Others have changed the folder: the watch fires once."""
+        """Another client has changed the folder: the watch fires once."""
         self.names = list(names)
         self.zxid += 1
         watch, self.watch = self.watch, None
@@ -127,7 +127,7 @@ def test_a_name_that_only_looks_like_a_token_does_no_harm_to_the_others() -> Non
     made = Made(fake, token("a", 2))
     made.refresh(now=5)
     names = [made.backlog.take(at(5), lambda _id: True) for _ in range(2)]
-    assert names == [fake, token("a", 2)]  # who takes it apart reports it
+    assert names == [fake, token("a", 2)]  # its parser reports it
 
 
 # ---------------------------------------------------------------------- listing
@@ -141,7 +141,7 @@ def test_it_is_listed_once_while_nothing_changes() -> None:
 def test_it_is_not_listed_again_while_what_is_known_goes_before_all_that_may_have_come() -> None:
     made = Made(token("a", 1), token("b", 2), token("c", 9))
     made.refresh(now=5)
-    made.folder._cost = 1.0  # noqa: SLF001 - one that costs nothing is listed all the same
+    made.folder._cost = 1.0  # noqa: SLF001 - a free listing is made nevertheless
     made.session.change(token("a", 1), token("b", 2), token("c", 9), token("new", 6))
     assert made.woken
     assert not made.refresh(now=6)
@@ -180,7 +180,7 @@ def test_a_listing_that_failed_is_done_again() -> None:
 def test_a_change_without_a_watch_event_is_noticed_by_its_zxid() -> None:
     made = Made()
     made.refresh(now=1)
-    made.session.watch = None  # it was lost
+    made.session.watch = None  # lost
     made.session.change(token("a", 1))
     assert not made.refresh(now=2)
     made.folder.notice(Stat(0, 0, 0, 1, made.session.zxid, 0))
@@ -204,7 +204,7 @@ def test_a_change_is_waited_for_until_it_is_listed_also_when_the_folder_has_rest
     made.folder._cost = 6.0  # noqa: SLF001 - of the last listing
     assert 0 < made.backlog.rest_left(at(2)) <= 60
     assert not made.backlog.refresh(at(2))
-    made.folder._listed_at = -math.inf  # noqa: SLF001 - it has rested, a moment after it was asked
+    made.folder._listed_at = -math.inf  # noqa: SLF001 - the rest is over, a moment after the call
     assert made.backlog.rest_left(at(2)) == 0
     assert made.backlog.refresh(at(2))
     assert made.backlog.rest_left(at(2)) == math.inf
@@ -241,7 +241,7 @@ def test_a_listing_that_costs_nothing_is_there_when_it_is_urgent() -> None:
 def test_events_of_a_large_folder_lead_to_the_same_backlog_as_a_listing(
     names: list[int], changes: list[tuple[int, bool]], of: int
 ) -> None:
-    # Some have the same due time and sequence: another producer's.
+    # Some have the same due time and sequence: they come from another producer.
     tokens = [token(f"i{number}", number // 4, number // 2) for number in range(16)]
     there = {tokens[number] for number in names}
     with pytest.MonkeyPatch.context() as patch:

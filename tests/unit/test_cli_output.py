@@ -95,7 +95,7 @@ def test_progress_is_one_line() -> None:
 
 EVIL = "a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\r\udc80"
 SHOWN = r"a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\x0d\udc80"
-BY_RICH = SHOWN.replace(r"\x07", "").replace(r"\x0d", "")  # which drops these two
+BY_RICH = SHOWN.replace(r"\x07", "").replace(r"\x0d", "")  # rich drops these two
 
 
 def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(

@@ -28,7 +28,7 @@ NONE: Any = object()
 
 
 class Receiver(Callbacks):
-    """Answers by a list, the last one from then on: a status, an error to raise, or NONE."""
+    """Answers from a list and then repeats the last one: a status, an error to raise, or NONE."""
 
     def __init__(self, *answers: object) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Receiver(Callbacks):
 
 
 class Job(JobContext):
-    """A held job without a ZooKeeper: `take` does with its state what the step of an action does."""
+    """A held job without a ZooKeeper: `take` changes its state as the transition of an action does."""
 
     def __init__(self, status: Status, receiver: Receiver | None = None, **fields: Any) -> None:
         self.receiver = receiver or Receiver()
@@ -175,7 +175,7 @@ def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end
         assert action.status is status
         assert action.changes == {"callback": CallbackState(attempts=tries, error=str(BROKEN))}
         delays.append(action.delay)
-        # What does not belong to the outcome may change between two tries, and another worker may try.
+        # Fields outside the outcome may change between two tries, and another worker may try.
         job.take(SetStatus(status, {"handler_errors": tries, "updated": f"{tries}"}))
     assert delays == [pytest.approx(first, rel=0.21) for first in (5, 10, 20)]
     last = finished(job.take(handle(job)))
@@ -325,7 +325,7 @@ def test_a_stop_of_an_earlier_job_goes_likewise_and_means_nothing() -> None:
 
 def test_a_job_that_is_stopped_while_its_callback_fails_finishes_after_one_more_try() -> None:
     job = Job(Status.KILL, Receiver(BROKEN))
-    job.stopped = True  # that is how it came here
+    job.stopped = True  # the reason for its status
     moved(job.take(conclude.conclude(job, Status.KILL)))
     moved(job.take(conclude.conclude(job, Status.KILL)))
     job.stopped = True
@@ -437,7 +437,7 @@ def test_a_stop_request_keeps_a_failed_job_from_its_next_attempt(
 @pytest.mark.parametrize(
     ("on_run", "on", "failures", "expected"),
     [
-        ("fail", [], 0, "ERROR_FAIL"),  # a definition that names it then is refused: test_definition.py
+        ("fail", [], 0, "ERROR_FAIL"),  # `retry.on` is refused then: test_definition.py
         *[
             ("retry", on, failures, expected)
             for on in ([], ["timeout"])

@@ -1,4 +1,4 @@
-"""A log that is read as it grows: what is taken at which look."""
+"""A log that is read as it grows: the records of each read."""
 
 from pathlib import Path
 

@@ -138,7 +138,7 @@ def test_a_year_of_minutes_is_not_counted_through(monkeypatch: pytest.MonkeyPatc
     assert 0 < asked[0] < 2_000
 
 
-# ---------------------------------------------------------------------- what is due
+# ---------------------------------------------------------------------- due runs
 NOON = from_text("2026-11-21T12:00:00Z")
 HOURLY = Schedule(cron="0 * * * *")
 
@@ -174,7 +174,7 @@ def test_with_catch_up_a_flood_is_cut_to_its_end() -> None:
     assert todo.missed == (NOON + MINUTE_MS, todo.times[0] - MINUTE_MS)
 
 
-# ---------------------------------------------------------------------- what users write
+# ---------------------------------------------------------------------- input of users
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [

@@ -10,7 +10,7 @@ from queues.store.watched_folder import LARGE, WatchedFolder
 
 
 class Listed:
-    """A session that lists so many names."""
+    """A session that lists this many names."""
 
     def __init__(self, count: int) -> None:
         self.connections = 0

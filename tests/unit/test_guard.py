@@ -26,11 +26,11 @@ def job(memory: str = "", conf: dict[str, str] | None = None, master: str = "") 
 
 
 ONE = driver_bytes(job().properties)
-"""Bytes of a driver that says nothing: 1 GiB and 384 MiB."""
+"""Bytes of a driver without memory settings: 1 GiB and 384 MiB."""
 
 
 class Worker:
-    """A guard as a worker has it, with a clock of its own; several may share the host."""
+    """The guard of a worker, with its own clock; several may share the host."""
 
     def __init__(self, files: HostFiles, name: str = "worker", **limits: Any) -> None:
         self.files, self.now = files, 100.0
@@ -39,7 +39,7 @@ class Worker:
         self.guard = Guard(lambda: self.limits, starts, files.host, clock=lambda: self.now)
 
     def later(self, **percent: float) -> str | None:
-        """What the guard says a while later, when work has waited so much for resources."""
+        """The refusal of the guard after a while with these shares of waiting work."""
         for resource, value in percent.items():
             self.files.waits(resource, value)
         self.now += 2
@@ -53,7 +53,7 @@ def files(tmp_path: Path) -> HostFiles:
 
 @pytest.fixture
 def logged() -> Iterator[list[str]]:
-    """What is logged."""
+    """The logged lines."""
     lines: list[str] = []
     sink = logger.add(lines.append, level="INFO", format="{level} {message}")
     yield lines
@@ -122,7 +122,7 @@ def test_a_kernel_without_pressure_refuses_nothing_and_that_is_reported_once(
     assert beginnings(logged) == ["INFO this kernel reports no pressure (PSI)"]
 
 
-# ---------------------------------------------------------------------- what a driver needs
+# ---------------------------------------------------------------------- memory of a driver
 @pytest.mark.parametrize(
     ("memory", "conf", "needed"),
     [
@@ -169,7 +169,7 @@ def test_the_refusal_of_a_driver_that_declares_more_than_the_host_has_says_so(fi
 
 
 def test_drivers_that_start_at_the_same_moment_count_before_they_use_anything(files: HostFiles) -> None:
-    """The second worker of a host admits when nothing of the first one's driver is to be seen."""
+    """The second worker of a host admits before any process of the first one's driver exists."""
     files.has(3 * ONE - MIB)
     first, second = Worker(files, "first"), Worker(files, "second")
     assert first.guard.admit("a", job()) is None
@@ -178,7 +178,7 @@ def test_drivers_that_start_at_the_same_moment_count_before_they_use_anything(fi
     assert words is not None
     assert "2.8 GiB of 4.1 GiB are declared by other drivers" in words
     assert second.guard.admit("c", job()) is not None
-    first.guard.started("a")  # it did not start after all: no process of it is there
+    first.guard.started("a")  # it did not start: it has no process
     assert second.guard.admit("c", job()) is None
 
 
@@ -209,7 +209,9 @@ def test_a_driver_counts_with_what_it_has_declared_until_it_uses_it(files: HostF
     assert worker.guard.admit("a", job()) is None, "1.5 GiB are declared and not used"
     worker.guard.started("a")
     assert worker.guard.admit("a", job("2g")) is not None
-    files.process(13, "r1", declared=2 * GIB, used=3 * GIB)  # more than declared: available memory says so
+    files.process(
+        13, "r1", declared=2 * GIB, used=3 * GIB
+    )  # more than declared: the available memory shows it
     assert worker.guard.admit("a", job("2g")) is None
 
 

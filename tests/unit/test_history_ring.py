@@ -119,7 +119,7 @@ def test_a_full_ring_of_the_largest_runs_fits_into_its_node() -> None:
         ring = ring.with_run(run(number, filler="x" * (MAX_RUN_BYTES - 50)))
     assert len(ring.runs) == MAX_RUNS
     assert len(ring.encode()) < MAX_RING_BYTES
-    for number in range(60, 80):  # of whoever wrote more than we do
+    for number in range(60, 80):  # of a writer with a higher limit
         ring = ring.with_run(run(number, filler="x" * 50_000))
     assert 0 < len(ring.runs) < MAX_RUNS
     assert len(ring.encode()) <= MAX_RING_BYTES

@@ -17,7 +17,7 @@ RUN = "a-run-1"
 
 
 class Node:
-    """Gives the log of one pod as the API does; `now` is the clock of both."""
+    """Serves the log of one pod as the API does; `now` is the clock of both."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0

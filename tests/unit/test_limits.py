@@ -48,7 +48,7 @@ def test_values_may_be_text_as_it_is_typed(name: str, text: str, value: object) 
     ("name", "value"),
     [
         ("retention", 59),
-        ("retention", "30"),  # of what?
+        ("retention", "30"),  # no unit
         ("retention", "for ever"),
         ("retention", math.inf),
         ("retention", True),

@@ -82,7 +82,7 @@ def test_every_record_is_settled_exactly_once_and_as_the_server_has_it(
     def request(ids: list[str]) -> Answer | str | None:
         said: Answer | str | None = script.pop(0) if script else None
         if said in REFUSED and any(identity in stub.documents for identity in ids):
-            return None  # it has taken some of them before: they are fine
+            return None  # it has accepted some of them before
         if said in REFUSED and len(ids) == 1:
             refused.update(ids)
         return said

@@ -30,7 +30,7 @@ ZONES = [
 
 
 class Taken:
-    """What was logged, as documents."""
+    """The logged records as documents."""
 
     def __init__(self) -> None:
         self.indices, self.raw = list[str](), list[bytes]()

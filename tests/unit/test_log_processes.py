@@ -21,17 +21,17 @@ from orchestrator.logs.spool.writer import Spool
 from tests.log_support import KIB, QUICK, SMALL, Shelf, append, drain, opened, read_numbers, shipping
 from tests.waiting import wait_until
 
-# A fork of a process with threads is what is tested here.
+# The test needs a fork of a process with threads.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
 def in_child(act: Callable[[], object]) -> int:
-    """Fork, act in the child, and return its exit code: 0 when nothing was raised."""
+    """Fork, act in the child, and return its exit code: 0 unless it raised."""
     pid = os.fork()
     if not pid:
         code = 1
         try:
-            signal.alarm(20)  # a lock of the parent's threads would be waited for without end
+            signal.alarm(20)  # a lock that a thread of the parent held would block forever
             act()
             code = 0
         finally:
@@ -107,7 +107,7 @@ def test_what_ended_processes_left_is_shipped_by_the_next_one_and_removed(tmp_pa
     assert folders_in(root) == []
 
 
-def test_who_is_closed_before_its_first_look_for_orphans_looks_all_the_same(
+def test_a_shipper_that_is_closed_before_its_first_search_for_orphans_still_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf, root = Shelf(), tmp_path / "spool"
@@ -116,8 +116,8 @@ def test_who_is_closed_before_its_first_look_for_orphans_looks_all_the_same(
     shipper = Shipper(root, shelf, options=QUICK)
 
     def slowly(*held: Any) -> Iterator[SpoolFolder]:
-        # The disk is slow: meanwhile the end has come, and all that sends has had a look.
-        shipper._closing.wait(10)  # noqa: SLF001 - the moment that is meant
+        # The disk is slow: meanwhile the shipper is closed, and all senders have checked for records.
+        shipper._closing.wait(10)  # noqa: SLF001 - the moment under test
         shipper._drained.wait(0.5)  # noqa: SLF001 - likewise: it must not be set
         yield from orphans(*held)
 
@@ -158,7 +158,7 @@ def test_a_backlog_of_large_records_does_not_keep_new_ones_waiting(tmp_path: Pat
         append(old, range(600), "x" * 20_000)
 
     def slowly(records: Sequence[bytes]) -> BatchResult:
-        threading.Event().wait(0.01)  # a server takes its time
+        threading.Event().wait(0.01)  # a server is slow
         return shelf.take(records)
 
     shelf.script = slowly

@@ -130,7 +130,7 @@ def test_drops_are_reported_once_for_all_that_came_together(tmp_path: Path) -> N
         assert len(reported) == 1
 
 
-# ---------------------------------------------------------------------- a disk that takes no more
+# ---------------------------------------------------------------------- a full disk
 def test_a_write_that_was_cut_short_costs_its_record_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

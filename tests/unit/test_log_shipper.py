@@ -53,7 +53,7 @@ def test_one_spool_that_cannot_be_read_is_in_the_way_of_no_other(tmp_path: Path)
         append(bad, range(100, 110))
     segment = segments_in(bad.folder.path)[0].path
     moved = segment.rename(tmp_path / "moved")
-    segment.symlink_to(tmp_path)  # a folder cannot be read, whoever asks
+    segment.symlink_to(tmp_path)  # a folder cannot be read, even as root
     with opened(root) as spool, shipping(root, shelf, spool) as shipper:
         append(spool, range(50))
         wait_until(lambda: shelf.numbers == list(range(50)), WAIT_S, "ours arrives")

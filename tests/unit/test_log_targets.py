@@ -144,7 +144,7 @@ def test_no_access_key_is_refused(tmp_path: Path) -> None:
         access_key(tmp_path / "none")
 
 
-# ------------------------------------------------------------------ which one
+# ------------------------------------------------------------------ choice of the target
 @pytest.mark.parametrize(
     ("settings", "kind"),
     [({}, ElasticsearchTarget), ({"kind": "loki"}, LokiTarget), (SLS, SlsTarget)],

@@ -29,7 +29,7 @@ UNCAUGHT = "raise RuntimeError(text)"
 @pytest.mark.parametrize("program", [LOGGED, TRACED, OF_A_THREAD, OF_THE_LIBRARY, UNCAUGHT])
 def test_no_kind_of_secret_is_written_to_stderr(program: str) -> None:
     text = "\n".join(kind.text for kind in KINDS.values())
-    # Not in an argument: tests look for secrets in the command lines of all processes.
+    # Not in an argument: other tests search the command lines of all processes for secrets.
     begin = (
         "import sys\n"
         "from orchestrator.logs.console import log_to_stderr, mask_uncaught, configure_loguru\n"
@@ -44,7 +44,7 @@ def test_no_kind_of_secret_is_written_to_stderr(program: str) -> None:
 
 
 HIDING = ("8", "30", "1;8", "30;40", "41", "47", "38;5;0", "38;2;0;0;0", "7", "97", "00008", "")
-"""What conceals text, or gives it the colour of its ground."""
+"""Codes that conceal text or give it the colour of its background."""
 
 
 @pytest.mark.parametrize("program", [LOGGED, TRACED, UNCAUGHT])

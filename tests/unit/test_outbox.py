@@ -25,7 +25,7 @@ RECORD = Record("j" * 128, "k" * 36, "running", "p" * 128, Token(due=1, seq=1, i
 
 
 class Job(JobContext):
-    """A running job without a ZooKeeper, whose driver and backend write as much as they like."""
+    """A running job without a ZooKeeper, whose driver and backend write texts of any size."""
 
     def __init__(self, text: str = "x") -> None:
         claim = SimpleNamespace(record=RECORD, id=RECORD.id, version=0)
@@ -81,7 +81,7 @@ def test_a_record_with_all_pending_events_still_holds_the_longest_error() -> Non
 def test_where_too_many_wait_the_oldest_behind_the_first_goes_and_is_on_record() -> None:
     job = Job("http://spark:8080")
     job.claim.record = replace(RECORD, pool="default")
-    for _ in range(9):  # with the first one goes the event that it runs
+    for _ in range(9):  # the first one also adds the event that it runs
         job.warn()
         job.calm()
     assert [notice.number for notice in job.now.outbox] == [1, 4, 5, 6, 7, 8, 9, 10]

@@ -31,7 +31,7 @@ def of_java(name: str, words: str = "words") -> JvmError:
 
 
 def away() -> AnalysisException:
-    """What Spark says when its metastore does not answer."""
+    """The error of Spark when its metastore does not answer."""
     error = AnalysisException("cannot reach the metastore")
     error._cause = ConnectionError("refused")  # type: ignore[attr-defined]  # noqa: SLF001 - as PySpark's own has it
     return error

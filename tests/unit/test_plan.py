@@ -1,4 +1,4 @@
-"""The plan that travels with a job: made by whoever submits it, and put together by a worker."""
+"""The plan of a job: compiled by its submitter and decoded by a worker."""
 
 import ast
 import json

@@ -305,7 +305,7 @@ def test_no_definition_redirects_spark_submit_and_its_credentials(name: str) -> 
 
 
 def test_on_kubernetes_the_worker_runs_no_packages_but_those_that_are_listed() -> None:
-    """Its spark-submit has them on its class path, and their classes can be named, or are found by Java."""
+    """Its spark-submit has them on its class path; settings can name their classes, and Java finds some."""
     theirs = {"packages": ["org.evil:x:1"]}
     for spark in (theirs, {"conf": {"spark.jars.packages": "org.evil:x:1"}}):
         job = definition({"master": K8S, **spark})

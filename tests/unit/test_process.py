@@ -68,7 +68,7 @@ def test_a_zombie_is_gone(sleeper: subprocess.Popen[bytes], run: str) -> None:
     identity = identify(sleeper.pid)
     assert identity
     sleeper.send_signal(signal.SIGKILL)
-    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)  # ended, and still not reaped
+    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)  # ended, and not yet reaped
     assert not is_alive(identity)
     assert identify(sleeper.pid) is None
     assert processes_of(run) == []

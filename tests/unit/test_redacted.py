@@ -1,4 +1,4 @@
-"""What a driver writes into ZooKeeper is masked before it is written, and before it is cut."""
+"""Data that a driver writes into ZooKeeper is masked before it is cut and written."""
 
 from collections.abc import Callable
 

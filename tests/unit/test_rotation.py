@@ -13,7 +13,7 @@ PLENTY = 10_000
 
 
 def taker(main: dict[str, int], low: dict[str, int] | None = None) -> Take:
-    """Gives the name of the pool, or of its low lane, as often as there is something."""
+    """Returns the name of the pool, or of its low lane, once per item there."""
     left = {False: dict(main), True: dict(low or {})}
 
     def take(pool: str, is_low: bool) -> str | None:

@@ -1,4 +1,4 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 import json
 from typing import Any
 
@@ -168,7 +168,7 @@ def test_a_mistake_is_found_without_spark_and_shown_with_its_position(
         f"CREATE TABLE s {P} 'x'); CREATE TABLE t {P} 'x/y'); INSERT INTO t SELECT * FROM s",
         f"CREATE TABLE s {P} 'x/*.parquet'); CREATE TABLE t {P} 'x'); INSERT INTO t SELECT * FROM s",
         f"CREATE TABLE t {P} 'x'); CREATE VIEW v AS TABLE t; CREATE VIEW w AS TABLE v; INSERT INTO t TABLE w",
-        # Not read by this INSERT, and yet it would be gone.
+        # This INSERT does not read it, but it would be deleted.
         f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} '.'); INSERT OVERWRITE t SELECT 1",
         f"CREATE TABLE s {P} 'x/y');CREATE TABLE t {P} 'x');INSERT INTO s TABLE y;INSERT OVERWRITE t TABLE y",
     ],

@@ -1,4 +1,4 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Hostile scripts: each compiles or is refused with a position, within little time and memory."""
 
 import json
@@ -26,7 +26,7 @@ SIZE = MAX_SCRIPT_CHARACTERS - 1_000
 
 
 def filled(piece: str) -> str:
-    """So many of a piece that the script is as long as it may be."""
+    """As many copies of a piece as the length limit of a script allows."""
     return piece * (SIZE // len(piece))
 
 
@@ -41,7 +41,7 @@ def compiled(text: str, values: Mapping[str, str] | None = None) -> object:
 
 
 def views(levels: int) -> str:
-    """Two views per level, each of which joins both of the level below."""
+    """Two views per level, each a join of both views of the level below."""
     pairs = "".join(
         f"CREATE VIEW a{n} AS SELECT * FROM a{n - 1} JOIN b{n - 1};"
         f"CREATE VIEW b{n} AS SELECT * FROM a{n - 1} JOIN b{n - 1};"

@@ -220,7 +220,7 @@ def test_a_master_that_has_just_taken_over_gives_no_verdict(directory: RunDirect
 class TestOneWithoutAReply:
     @pytest.fixture(autouse=True)
     def old(self, directory: RunDirectory) -> float:
-        """It was submitted so long ago that a reply would have come."""
+        """It was submitted longer ago than a reply takes."""
         then = time.time() - YOUNG_SECONDS - 1
         os.utime(directory.path / "plan.json", (then, then))
         return then

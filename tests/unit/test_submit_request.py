@@ -84,7 +84,7 @@ def test_scripts_alone_may_share_a_jvm(tmp_path: Path) -> None:
         tmp_path, {}, script="CREATE TABLE shown USING print; INSERT INTO shown SELECT 1 AS n;"
     ).is_warm
     assert not request(tmp_path, {}).is_warm
-    # A JVM for many has no folder of its own.
+    # A shared JVM has no folder of one job.
     beside = "CREATE TABLE shown USING print; INSERT INTO shown SELECT * FROM csv.`orders.csv`;"
     assert not request(tmp_path, {}, script=beside).is_warm
 

@@ -23,7 +23,7 @@ Suspend = Callable[[float], None]
 
 @pytest.fixture
 def suspend(monkeypatch: pytest.MonkeyPatch) -> Suspend:
-    """Let so many seconds pass in which timers and CLOCK_MONOTONIC stand still."""
+    """Let these seconds pass while timers and CLOCK_MONOTONIC are stopped."""
     slept = [0.0]
 
     def clock() -> float:
@@ -73,7 +73,7 @@ def test_listeners_are_notified_of_the_loss_soon_after_the_machine_is_back(suspe
 
 # ---------------------------------------------------------------------- attempts
 def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
-    """A job whose attempt was written so many seconds ago by the ensemble's clock; `alive` is away."""
+    """A job whose attempt was written this many seconds ago by the ensemble's clock, without `alive`."""
     clock = SimpleNamespace(confirmed_ms=lambda: round(ensemble * 1000))
     context = SimpleNamespace(clock=clock, session=SimpleNamespace(get=lambda _path: None))
     context.rules = SimpleNamespace(limits=lambda: SimpleNamespace(warn_after=3))
@@ -82,7 +82,7 @@ def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
 
 
 def attempt(version: int = 1, hosts: float = 0.0, **document: Any) -> Attempt:
-    """An attempt that was written so many seconds ago by the clocks of the hosts."""
+    """An attempt that was written this many seconds ago by the clocks of the hosts."""
     written = datetime.fromtimestamp(time.time() - hosts, UTC).isoformat()
     state = "started" if version else "intent"
     return Attempt("/a", version, {"state": state, "started": written, "created": written, **document}, 0)
@@ -101,7 +101,7 @@ def test_an_absence_that_lasts_while_the_worker_is_suspended_counts(suspend: Sus
 
 def test_no_progress_while_the_machine_was_suspended_is_no_progress(suspend: Suspend) -> None:
     monitor = AttemptMonitor(1)
-    assert supervision._warning(held(), monitor, None)[0] is None  # noqa: SLF001 - the rest of a look needs servers
+    assert supervision._warning(held(), monitor, None)[0] is None  # noqa: SLF001 - the rest of a poll needs servers
     suspend(HOUR)
     words, _ = supervision._warning(held(), monitor, None)  # noqa: SLF001
     assert words is not None
@@ -122,7 +122,7 @@ def test_what_was_seen_of_an_attempt_counts_whatever_the_clocks_say_after_that(s
     ("ensemble", "hosts", "certain"),
     [
         (2 * HOUR, 60, 60),  # the ensemble's clock is ahead
-        (60, 2 * HOUR, 60),  # that of a host is
+        (60, 2 * HOUR, 60),  # the clock of a host is ahead
         (HOUR, HOUR, HOUR),
         (-HOUR, HOUR, 0),
         (HOUR, -HOUR, 0),

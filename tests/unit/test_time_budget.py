@@ -5,14 +5,14 @@ import pytest
 from queues.consumer.rotation import TimeBudget
 
 
-def test_so_much_of_the_time_may_be_spent_and_no_more_is_saved_than_the_burst(
+def test_a_share_of_the_time_may_be_spent_and_at_most_the_burst_is_saved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     budget = TimeBudget(share=0.1, burst=2.0)
     assert budget.is_left()
-    budget.spend(3.0)  # one too many: it has to be saved first
+    budget.spend(3.0)  # more than is left
     assert not budget.is_left()
     now[0] += 9.0
     assert not budget.is_left()

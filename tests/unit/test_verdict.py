@@ -57,7 +57,7 @@ def test_the_exit_of_the_driver_that_took_the_attempt_is_the_verdict_when_it_lef
     assert verdict.status is status
     assert (verdict.error.error_class if verdict.error else None) == error_class
     assert json.loads(operation.data)["state"] == recorded
-    assert operation.version == 1  # refused when the driver was faster
+    assert operation.version == 1  # refused if the driver was faster
 
 
 @pytest.mark.parametrize("code", [None, 0, 143])

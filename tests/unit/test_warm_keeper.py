@@ -1,4 +1,4 @@
-"""Which jobs go into a warm server, and when a server has served for long enough."""
+"""The jobs that run in a warm server, and the end of a server's use."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +37,7 @@ def server(servers: WarmServers, name: str) -> ServerFiles:
 
 def keeper_of(servers: WarmServers, *found: ServerFiles) -> WarmKeeper:
     made = WarmKeeper(servers, [SPEC])
-    made._open[SPEC.key] = list(found)  # noqa: SLF001 - as a look would find them
+    made._open[SPEC.key] = list(found)  # noqa: SLF001 - as a poll would find them
     return made
 
 

@@ -27,7 +27,7 @@ def apps(*found: dict[str, Any]) -> Reply:
 
 @pytest.fixture
 def manager() -> Iterator[Callable[[Page], str]]:
-    """Starts a ResourceManager that answers as a page does; gives its URL."""
+    """Start a ResourceManager that answers with a page; return its URL."""
     with ExitStack() as stack:
         yield lambda page: stack.enter_context(serve_pages(page))
 

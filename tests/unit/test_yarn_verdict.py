@@ -5,7 +5,7 @@ from spark_runner.runners.base import RunState
 from spark_runner.runners.yarn.api import YarnApplication
 from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
-# What a real YARN 3.5 said, shortened.
+# Diagnostics of a real YARN 3.5, shortened.
 AM_EXIT = (
     "Application application_1_0009 failed 1 times (global limit =2; local limit is =1) due to AM Container "
     "for appattempt_1_0009_000001 exited with  exitCode: {code}\nFailing this attempt.Diagnostics: "
