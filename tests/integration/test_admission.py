@@ -38,7 +38,7 @@ ONE = driver_bytes(SPARK.properties)
 
 
 def admit_many(folder: Path, number: int, begin: Barrier, result: Any) -> None:
-    """One worker whose threads all ask at once."""
+    """One worker with concurrent requests from its threads."""
     limits = Limits()
     guard = Guard(lambda: limits, Starts(folder / "starts", f"worker-{number}"), Host(folder / "proc"))
     begin.wait()
@@ -72,7 +72,7 @@ def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(
 
 
 def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
-    """A worker that is root reads the environments of all: a large number there would stop it."""
+    """A worker that is root reads all environments: a forged large number would block it."""
     if os.geteuid() != 0:
         unavailable("only root reads the environments of other users")
     who: dict[str, Any] = {"user": STRANGER, "group": STRANGER, "extra_groups": []}
@@ -85,7 +85,7 @@ def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
             stack.callback(process.wait)
             stack.callback(process.kill)
 
-        start(names[0], ONE)  # as a shim, whose driver is another user
+        start(names[0], ONE)  # as a shim whose driver runs as another user
         start(names[0], ONE << 20, **who)
         start(names[1], ONE << 20, **who)
         drivers = Host().drivers()
@@ -151,7 +151,7 @@ note("-")
 def test_a_driver_whose_worker_died_before_the_start_waits_for_memory_of_the_next_worker(
     office: Office, tmp_path: Path
 ) -> None:
-    """What the dead worker promised went with it."""
+    """The promises of the dead worker are gone."""
     config = worker_config(office.settings, "stand-in", die_at=Point("intent", after=True))
     first = WorkerProcess("first", tmp_path, config, office.settings.zookeeper_hosts)
     job_id = office.submit("pass", spark={"driver": {"memory": "100t"}})

@@ -54,7 +54,7 @@ def lock_of(queues: QueueSet, job_id: str) -> str:
     return queues.layout.lock("default", job_id)
 
 
-# ---------------------------------------------------------------------- the way of a job
+# ---------------------------------------------------------------------- life of a job
 def test_a_job_is_marked_then_archived_with_all_that_is_known_of_it_then_removed(
     queues: QueueSet, folder: Path
 ) -> None:
@@ -128,7 +128,7 @@ def test_a_crash_loses_nothing_and_archives_nothing_twice(
     crash_at(crash, zookeeper_hosts, queues, job_id, str(folder))
     assert queues.contains(job_id)
     for other in others[1:]:
-        follow(held(queues, other, JsonlArchive(folder)))  # what comes after it does not hide it
+        follow(held(queues, other, JsonlArchive(folder)))  # later lines do not hide it
     follow(held(queues, job_id, JsonlArchive(folder)))
     assert not queues.contains(job_id)
     assert sorted(document["id"] for document in archived(folder)) == sorted([job_id, *others])
@@ -148,7 +148,7 @@ def crash_at(crash: str, hosts: str, queues: QueueSet, job_id: str, *archive: st
 
 
 class Overtaken:
-    """An archive to which something happens between the last look at the claim and the writing."""
+    """An archive in which something happens between the last check of the claim and the write."""
 
     def __init__(self, folder: Path, meanwhile: Callable[[], object]) -> None:
         self._inner, self._meanwhile = JsonlArchive(folder), meanwhile
@@ -217,7 +217,7 @@ def test_a_host_that_comes_back_after_days_finds_what_it_has_written(queues: Que
     assert len(archived(folder)) == 1
 
 
-# ---------------------------------------------------------------------- an archive that takes nothing
+# ---------------------------------------------------------------------- a failing archive
 def test_a_job_stays_until_the_archive_takes_it_again(queues: QueueSet, folder: Path) -> None:
     job_id, now = put_finished(queues), [0.0]
     archive = PausingArchive(JsonlArchive(folder), clock=lambda: now[0])
@@ -242,7 +242,7 @@ def follow_to_mark(queues: QueueSet, job_id: str, archive: PausingArchive) -> No
     job.claim.release()
 
 
-# ---------------------------------------------------------------------- what runs have left
+# ---------------------------------------------------------------------- traces of runs
 def test_what_runs_of_this_host_have_left_is_removed_with_the_job(
     queues: QueueSet, folder: Path, runner: LocalRunner, tmp_path: Path
 ) -> None:

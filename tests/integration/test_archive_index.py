@@ -63,7 +63,7 @@ def archive(index: Index) -> Iterator[ElasticsearchArchive]:
         yield archive
 
 
-# ---------------------------------------------------------------------- the way of a job
+# ---------------------------------------------------------------------- life of a job
 def test_a_job_is_archived_under_its_run_key_without_a_mark_then_removed(
     queues: QueueSet, archive: ElasticsearchArchive, index: Index
 ) -> None:
@@ -151,7 +151,7 @@ def test_fields_of_jobs_that_contradict_each_other_are_all_taken(
     assert len(index.found()) == 5
 
 
-# ---------------------------------------------------------------------- a server that takes nothing
+# ---------------------------------------------------------------------- a failing server
 def test_a_job_stays_while_the_index_is_closed_for_writing(
     queues: QueueSet, archive: ElasticsearchArchive, index: Index
 ) -> None:

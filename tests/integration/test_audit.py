@@ -1,4 +1,4 @@
-"""Who submits, kills, retries, moves, configures: recorded with the change, and one document of each."""
+"""Audit: the user of each change is recorded with the change, and one document is written per change."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ PERIODIC = {"name": "nightly", "python": "pass", "file": "job.py", "schedule": {
 
 
 def events(session: Session, root: str) -> list[AuditEvent]:
-    """What waits to be brought into a log spool, the oldest first."""
+    """The entries that wait for a log spool, the oldest first."""
     nodes = Nodes(root)
     found = [(name, session.get(nodes.audit_entry(name))) for name in session.children(nodes.audit) or ()]
     read = [AuditEvent.read(name, node[0]) for name, node in found if node is not None]
@@ -70,7 +70,7 @@ def test_the_record_of_a_job_says_who_submitted_it(stage: Stage) -> None:
     assert submitted is not None
     assert (submitted.by, submitted.action) == (ME, "submit")
     assert submitted.host
-    assert events_of(stage) == []  # the worker that takes it says so, from the record
+    assert events_of(stage) == []  # the worker that claims it logs them from the record
 
 
 ACTS = [
@@ -138,7 +138,7 @@ def test_an_unreadable_job_that_is_removed_has_an_entry(stage: Stage) -> None:
 def test_a_request_to_stop_says_who_asked_and_has_one_entry(stage: Stage) -> None:
     stage.put(Queue.RUNNING, None, AttemptState.STARTED)
     stage.client.kill(JOB)
-    stage.client.kill(JOB)  # is asked already: nothing changes
+    stage.client.kill(JOB)  # requested already: nothing changes
     node = stage.session.get(stage.stop())
     assert node is not None
     assert decode(node[0])["by"] == ME
@@ -192,7 +192,7 @@ def test_a_run_of_a_schedule_says_who_registered_it(stage: Stage) -> None:
     assert (job.submitted.by, job.submitted.detail) == (ME, f"schedule nightly, registered by {ME}")
 
 
-# ---------------------------------------------------------------------- what holds for all
+# ---------------------------------------------------------------------- limits and pools
 def test_changes_of_limits_say_who_made_them_from_what_to_what(stage: Stage) -> None:
     client = stage.client
     client.config.change(warn_after=7)
@@ -236,7 +236,7 @@ def test_changes_of_schedules_say_who_made_them(stage: Stage) -> None:
     definition = build_definition(PERIODIC, "test")
     assert schedules.put(definition).registered_by == ME
     schedules.pause("nightly")
-    schedules.pause("nightly")  # is paused already
+    schedules.pause("nightly")  # already paused
     changed = schedules.resume("nightly").changed
     assert changed is not None
     assert (changed.action, changed.by) == ("resume", ME)
@@ -348,7 +348,7 @@ def test_a_leader_that_ends_before_the_removal_has_it_written_again_under_the_sa
     stage: Stage, logs: LogPipeline, tmp_path: Path
 ) -> None:
     stage.client.change_pool("default", cap=3)
-    late = (Create(stage.nodes.root),)  # refused, as is the fence of one that leads no more
+    late = (Create(stage.nodes.root),)  # refused, as is the fence of a former leader
     AuditTrail(stage.queues, stage.nodes, lambda: late, audit_log(logs)).step()
     assert len(events_of(stage)) == 1
     AuditTrail(stage.queues, stage.nodes, tuple, audit_log(logs)).step()
@@ -356,7 +356,7 @@ def test_a_leader_that_ends_before_the_removal_has_it_written_again_under_the_sa
     (spool,) = (tmp_path / "logs" / "spool").iterdir()
     found = [record for record in read_records(SpoolReader(spool)) if DATASET.encode() in record]
     assert len(found) == 2
-    assert len({record.split(b"\n")[0] for record in found}) == 1  # of one id in one index: there it is once
+    assert len({record.split(b"\n")[0] for record in found}) == 1  # the same id and index: stored once
 
 
 def test_nothing_is_removed_that_no_spool_has_taken(stage: Stage, tmp_path: Path) -> None:
@@ -421,9 +421,9 @@ def test_a_job_that_waited_for_too_long_leaves_who_submitted_it(
     assert [document["event.action"] for document in documents(tmp_path)] == ["submit"]
 
 
-# ---------------------------------------------------------------------- several people, one tree
+# ---------------------------------------------------------------------- several users, one tree
 def settings_of(secured: Secured, folder: Path, user: str, *, group: bool = True) -> Settings:
-    """What one of the team has in the settings: a login of one's own, and that of the team."""
+    """The settings of a team member: a personal login and that of the team."""
     for login in (ADA, BOB):
         (folder / login.user).write_text(login.secret(), "utf-8")
     (folder / "team").write_text("the-secret-of-the-team", "utf-8")

@@ -36,7 +36,7 @@ def logs(tmp_path: Path) -> Iterator[LogPipeline]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of ten entries, of which four at a time give way, and a leader that takes three at once."""
+    """A folder of ten entries, which drops four at a time, and a leader that reads three at once."""
     monkeypatch.setattr(trail, "MAX_WAITING", 10)
     monkeypatch.setattr(trail, "SUMMED_AT_ONCE", 4)
     monkeypatch.setattr(audit_trail, "_AT_ONCE", 3)
@@ -79,14 +79,14 @@ def test_without_a_leader_the_folder_is_bounded_and_each_login_and_action_stays_
     stage.client.remove_pool("old")
     found = waiting(stage)
     assert len(found) <= 10
-    assert found[-1].act.action == "remove"  # the change itself is never left out
+    assert found[-1].act.action == "remove"  # the change itself is never omitted
     sums = [event for event in found if event.act.action == "sum-up"]
     counted = sum((Counter(event.before) for event in sums), Counter())
     alone = [event for event in found if event.act.action != "sum-up"]
     assert counted[f"{ME} set pool"] + len(alone) == 61
     assert all(event.act.by == ME for event in sums)
     first = min(sums, key=lambda event: event.id)
-    assert first.act.detail.split(" ")[0].isdecimal()  # how many, and from when to when
+    assert first.act.detail.split(" ")[0].isdecimal()  # their number and period
     assert stage.nodes.audit in first.target
 
 
@@ -130,7 +130,9 @@ def test_two_who_sum_up_at_once_count_nothing_twice(stage: Stage, monkeypatch: p
     def faster(session: Session, operations: list[Operation]) -> object:
         if not commits:
             commits.append(operations)
-            commit(other.session, operations[1:])  # their removal; ours is refused whole
+            commit(
+                other.session, operations[1:]
+            )  # another client removes them; our multi is refused as a whole
         return commit(session, operations)
 
     monkeypatch.setattr(trail, "commit", faster)

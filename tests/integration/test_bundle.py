@@ -21,7 +21,7 @@ def session(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Session]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Operation]]:
-    """Every multi that is sent from now on."""
+    """The multis that are sent from now on."""
     post, multis = Session.post, list[Sequence[Operation]]()
 
     def note(session: Session, operations: Sequence[Operation]) -> Posted:
@@ -116,7 +116,7 @@ def test_a_step_that_was_in_the_way_of_another_and_fails_itself_does_not_take_it
 
     def lift_the_guard(session: Session, operations: Sequence[Operation]) -> Posted:
         sent.append(operations)
-        if len(sent) == 2:  # both were refused; the first one is about to be sent again
+        if len(sent) == 2:  # both were refused; the first one is sent again next
             post(session, [Delete(f"{root}/guard")]).results(10)
         return post(session, operations)
 
@@ -186,7 +186,7 @@ def test_steps_whose_reply_was_lost_are_done_once_and_their_conflicts_are_ambigu
     root = zookeeper_root
     commit(session, [Create(f"{root}/counter")])
     steps: list[list[Operation]] = [
-        [Set(f"{root}/counter", b"1", 0)],  # done, and refused when it is sent again
+        [Set(f"{root}/counter", b"1", 0)],  # applied, and refused when it is sent again
         [Create(f"{root}/new")],
     ]
     lose_reply(monkeypatch, names_node("/counter"))
@@ -219,7 +219,7 @@ def test_a_receipt_decides_the_outcome_after_a_lost_reply(
     assert commit_many(session, [[Create(f"{root}/before")]], receipts) == [None]
 
     def meanwhile() -> None:
-        if arrives:  # it has come and gone
+        if arrives:  # it was created and removed
             commit(session, [Delete(f"{root}/a")])
 
     lose_reply(monkeypatch, names_node("/a"), meanwhile, arrives=arrives)
@@ -334,7 +334,7 @@ def test_many_that_are_refused_for_one_reason_cost_one_multi_and_not_one_each(
     assert [o.index for o in outcomes if isinstance(o, Conflict)] == [0] * 30
     made = {name for name in children(session, root) if name.startswith("made")}
     assert made == {f"made-{number}" for number in range(1, 60, 2)}
-    assert len(sent) == 2  # one that is refused, one without all that would be
+    assert len(sent) == 2  # one is refused, and one omits all that would be refused
 
 
 def test_what_a_companion_changes_is_not_held_against_those_who_follow(

@@ -36,7 +36,7 @@ def office(scripted_office: ScriptedOffice) -> Office:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callbacks that failed are tried again at once, by workers of this process."""
+    """Workers of this process retry failed callbacks at once."""
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.05)
 
 
@@ -196,7 +196,7 @@ def test_a_killed_job_that_waits_to_report_that_it_ran_does_not_delay_others_of_
         there.wait_told(2)
         assert ended(office, office.submit("pass", name="one", concurrency=1)).status is Status.SUCCESS
         assert office.client.get(job_id).queue is Queue.KILL
-        office.client.kill(job_id)  # who asks once more is heard, at once
+        office.client.kill(job_id)  # a second request is effective at once
         there.wait_told(4)
         wait_until(lambda: office.client.get(job_id).callback.attempts == 1, 30, "its end waits, too")
         office.client.kill(job_id)
@@ -291,7 +291,7 @@ def test_killed_jobs_that_wait_for_a_slot_are_not_killed_again_and_again(
         before = kills.total()
         marker = office.submit("fail('x')", retry={"attempts": 2, "delay": 3, "on": ["user"]})
         ended(office, marker)  # some time has passed
-        assert kills.total() <= before + 4  # each new list of requests to stop is a reason to look
+        assert kills.total() <= before + 4  # each new list of stop requests causes a check
         there.released.set()
         for job_id in jobs:
             ended(office, job_id)
@@ -377,7 +377,7 @@ def test_an_event_that_is_not_known_is_refused_with_the_nearest() -> None:
         build_definition(document | {"callback": {"on": []}}, "test")
 
 
-# ---------------------------------------------------------------------- what people see
+# ---------------------------------------------------------------------- display
 def test_a_callback_that_was_given_up_shows_in_the_list_and_on_the_page_of_its_job(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,12 +26,12 @@ def office(scripted_office: ScriptedOffice) -> Office:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callbacks that failed are tried again at once, by workers of this process."""
+    """Workers of this process retry failed callbacks at once."""
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.05)
 
 
 def counting(runs: Path, program: str = "") -> str:
-    """A program that notes each of its runs."""
+    """A program that records each of its runs."""
     return f"with open({str(runs)!r}, 'a') as file: file.write('x')\n{program}"
 
 
@@ -228,7 +228,7 @@ def test_the_callback_of_a_killed_job_is_retried_after_its_delay_and_not_at_once
         wait_until(runs.exists, 30, "it runs")
         office.client.kill(job_id)
         wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
-        # The request to stop overrides a due time: it has gone with the try that failed.
+        # The stop request overrides a due time; the failed try has removed it.
         stop = f"{office.settings.root}/stops/default/{job_id}"
         assert office.session().exists(stop) is None
         assert len(there.told) == 1
@@ -288,7 +288,7 @@ def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(office: Offic
 
 # ---------------------------------------------------------------------- faults
 def worker_process(office: Office, folder: Path) -> WorkerProcess:
-    """A worker that can be killed without the test."""
+    """A worker in another process, so that it can be killed."""
     settings = office.settings
     return WorkerProcess("first", folder, worker_config(settings, "scripted"), settings.zookeeper_hosts)
 
@@ -351,7 +351,7 @@ def test_after_a_session_loss_during_the_call_another_worker_makes_the_callback(
         job_id = submit(office, there, counting(runs), callback={"timeout": 60})
         there.wait_told(1)
         office.worker()
-        expire(worker._set.session)  # noqa: SLF001 - what happens to it
+        expire(worker._set.session)  # noqa: SLF001 - the event under test
         there.wait_told(2)
         there.released.set()
         view = ended(office, job_id)

@@ -21,7 +21,7 @@ from spark_runner.runners.run_directory import RunDirectory, run_directory
 from spark_runner.runners.yarn.launch import launch_on_cluster
 from tests.waiting import wait_until
 
-# As spark-submit: reads the settings from the file after --properties-file; writes what the JVM would.
+# As spark-submit: reads the settings from the file after --properties-file; writes the archive like the JVM.
 SPARK_SUBMIT = """#!/bin/sh
 options=$(grep extraJavaOptions "$2")
 archive=$(expr "$options" : '.*ArchiveClassesAtExit\\\\=\\([^"]*\\)"')
@@ -60,7 +60,7 @@ class Host:
         return ClassArchives(self.cache, is_idle=is_idle, look_seconds=0.05)
 
     def launch(self, archives: ClassArchives, *, options: str = "") -> tuple[RunDirectory, str]:
-        """Where a driver would start, and the settings it would get."""
+        """The run directory of a driver and its settings."""
         conf = {"spark.driver.extraJavaOptions": options} if options else {}
         request = SubmitRequest(
             f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, conf=conf, environment=self.environment
@@ -77,7 +77,7 @@ class Host:
         return directory, (directory.path / "spark.properties").read_text("ascii")
 
     def hand_over(self, archives: ClassArchives, backend: str) -> Launch:
-        """How spark-submit would hand a driver over."""
+        """The launch by which spark-submit would hand a driver over."""
         target = SparkTarget("", "cluster", {"image": "spark"})
         request = SubmitRequest(
             f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target, environment=self.environment
@@ -137,7 +137,7 @@ def test_the_first_driver_starts_without_and_the_next_ones_with_an_archive(
     _, second = host.launch(archives)
     assert f"SharedArchiveFile\\={path}" in second
     assert "Xshare\\:auto" in second
-    assert host.runs() == 2  # the dump, and a driver that proves it
+    assert host.runs() == 2  # the dump, and a driver that tests it
     assert set((host.folder / "nice").read_text("ascii").split()) == {"19"}
     assert not archives.store.making.exists()
 
@@ -146,7 +146,7 @@ def test_the_first_driver_starts_without_and_the_next_ones_with_an_archive(
 def test_who_hands_a_driver_over_to_a_cluster_has_the_archive_too(
     host: Host, archives: ClassArchives, backend: str
 ) -> None:
-    host.launch(archives, options="-XX:+UseSerialGC")  # as short jobs have it
+    host.launch(archives, options="-XX:+UseSerialGC")  # as for short jobs
     key = host.fit(archives, "-XX:+UseSerialGC").key
     path = wait_until(lambda: archives.store.find(key), 30, "the archive")
     launch = host.hand_over(archives, backend)
@@ -253,7 +253,7 @@ def test_an_archive_with_which_a_jvm_crashed_is_given_up(host: Host, archives: C
     path = wait_made(host, archives)
     ended, _ = host.launch(archives)
     ended.write("exit.json", '{"exit_code": 1}')
-    assert "SharedArchiveFile" in host.launch(archives)[1]  # a failed program says nothing of it
+    assert "SharedArchiveFile" in host.launch(archives)[1]  # a failed program proves nothing about it
     crashed, _ = host.launch(archives)
     crashed.write("exit.json", '{"exit_code": 139}')
     assert "SharedArchiveFile" not in host.launch(archives)[1]
@@ -263,7 +263,7 @@ def test_an_archive_with_which_a_jvm_crashed_is_given_up(host: Host, archives: C
 
 
 def test_a_truncated_archive_is_not_given_to_a_jvm(host: Host, archives: ClassArchives) -> None:
-    """With it the JVM would end by SIGBUS, whatever -Xshare says."""
+    """It would end the JVM by SIGBUS, whatever -Xshare says."""
     host.launch(archives)
     path = wait_made(host, archives)
     assert "SharedArchiveFile" in host.launch(archives)[1]
@@ -292,5 +292,5 @@ def test_what_makes_an_archive_ends_with_its_worker(host: Host, archives: ClassA
         process.wait()
     wait_until(lambda: not processes_of(run), 20, "the end of the dump")
     with archives.store.locked() as mine:
-        assert mine  # and the next worker may make it
+        assert mine  # the next worker may make it
     assert archives.store.find(host.fit(archives).key) is None

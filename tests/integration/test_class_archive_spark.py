@@ -70,7 +70,7 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> ClassArchives:
     short = fit(archives, *SHORT_JOB_FLAGS)
     with pytest.MonkeyPatch.context() as patch, archives.store.locked():
         patch.setattr("spark_runner.runners.class_archive.maker._SAMPLE", sample)
-        # Beside other tests what is niced takes ten times as long.
+        # Beside other tests a niced process takes ten times as long.
         patch.setattr("spark_runner.runners.class_archive.maker._niced", lambda made: [spark_submit(made)])
         archives.maker.make(short)
     assert not processes_of(f"class-archive-{short.key}")
@@ -86,7 +86,7 @@ class Drivers:
         self.runner = LocalRunner(SparkSubmits(folder / "state", quick_start=archives), driver_main=self.main)
 
     def outcome(self, **more: Any) -> dict[str, Any]:
-        """What a driver says that has ended well and without a word of the JVM about archives."""
+        """The outcome of a driver that succeeded without a message of the JVM about archives."""
         request = SubmitRequest(
             f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target=SparkTarget("local[1]"), **more
         )
@@ -112,7 +112,7 @@ def drivers(tmp_path: Path, archives: ClassArchives) -> Drivers:
 
 
 def test_a_short_job_runs_with_an_archive_of_all_that_the_sample_loads(tmp_path: Path) -> None:
-    assert make_archive()  # as all tests use it; `make tests` has made it before
+    assert make_archive()  # as all tests use it; `make tests` makes it before
     assert Drivers(tmp_path, archives_of_tests(), SPARK_DRIVER).outcome(is_short=True) == {
         "rows": 1000,
         "archive": True,
@@ -137,7 +137,7 @@ def test_what_stands_behind_on_the_class_path_and_blanks_in_the_path_of_the_cach
 def test_the_jvm_goes_without_an_archive_that_does_not_fit(
     tmp_path: Path, archives: ClassArchives, content: str
 ) -> None:
-    """Though we give it: its sum is right, and the key is that of this driver."""
+    """Although it is passed: its checksum is right, and its key is that of this driver."""
     strange = ClassArchives(tmp_path / "cache", make=False)
     key = fit(strange, *SHORT_JOB_FLAGS).key
     real = archives.store.find(fit(archives, *SHORT_JOB_FLAGS).key)

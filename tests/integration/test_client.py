@@ -109,7 +109,7 @@ def test_a_list_is_of_those_that_fit(stage: Stage) -> None:
 def test_a_job_that_moves_while_folders_are_listed_is_listed_once(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, stood: Queue, moves_to: Queue
 ) -> None:
-    # Its new folder was empty when the looking began; or it was listed before the job came back to it.
+    # Its new folder was empty when the listing began, or was listed before the job returned to it.
     stage.put(stood)
     stage.put(Queue.ACCEPT if stood is Queue.RUNNING else Queue.FINISH, job_id="other")
     tokens, moved = QueueSet.tokens, list[str]()
@@ -201,7 +201,7 @@ def test_a_pool_that_is_not_there_is_not_paused(stage: Stage) -> None:
 def test_a_job_of_any_pool_is_asked_to_stop(stage: Stage, pool: str) -> None:
     run_key = stage.put(pool=pool)
     stage.client.kill(JOB)
-    stage.client.kill(JOB)  # once more is no error
+    stage.client.kill(JOB)  # a repetition is no error
     found = stage.session.get(stage.stop(pool))
     assert found is not None
     assert decode(found[0])["run_key"] == run_key

@@ -24,7 +24,7 @@ EPOCH_MS = 1_790_000_000_000
 
 
 class World:
-    """Time as a test wants it, and an ensemble that lives in it: requests and replies take what is given."""
+    """Simulated time and an ensemble in it: requests and replies take the given milliseconds."""
 
     def __init__(self, *trips: tuple[int, int], host_ahead_ms: int = 0) -> None:
         self.ns = 77_000 * MS
@@ -32,17 +32,17 @@ class World:
         self.ensemble_ahead_ms = 0
         self.nodes = dict[str, bytes]()
         self.modified_ms = 0  # the node of the clock, when there is one
-        self.trips = list(trips)  # ms of the request and of the reply, per write; then none at all
+        self.trips = list(trips)  # ms of the request and of the reply, per write; then none
         self.writes = 0
         self.error: Exception | None = None
         self.before_reply: Callable[[], object] = lambda: None
-        # What the clock asks of a session.
+        # The parts of a session that the clock uses.
         self.connections = 1
         self.state = SessionState.CONNECTED
         self.settings = type("Settings", (), {"call_timeout": 5, "hosts": "h1:2181"})
         self.ensured: list[str] = []
 
-    # Stands in for queues.session.boottime_ns, and for the module `time`, in queues.store.clock.
+    # Replaces queues.session.boottime_ns and the module `time` in queues.store.clock.
     def boottime_ns(self) -> int:
         return self.ns
 
@@ -60,7 +60,7 @@ class World:
     def ensure_path(self, path: str) -> None:
         self.ensured.append(path)
 
-    # Stands in for queues.store.commit.commit there.
+    # Replaces queues.store.commit.commit there.
     def commit(self, _session: object, operations: Sequence[Operation]) -> list[Any]:
         for operation in operations:
             if operation.path == LAYOUT.clock_jump:
@@ -91,7 +91,7 @@ class World:
         self.ns += milliseconds * MS
 
     def jump(self, milliseconds: int) -> None:
-        """The ensemble has a leader with another clock."""
+        """A leader with another clock takes over the ensemble."""
         self.ensemble_ahead_ms += milliseconds
         self.connections += 1
 
@@ -111,7 +111,7 @@ def install(world: World, patch: pytest.MonkeyPatch) -> None:
 def patched(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], EnsembleClock]:
     def patch(world: World) -> EnsembleClock:
         install(world, monkeypatch)
-        return EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # what it asks of a session is there
+        return EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # it has the needed parts of a session
 
     return patch
 
@@ -165,7 +165,7 @@ def test_it_is_measured_once_in_ten_minutes_and_over_each_new_connection(
     world.pass_ms(2_000)
     clock.now_ms()
     assert world.writes == 2
-    world.connections += 1  # behind it may be a leader with another clock
+    world.connections += 1  # it may lead to a leader with another clock
     clock.now_ms()
     clock.now_ms()
     assert world.writes == 3
@@ -236,7 +236,7 @@ def test_the_folder_of_the_clock_is_made_when_it_is_not_there(
     assert world.ensured == [LAYOUT.clock]
 
 
-# ---------------------------------------------------------------------- a host whose clock is off
+# ---------------------------------------------------------------------- a host with a wrong clock
 @pytest.mark.parametrize(("ahead_ms", "words"), [(30_000, "30.0 s ahead of"), (-2_500, "2.5 s behind")])
 def test_a_host_whose_clock_is_off_says_so_and_is_corrected(
     patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, ahead_ms: int, words: str
@@ -317,7 +317,7 @@ def test_a_time_is_confirmed_as_well_as_a_long_round_trip_lets_it_be_seen(
     world = World((0, 0), *[(0, 8_000)] * 5)
     clock = patched(world)
     clock.now_ms()
-    world.host_ahead_ms = 2 * HOUR_MS + 28_000  # 32 s, give or take half of the 8
+    world.host_ahead_ms = 2 * HOUR_MS + 28_000  # 32 s ± half of the 8
     world.jump(2 * HOUR_MS)
     assert world.late_ms(clock) == 8_000
 
@@ -344,7 +344,7 @@ def test_a_clock_that_comes_back_from_its_jump_is_followed_again(
     writes = world.writes
     world.pass_ms(500_000)
     clock.now_ms()
-    assert world.writes == writes  # all is well: measured every ten minutes
+    assert world.writes == writes  # normal: measured every ten minutes
 
 
 def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agrees(

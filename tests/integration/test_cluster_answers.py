@@ -22,7 +22,7 @@ NO_ROOM = "0/3 nodes are available: 3 Insufficient memory"
 
 
 class Cluster(LocalRunner):
-    """A cluster whose drivers run on this host, and which answers as the test says."""
+    """A cluster whose drivers run on this host and whose answers are scripted."""
 
     def __init__(self, submits: SparkSubmits) -> None:
         super().__init__(submits, driver_main=Path("unused"))
@@ -84,7 +84,7 @@ def test_a_running_job_whose_executors_do_not_fit_says_so_until_they_do(
 
 
 class Talker:
-    """Says something else each time: the words that it was given, with a number of its own."""
+    """Answers differently each time: the given words with a new number."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
@@ -140,7 +140,7 @@ def test_another_reason_is_reported_soon_and_newer_numbers_some_time_later(
 
 
 def warning_of(office: Office, job_id: str, begin: str, *, but: str = "") -> str | None:
-    """The warning, if it begins like that and is another than `but`."""
+    """The warning, if it has this beginning and differs from `but`."""
     words = office.client.get(job_id).warning or ""
     return words if words.startswith(begin) and words != but else None
 
@@ -215,7 +215,7 @@ def test_a_submission_that_is_refused_is_tried_again_only_where_that_may_help(
 
 
 class Forgets:
-    """Lists nothing, or what has only ended before any driver was seen."""
+    """Lists nothing, or a submission that ended before any driver was seen."""
 
     def __init__(self, *, lists_launcher: bool = False) -> None:
         self.lists_launcher = lists_launcher
@@ -305,7 +305,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_a
 
 
 class Wrong:
-    """Says that what runs has ended."""
+    """Reports running drivers as ended."""
 
     def __init__(self, state: RunState) -> None:
         self.state, self.said = state, 0

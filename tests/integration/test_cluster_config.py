@@ -40,7 +40,7 @@ def node(zookeeper_root: str) -> str:
 
 @pytest.fixture
 def open_config(open_queues: Open, zookeeper_root: str) -> Iterator[OpenConfig]:
-    """Make a configuration on a session of its own; `follow` starts it."""
+    """Make a configuration on another session; `follow` starts it."""
     started: list[ClusterConfig] = []
 
     def make(*, follow: bool = True, session: Session | None = None, **defaults: Any) -> ClusterConfig:
@@ -70,7 +70,7 @@ def write(session: Session, node: str, data: bytes) -> None:
     commit(session, [Set(node, data, -1)])
 
 
-# ---------------------------------------------------------------------- what holds
+# ---------------------------------------------------------------------- valid limits
 def test_where_nothing_is_set_a_worker_goes_by_its_own_settings(open_config: OpenConfig) -> None:
     assert open_config(retention="2h").limits == Limits(retention=2 * HOUR)
 
@@ -98,10 +98,10 @@ def test_a_change_is_effective_within_two_seconds_in_another_session(open_config
 def test_who_acts_on_the_limits_is_woken_when_others_hold_and_only_then(open_config: OpenConfig) -> None:
     operator, worker, seen = open_config(follow=False), open_config(warn_after=4), list[Limits]()
     worker.on_change(lambda: seen.append(worker.limits))
-    operator.change(warn_after=4)  # as it has by itself
+    operator.change(warn_after=4)  # the default
     operator.change(retention="3h")
     wait_until(lambda: seen, SOON_S, "it is woken")
-    worker._look()  # noqa: SLF001 - what it does every 15 s
+    worker._look()  # noqa: SLF001 - its read every 15 s
     assert seen == [Limits(warn_after=4, retention=3 * HOUR)]
 
 
@@ -149,7 +149,7 @@ def test_changes_whose_watches_were_lost_are_found_by_the_timed_look(
         wait_until(lambda count=count: worker.limits.warn_after == count, SOON_S, "it is known")  # type: ignore[misc] # mypy cannot type the default of a lambda
 
 
-# ---------------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------------- invalid limits
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -197,11 +197,11 @@ def test_unreadable_limits_are_reported_once_and_the_last_good_ones_stay(
     write(session, node, data)
     wait_until(lambda: warnings, SOON_S, "the error is reported")
     for _ in range(3):
-        worker._look()  # noqa: SLF001 - what it does every 15 s
+        worker._look()  # noqa: SLF001 - its read every 15 s
     assert worker.limits.warn_after == 4
     assert len(warnings) == 1
     assert f"version 2 of {node} is not a valid configuration" in warnings[0]
-    write(session, node, data)  # another version, as bad
+    write(session, node, data)  # another version, also invalid
     wait_until(lambda: len(warnings) == 2, SOON_S, "that is reported too")
     write(session, node, b'{"values": {"warn_after": "6"}}')
     wait_until(lambda: worker.limits.warn_after == 6, SOON_S, "after the repair it is followed again")

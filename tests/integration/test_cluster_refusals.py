@@ -24,7 +24,7 @@ from tests.servers.yarn import Yarn
 from tests.waiting import wait_until
 
 MOST = timedelta(minutes=10)
-"""What a submission waits at most for its next try."""
+"""The longest delay before the next try of a submission."""
 
 LATER = {"attempts": 1, "submissions": 2, "delay": "1h"}
 AT_ONCE = {"attempts": 1, "submissions": 2, "delay": "50ms"}
@@ -57,8 +57,8 @@ def no_cluster_is_known(office: Office, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.fixture
 def tried_again(office: Office) -> Iterator[Callable[..., None]]:
-    """Each of these jobs waits for its second try and says why, or fails with it and says the same."""
-    # Without drivers nothing of this machine is too much.
+    """Each of these jobs waits for its second try, or fails with it, and shows the same reason."""
+    # No driver starts, so the load of this machine does not matter.
     limits = Limits.model_construct(
         **{**Limits().model_dump(), "memory_pressure_limit": 0.0, "memory_guard": False}
     )

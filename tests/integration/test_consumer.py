@@ -17,7 +17,7 @@ from queues.store.commit import commit
 from tests.queues_support import Open, expire, places_of
 from tests.waiting import wait_until
 
-NEVER = 3600.0  # a rescan that does not come: what is found is found by a watch
+NEVER = 3600.0  # a rescan that does not come: only watches find items
 SOON = 0.3
 
 
@@ -80,7 +80,7 @@ def test_one_slow_listing_does_not_make_new_items_wait(
     def slow_once(session: Session, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
         found = listing(session, path, wake)
         if path.endswith("/accept/default") and not listed.is_set():
-            time.sleep(1)  # a pause of the machine, not the size of the folder
+            time.sleep(1)  # allows for a pause of the machine, not for the size of the folder
             listed.set()
         return found
 
@@ -159,7 +159,7 @@ def test_a_lost_session_is_survived(open_queues: Open, open_collector: OpenColle
     collector = open_collector(queues)
     collector.wait_for("before")
     expire(queues.session)
-    # What was held is not held any more, and is found again, by whoever comes first.
+    # The lost claim is invalid; its item is free and is found again.
     with pytest.raises(ClaimLost):
         collector.claims[0].check()
     collector.claims.pop()

@@ -129,7 +129,7 @@ def test_two_clients_move_the_same_item_to_dead_once(open_queues: Open) -> None:
 def test_an_item_that_kills_those_who_handle_it_goes_to_dead(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {})
-    for _ in range(3):  # three workers claim it and are never heard of again
+    for _ in range(3):  # three workers claim it and disappear
         victim = open_queues("victim")
         claim_of(victim, ITEM)
         expire(victim.session)

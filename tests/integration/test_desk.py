@@ -175,7 +175,7 @@ def test_force_takes_along_what_the_holder_changed_in_the_last_moment(
 
     def holder_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         sent.append(session)
-        if len(sent) == 1:  # the record was read before, and is about to be written
+        if len(sent) == 1:  # the record was read before and is written next
             claim.commit(payload={"n": 1})
         return commit_many(session, steps)
 
@@ -210,7 +210,7 @@ def test_a_claim_by_a_stale_listing_is_refused_by_the_server_too(
     queues = open_queues()
     stale = queues.put("accept", ITEM, {}).token
     queues.move(ITEM, "running")
-    monkeypatch.setattr(Claimer, "_gone", lambda *_: set())  # the look before it saw nothing
+    monkeypatch.setattr(Claimer, "_gone", lambda *_: set())  # the read before it found nothing
     assert queues.claim("accept", "default", stale) is None
     assert places_of(queues, ITEM) == ["running"]
     assert queues.get(ITEM).queue == "running"
@@ -284,7 +284,7 @@ def test_an_item_that_is_requeued_without_delay_is_due_at_once(open_queues: Open
         seen.wait_for(ITEM)
 
 
-# ---------------------------------------------------------------------- whatever the pool does
+# ---------------------------------------------------------------------- pauses and caps
 def test_items_of_a_paused_pool_can_be_operated_on(open_queues: Open) -> None:
     queues = open_queues()
     for item_id in ("a", "b", "c"):
@@ -325,7 +325,7 @@ def test_an_item_that_moves_while_it_is_looked_at_is_found_where_it_is(
     assert not operator.contains(ITEM)
 
 
-# ---------------------------------------------------------------------- what goes wrong
+# ---------------------------------------------------------------------- failures
 @pytest.mark.parametrize(
     ("act", "error"),
     [

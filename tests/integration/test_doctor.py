@@ -31,11 +31,11 @@ from tests.waiting import wait_until
 HOUR_S, MINUTE_S = 3600.0, 60.0
 GARBAGE = b"\x00\xffnot json"
 STARTED = AttemptState.STARTED
-OWN_CLOCK = {FindingKind.CLOCK_SKEW}  # what a test sees besides, when it lets time pass for the doctor
+OWN_CLOCK = {FindingKind.CLOCK_SKEW}  # additional findings when a test lets time pass for the doctor
 
 
 class Practice(Stage):
-    """A stage with a doctor on a session of its own."""
+    """A stage with a doctor on another session."""
 
     def __init__(self, office: Office) -> None:
         super().__init__(office)
@@ -44,7 +44,7 @@ class Practice(Stage):
         self.layout = self.queues.layout
 
     def look(self) -> list[Finding]:
-        """What is wrong; the note with the figures of ZooKeeper is always there."""
+        """The findings, without the note with the figures of ZooKeeper, which is always there."""
         found = list(self.doctor.check())
         (figures,) = [finding for finding in found if finding.kind is FindingKind.ZOOKEEPER_LATENCY]
         assert figures.path == self.layout.root
@@ -60,7 +60,7 @@ class Practice(Stage):
         return found
 
     def one(self, kind: FindingKind, *, besides: frozenset[FindingKind] = frozenset()) -> Finding:
-        """The only finding, but for those of kinds that come with it."""
+        """The only finding, apart from those of kinds that accompany it."""
         (finding,) = [finding for finding in self.look() if finding.kind not in besides]
         assert finding.kind is kind
         assert finding.what
@@ -68,7 +68,7 @@ class Practice(Stage):
         return finding
 
     def later(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-        """The ensemble's time, as the doctor sees it, is some seconds on."""
+        """Let the ensemble's time, as the doctor reads it, advance by some seconds."""
         now_ms = self.own.clock.now_ms
         monkeypatch.setattr(self.own.clock, "now_ms", lambda: now_ms() + round(seconds * 1000))
 
@@ -83,7 +83,7 @@ class Practice(Stage):
         return self.layout.token(queue or record.queue, record.pool, record.token)
 
     def announce(self, name: str = "worker-7", **more: object) -> str:
-        """A worker, as it says who it is."""
+        """The announcement of a worker."""
         document = {
             "host": "elsewhere",
             "pid": 1,
@@ -116,7 +116,7 @@ class Practice(Stage):
         self.lead()
 
     def nodes_below(self) -> dict[str, tuple[object, ...]]:
-        """All nodes with data and stat, but for the one that is written to learn the time."""
+        """All nodes with data and stat, except the one that is written to read the time."""
         paths = sorted(self.tree() - {self.layout.clock})
         return dict(zip(paths, ((*node,) for node in self.session.get_many(paths) if node), strict=True))
 
@@ -494,9 +494,9 @@ def test_what_cannot_be_listed_with_the_tools_of_zookeeper(
     assert practice.kinds()[FindingKind.LARGE_FOLDER] == [practice.layout.queue("accept", "default")]
 
 
-# ---------------------------------------------------------------------- looking, mending
+# ---------------------------------------------------------------------- checks, repairs
 def plant(practice: Practice) -> dict[str, str]:
-    """Damage of many kinds; returns the paths by what is to become of it."""
+    """Plant damage of many kinds; return the paths by the expected repair."""
     for job_id in ("record-gone", "token-gone", "twice", "garbage", "dead", "warns"):
         practice.put(job_id=job_id)
     paths = {"dead": practice.token("record-gone"), "restored": practice.path("token-gone")}
@@ -525,7 +525,7 @@ FIXABLE = {"dead", "restored", "singled", "lock", "stop", "slot"}
 def test_a_look_writes_nothing(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = plant(practice)
     run(practice, {})
-    practice.own.clock.now_ms()  # makes its node
+    practice.own.clock.now_ms()  # creates its node
     before = practice.nodes_below()
     practice.later(monkeypatch, 25 * HOUR_S)
     found = practice.look()
@@ -603,5 +603,5 @@ def test_thousands_of_jobs_are_looked_at_in_few_requests(
     requests = count_requests(practice.own.session, monkeypatch)
     assert set(practice.kinds()) == {FindingKind.FULL_POOL}
     record_property("requests", requests())
-    # One for each of 256 folders of records, and few for what is in them.
+    # One for each of 256 folders of records, and few for their content.
     assert requests() < 350 + 30 * parts

@@ -1,4 +1,4 @@
-"""Collecting what drivers write, with a real spool, under kills of everybody."""
+"""Collection of driver output into a real spool, while drivers and collectors are killed."""
 
 import json
 import os
@@ -100,7 +100,7 @@ def test_each_byte_is_collected_once_whoever_is_killed(harness: Harness, seed: i
         log = harness.directory / f"{stream}.log"
         documents = documents_in(harness.root, stream)
         cut, offset, text = read_cut(log), 0, ""
-        # The kill may come between a cut and its note: all that was there is in the older part then.
+        # The kill may come between a cut and its note: the older part has all data then.
         size = cut.total + max(log.stat().st_size, cut.pending)
         has_end = (Path(f"{log}{OLDER}").read_bytes() + log.read_bytes()).endswith(b"\n")
         for number, document in enumerate(documents, start=1):
@@ -112,7 +112,7 @@ def test_each_byte_is_collected_once_whoever_is_killed(harness: Harness, seed: i
         collected = "".join(text_of(document, is_last=False) for document in documents[:-1])
         assert said.startswith(collected)
     for records in in_spools(harness.root).values():
-        assert len(set(records)) == 1, "what came twice has the same index and time"
+        assert len(set(records)) == 1, "a repeated record has the same index and time"
 
 
 def test_what_was_announced_before_a_kill_comes_again_as_it_was(harness: Harness) -> None:

@@ -76,7 +76,7 @@ def offices(secured: Secured, folder: Path, mark: str, creator: str) -> Iterator
 
 @pytest.fixture
 def office(secured: Secured, tmp_path: Path, process_mark: str) -> Iterator[Office]:
-    """One whose worker has a login of the scheme digest, with a password that cannot be guessed."""
+    """An office whose worker has a login of the scheme digest, with a password that cannot be guessed."""
     yield from offices(secured, tmp_path, process_mark, "digest")
 
 
@@ -84,7 +84,7 @@ def office(secured: Secured, tmp_path: Path, process_mark: str) -> Iterator[Offi
 def other_office(
     secured: Secured, tmp_path: Path, process_mark: str, request: pytest.FixtureRequest
 ) -> Iterator[Office]:
-    """One whose worker is known to ZooKeeper in another way."""
+    """An office whose worker has a login of another scheme."""
     yield from offices(secured, tmp_path, process_mark, request.param)
 
 
@@ -121,7 +121,7 @@ def is_started(office: Office, job_id: str) -> bool:
 # ---------------------------------------------------------------------- a hostile driver
 @contextmanager
 def intruder(zookeeper: dict[str, Any]) -> Iterator[Any]:
-    """A plain client with what the plan of a driver says of ZooKeeper."""
+    """A plain client with the ZooKeeper settings in the plan of a driver."""
     login, (hosts, _, _) = zookeeper["digest"], zookeeper["hosts"].partition("/")
     client = KazooClient(hosts, auth_data={("digest", f"{login['user']}:{login['password']}")})
     client.start(timeout=10)
@@ -133,7 +133,7 @@ def intruder(zookeeper: dict[str, Any]) -> Iterator[Any]:
 
 
 def populate(office: Office, folder: Path) -> list[str]:
-    """A root with a node of each kind; returns the ids of jobs that run until `folder/go` is there."""
+    """A root with a node of each kind; return the ids of jobs that run until `folder/go` exists."""
     client = office.client
     client.schedules.put(python_job("pass", name="nightly", schedule={"every": "1h"}))
     client.config.change(warn_after=7)
@@ -254,7 +254,7 @@ def test_a_job_whose_nodes_only_its_driver_can_remove_stays_and_says_so(office: 
     assert office.client.get(job_id).status is Status.SUCCESS
 
 
-# ---------------------------------------------------------------------- what is handed over
+# ---------------------------------------------------------------------- data for the driver
 def test_neither_password_nor_key_of_the_worker_reaches_a_driver(
     other_office: Office, tmp_path: Path
 ) -> None:
@@ -398,7 +398,7 @@ def test_a_driver_that_comes_after_its_attempt_was_given_to_another_is_supersede
 
 
 class Found(LocalRunner):
-    """A runner that finds one submission more of each run: its driver came too late for its attempt."""
+    """A runner that finds another submission of each run, whose driver was too late for its attempt."""
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
         late = {run: Submission(run, "late", RunState.EXITED, exit_codes.SUPERSEDED) for run in runs}
@@ -482,10 +482,10 @@ def test_a_request_to_stop_can_be_read_by_the_driver_that_it_is_for_alone(
     office.client.kill(job_id)
     wait_until(lambda: attempt_of(office, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
     other = late_driver(job_id, Login.random("run-another"))
-    assert not other._is_stopped()  # noqa: SLF001 - what its guard asks
+    assert not other._is_stopped()  # noqa: SLF001 - the check of its guard
 
 
-# ---------------------------------------------------------------------- drivers from before
+# ---------------------------------------------------------------------- drivers of earlier versions
 def test_a_driver_without_a_login_ends_well_though_its_root_is_closed_meanwhile(
     secured: Secured, tmp_path: Path, process_mark: str
 ) -> None:

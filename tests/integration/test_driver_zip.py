@@ -1,4 +1,4 @@
-"""What travels to the nodes of a cluster, and that a driver needs nothing else of ours."""
+"""The zip for the nodes of a cluster: a driver needs nothing else of this package."""
 
 import importlib.util
 import subprocess
@@ -39,7 +39,7 @@ strangers = sorted(
 )
 assert not strangers, strangers
 """
-    # -I -S: neither the folder of this checkout nor the installed packages are to be found.
+    # -I -S: neither this checkout nor the installed packages are on the path.
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
     )

@@ -38,7 +38,7 @@ HOUR_MS = 3_600_000
 
 
 class Hall:
-    """The queues of jobs, seen by several who may lead."""
+    """The queues of jobs, with several candidates for the leader."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.nodes = settings, Nodes(settings.root)
@@ -55,7 +55,7 @@ class Hall:
         return made
 
     def elected(self, queue_set: QueueSet) -> Election:
-        """Lead with this session, whoever did so before."""
+        """Lead with this session, whoever led before."""
         election = Election(queue_set.session, self.nodes, "leader")
         if queue_set.session.exists(self.nodes.leader) is not None:
             commit(queue_set.session, [Delete(self.nodes.leader)])
@@ -72,7 +72,7 @@ class Hall:
         run_key: str = "",
         **state: Any,
     ) -> None:
-        """A job as it would stand there."""
+        """Put a job in this state."""
         fields = {"status": Status.ACCEPT, **state}
         payload = JobState.enqueued("test").evolve(**fields).model_dump(mode="json", exclude_defaults=True)
         due = self.set.clock.now_ms() + due_in_ms
@@ -106,7 +106,7 @@ def hall(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Hall]:
 
 
 def at_once(*duties: Duty, steps: int = 1) -> None:
-    """Several workers that take themselves for the leader."""
+    """Several workers that all act as leader."""
     barrier, errors = threading.Barrier(len(duties)), list[BaseException]()
 
     def run(duty: Duty) -> None:
@@ -114,7 +114,7 @@ def at_once(*duties: Duty, steps: int = 1) -> None:
         try:
             for _ in range(steps):
                 duty.step()
-        except BaseException as error:  # noqa: BLE001 - it belongs to the test
+        except BaseException as error:  # noqa: BLE001 - raised by the test
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(duty,)) for duty in duties]
@@ -215,7 +215,7 @@ def test_records_of_waiting_jobs_are_read_once(hall: Hall, monkeypatch: pytest.M
     for _ in range(3):
         read.clear()
         duty.step()
-        assert folder not in read  # nothing has changed, nothing is listed
+        assert folder not in read  # without a change nothing is listed
         assert [path for path in read if "/jobs/" in path] == []
     hall.put("one-more", queued_limit=600.0)
     read.clear()
@@ -340,7 +340,7 @@ def test_stop_nodes_without_a_job_to_stop_are_removed(hall: Hall) -> None:
     folder = hall.set.layout.stops("default")
     assert sorted(f"{folder}/{name}" for name in hall.session.children(folder) or ()) == sorted(kept)
     assert hall.session.children(hall.set.layout.stops("team.low")) == []
-    assert not hall.set.contains("gone")  # the proof that there is none left none behind
+    assert not hall.set.contains("gone")  # the precondition that there is no job left no node
 
 
 def test_two_who_look_for_stop_nodes_do_no_harm(hall: Hall) -> None:
@@ -402,7 +402,7 @@ def test_a_job_that_was_put_anew_in_the_moment_of_the_removal_keeps_its_request(
 
 
 def before_the_next_removal(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
-    """Somebody does this after the leader has looked, and before its multis arrive."""
+    """Another client does this after the leader's reads and before its multis arrive."""
     acts = [act]
 
     def late(session: Session, steps: Sequence[Sequence[Operation]]) -> Any:
@@ -503,7 +503,7 @@ def test_a_slot_that_another_leader_freed_and_a_job_took_again_stays(
 
 # ---------------------------------------------------------------------- twice, some time apart
 class Time:
-    """Stands in for the module `time`."""
+    """Replaces the module `time`."""
 
     now = 1000.0
 

@@ -1,4 +1,4 @@
-"""A closed server: what another user of the host can do there, who has its port and no password."""
+"""A closed server against another user of the host, who has its port and no password."""
 
 import contextlib
 import errno
@@ -62,7 +62,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeep
 
 
 def tried(hosts: str, act: Callable[[KazooClient], object], login: str = "") -> Any:
-    """What another user gets for `act`: its answer as text, or the name of the error."""
+    """The result of `act` as another user: its answer as text, or the name of the error."""
 
     def attempt() -> str:
         client = KazooClient(hosts, auth_data={("digest", login)} if login else None)
@@ -303,7 +303,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
             pass
     host, port = hosts.split(":")
     with pytest.raises(ConnectionRefusedError, match="is not a server of this user"):
-        is_root_of(login, host, int(port))  # what a start asks its server
+        is_root_of(login, host, int(port))  # the check of a start
     with logged_in(SessionSettings(hosts, digest=login)) as way:
         host, port = way.split(":")
         with socket.create_connection((host, int(port))) as client:

@@ -28,7 +28,7 @@ def config(data_dir: Path, *, port: int | None = None, owner: str = "") -> Serve
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
-    """At a port that was asked for, in a data directory with a name of its own kind."""
+    """At a requested port, in a data directory with an unusual name."""
     (port,) = free_ports("127.0.0.1", 1)
     data_dir = tmp_path_factory.mktemp("server") / "a b=ü\\n"
     with EmbeddedZooKeeper(config(data_dir, port=port, owner="up")) as running:
@@ -139,7 +139,7 @@ def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_the_error_of_a_server_that_dies_while_it_starts_says_why(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "version-2").touch()  # where ZooKeeper wants a folder
+    (tmp_path / "data" / "version-2").touch()  # where ZooKeeper needs a folder
     server = EmbeddedZooKeeper(config(tmp_path))
     with pytest.raises(ServerStartFailed, match=r"died while it started: .*version-2.*see .*zookeeper\.log"):
         server.start()

@@ -182,7 +182,7 @@ def test_changes_of_the_session_are_reported(open_queues: Open) -> None:
     heard = Heard(queues, session=True)
     expire(queues.session)
 
-    # It may be away in several steps: suspended, lost.
+    # It may be lost in several steps: suspended, lost.
     wait_until(lambda: "connected" in [event.detail for event in heard.events], 10, "it is back")
     assert heard.events[0].detail != "connected"
     assert heard.events[-1].detail == "connected"

@@ -23,7 +23,7 @@ AT_ONCE = Retries(attempts=3, delay_ms=0)
 
 
 class Seen:
-    """A handler that notes what it gets and does what the test says for each queue."""
+    """A handler that records its claims and acts as the test sets for each queue."""
 
     def __init__(self, **by_queue: Callable[[Claim], Action]) -> None:
         self._by_queue = by_queue
@@ -482,7 +482,7 @@ def test_what_was_let_go_is_handled_by_the_next(open_queues: Open) -> None:
     handled: list[str] = []
 
     def note(claim: Claim) -> Action:
-        time.sleep(0.001)  # a handler that takes its time, so that much is in hand
+        time.sleep(0.001)  # a slow handler, so that many items are held
         handled.append(claim.id)
         return DONE
 

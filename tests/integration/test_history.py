@@ -62,7 +62,7 @@ def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -
         histories[0].record("flights", run(number))
     kept = names(histories[1].read("flights"))
     assert (len(kept), kept[-1]) == (MAX_RUNS, "run-109")
-    histories[0].record("flights", run(0))  # it was there, and has gone: it does not come back
+    histories[0].record("flights", run(0))  # it was there and is gone: it does not return
     assert names(histories[1].read("flights")) == kept
 
 
@@ -181,6 +181,6 @@ def test_a_history_that_seems_old_by_the_servers_clock_alone_stays(office: Offic
     mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
     an_hour_later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     mine.record("flights", {"run": "run-1", "ended": an_hour_later})
-    # As for a server that was far behind when it was written: its time is older than what is kept.
+    # As from a server whose clock was far behind: its time is older than the retention.
     OldHistories(queue_set, Nodes(office.settings.root), tuple, keep_ms=-60_000).step()
     assert names(mine.read("flights")) == ["run-1"]

@@ -36,7 +36,7 @@ class Far(LocalRunner):
 
 
 def announce(office: Office, pools: list[str] | None) -> str:
-    """A worker of the other host, as its node says; returns the node."""
+    """Create the node of a worker of the other host; return its path."""
     session, nodes = office.session(), Nodes(office.settings.root)
     session.ensure_path(nodes.workers)
     path, document = nodes.worker("theirs"), {"places": [THERE.to_json()], "pools": pools}
@@ -63,7 +63,7 @@ def test_a_job_is_left_to_the_workers_of_the_host_where_its_driver_runs(
     job_id = running_elsewhere(office, go)
     announced = announce(office, None)
     ours = office.worker()
-    elsewhere = ours._context.admission.elsewhere  # noqa: SLF001 - what it leaves to others
+    elsewhere = ours._context.admission.elsewhere  # noqa: SLF001 - the jobs that it leaves to others
     wait_until(lambda: not elsewhere.accepts(job_id), 20, "it was looked at and let go")
     wait_until(lambda: office.client.detail(job_id).held_by is None, 10, "it is not held")
     assert office.client.get(job_id).queue is Queue.RUNNING

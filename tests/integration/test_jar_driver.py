@@ -43,7 +43,7 @@ HOUR_S = 3600.0
 
 @dataclass
 class Site:
-    """Attempts in ZooKeeper, and JVMs as the image of Spark would start them, but for Spark itself."""
+    """Attempts in ZooKeeper, and JVMs as the image of Spark would start them, but without Spark itself."""
 
     session: Session
     root: str
@@ -89,7 +89,7 @@ class Site:
         zookeeper: SessionSettings | None = None,
         **settings: float,
     ) -> "Driver":
-        """A driver, its command behind that of `within`; `settings` are other ones of its session."""
+        """A driver, its command after that of `within`; `settings` change those of its session."""
         zookeeper = zookeeper or self.session.settings
         incarnation = uuid.uuid4().hex
         plan = {
@@ -111,7 +111,7 @@ class Site:
 
 @dataclass
 class Driver:
-    """One JVM, started as the runner of Kubernetes would have it started in a pod."""
+    """One JVM, started as in a pod of the Kubernetes runner."""
 
     incarnation: str
     folder: Path
@@ -149,7 +149,7 @@ class Driver:
 
 @cache
 def java_options(jar: Path) -> tuple[str, ...]:
-    """As the image has them for a short job, and with the archive of all tests where it is there."""
+    """The options of the image for a short job, with the archive of all tests if it exists."""
     found = session_environment()
     options = shlex.split(found.get("SPARK_SUBMIT_OPTS", SUBMIT_OPTIONS))
     api = next(spark_jars().glob("slf4j-api-*.jar"))  # as the launcher of Spark orders them
@@ -173,7 +173,7 @@ def site(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, jar: Path) -
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
-    """One that each test may stop, and starts again."""
+    """A server that each test may stop and restart."""
     with EmbeddedZooKeeper(ServerConfig(tmp_path_factory.mktemp("zookeeper"), tick_ms=500)) as server:
         yield server
 
@@ -181,7 +181,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeep
 @pytest.fixture
 def own_site(server: EmbeddedZooKeeper, tmp_path: Path, jar: Path) -> Iterator[Site]:
     """As `site`, on a ZooKeeper that a test may stop."""
-    server.start()  # if a test has failed before it did so
+    server.start()  # if a failed test has not
     with ExitStack() as stack, open_session(server.hosts) as session:
         made = Site(session, f"/{tmp_path.name}", tmp_path, jar, stack)
         made.announce()

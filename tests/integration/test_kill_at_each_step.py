@@ -29,7 +29,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Full(LocalRunner):
-    """A backend that takes nothing."""
+    """A backend that refuses every submission."""
 
     def submit(self, request: SubmitRequest) -> Submission:
         raise SubmissionError(f"no room for {request.name}")
@@ -40,7 +40,7 @@ def runner(office: Office, kind: str) -> Runner:
     match kind:
         case "full":
             return Full(stand_ins(directory), driver_main=DRIVER_MAIN)
-        case "idle":  # what is started never comes to take its attempt
+        case "idle":  # the started process never takes its attempt
             return LocalRunner(
                 SparkSubmits(directory, spark_submit=("/bin/sh", "-c", "sleep 600")), driver_main=DRIVER_MAIN
             )

@@ -1,4 +1,4 @@
-"""What travels to pods in secrets of a day: old ones go, and never one that a pod needs."""
+"""The code for pods, in secrets of a day: old secrets are removed, but never one that a pod needs."""
 
 import uuid
 
@@ -27,10 +27,10 @@ class Versions:
     def __init__(self, site: KubernetesSite, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site
         self._patch = monkeypatch
-        self._today = program._today()  # noqa: SLF001 - as the workers count
+        self._today = program._today()  # noqa: SLF001 - the day as workers count it
 
     def on_day(self, day: int) -> None:
-        """Go to this day, 0 is today."""
+        """Change to this day; 0 is today."""
         self._patch.setattr(program, "_today", lambda: self._today + day)
 
     def name(self, version: str, day: int) -> str:

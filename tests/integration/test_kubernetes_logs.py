@@ -1,4 +1,4 @@
-"""Following the log of a pod: each line once, as soon as it is there."""
+"""Following the log of a pod: each line once, as soon as it is written."""
 
 import threading
 from contextlib import redirect_stdout
@@ -46,7 +46,7 @@ def test_each_line_is_printed_once_while_its_pod_runs(
         args=(office.client, runners, job_id, None, [LogStream.STDOUT]),
         kwargs={"follow": True},
     )
-    printed = tmp_path / "printed"  # a capture of pytest loses what is printed while it is read
+    printed = tmp_path / "printed"  # pytest's capture loses text that is printed while it is read
 
     def is_printed(line: str) -> bool:
         return line in printed.read_text()

@@ -1,4 +1,4 @@
-"""What is special about drivers that are pods: how they end there, are refused, found again and removed."""
+"""Drivers in pods: their ends, refusals, discovery and removal."""
 
 import sys
 import time
@@ -34,7 +34,7 @@ END_S = 60
 
 
 class Harness:
-    """One worker's runner, with what the tests ask of it."""
+    """One worker's runner, with helpers of the tests."""
 
     def __init__(self, site: KubernetesSite, runner: KubernetesRunner) -> None:
         self.site = site
@@ -62,7 +62,7 @@ class Harness:
     def wait_up(self) -> None:
         wait_until(lambda: self.phase() == "Running", END_S, "the pod runs")
         log = f"/api/v1/namespaces/{self.site.namespace}/pods/{pod_name(self.run)}/log"
-        # Only then is its program what it will be: one that has just begun does not ignore a TERM yet.
+        # Before that, the program has not set its handlers: it does not ignore a TERM yet.
         wait_until(lambda: "up" in self.site.cluster.api.text(log), END_S, "its program runs")
 
     def phase(self) -> str:
@@ -331,8 +331,8 @@ def test_while_the_api_is_away_nothing_is_known_and_afterwards_everything_is_lis
     found = harness.runner.find(harness.run)
     assert [(each.incarnation, each.state) for each in found] == [(submitted.incarnation, RunState.RUNNING)]
 
-    api = harness.runner._api  # noqa: SLF001 - what goes wrong between two parts
-    with pytest.raises(KubernetesError) as error:  # what the API remembers of the past begins with its start
+    api = harness.runner._api  # noqa: SLF001 - the fault is between two parts
+    with pytest.raises(KubernetesError) as error:  # the API keeps events only since its start
         list(api.watch_pods(harness.site.namespace, RUN_LABEL, "1"))
     assert error.value.status == 410
     real, versions = api.pods, list[str]()
@@ -343,7 +343,7 @@ def test_while_the_api_is_away_nothing_is_known_and_afterwards_everything_is_lis
         return documents, "1" if len(versions) == 1 else version
 
     watching = SimpleNamespace(pods=stale, watch_pods=api.watch_pods)
-    watch = PodWatch(watching, harness.site.namespace)  # type: ignore[arg-type] # what it asks for
+    watch = PodWatch(watching, harness.site.namespace)  # type: ignore[arg-type] # the parts that it uses
     wait_until(lambda: watch.pods() and len(versions) == 2, END_S, "the pods are listed again")
     harness.site.cluster.kubelet.oom_kill(harness.site.namespace, pod_name(harness.run))
 

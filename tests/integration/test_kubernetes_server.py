@@ -1,4 +1,4 @@
-"""The Kubernetes of the tests is one: real API, pods that run, end, are refused, and leave nothing."""
+"""The test server behaves as Kubernetes: a real API, and pods that run, end, are refused, leave nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

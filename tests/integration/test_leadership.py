@@ -22,7 +22,7 @@ from tests.queues_support import expire
 from tests.waiting import wait_until
 
 SESSION_S = 2.0
-TAKE_OVER_S = SESSION_S + 2 * 2 + 2  # what is promised: session timeout, two ticks of 2 s, 2 s
+TAKE_OVER_S = SESSION_S + 2 * 2 + 2  # as promised: session timeout, two ticks of 2 s, 2 s
 
 
 class Counting:
@@ -48,7 +48,7 @@ class Failing(Counting):
 
 
 class Slow:
-    """A duty that looks, is kept from going on for as long as the test wants, and then writes."""
+    """A duty that reads, pauses until the test releases it, and then writes."""
 
     name = "slow"
 
@@ -89,7 +89,7 @@ Stand = Callable[..., Candidate]
 
 @pytest.fixture
 def stand(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Stand]:
-    """Make a candidate with a session of its own, and let it stand for election; all are stopped."""
+    """Make a candidate with another session and start it; all are stopped at the end."""
     made: list[Candidate] = []
 
     def make(*duties: Duty, name: str = "", hosts: str = zookeeper_hosts, start: bool = True) -> Candidate:
@@ -145,7 +145,7 @@ def test_a_leader_that_is_cut_off_stops_before_another_one_leads_which_is_soon(
 
     def new_leads_alone() -> bool:
         leads = new.leads
-        assert not (leads and old.leads), "two lead"  # in this order: it led before the other one was asked
+        assert not (leads and old.leads), "two lead"  # in this order: it led before the other one started
         return leads
 
     cut_at = time.monotonic()
@@ -204,7 +204,7 @@ def test_a_former_leader_that_drains_does_not_remove_the_next_one(stand: Stand, 
     assert former.election.look(lambda: None)
     commit(leader.session, [Delete(Nodes(zookeeper_root).leader)])
     assert leader.election.look(lambda: None)
-    assert former.leads  # it has not looked since
+    assert former.leads  # it has not read since
     former.election.resign()
     assert leader.election.verify()
     assert not former.election.look(lambda: None)
@@ -230,7 +230,7 @@ def test_what_a_leader_sends_after_it_was_paused_for_too_long_is_refused(
     old.leadership.start()
     assert slow.looked.wait(10)
     new = stand()
-    expire(old.session)  # the server gave it up; its thread has noticed nothing, and has a connection again
+    expire(old.session)  # the server expired it; its thread has noticed nothing and is connected again
     wait_until(lambda: old.leads or new.leads, TAKE_OVER_S, "one of them leads")
     slow.go_on.set()
     wait_until(lambda: slow.outcome, 10, "it has tried")

@@ -30,7 +30,7 @@ from tests.runner_support import (
 
 @pytest.fixture
 def few_open_files() -> Iterator[None]:
-    """As many as a service gets from systemd would take longer to use up."""
+    """The number that systemd grants a service would take longer to use up."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     yield

@@ -77,7 +77,7 @@ def test_many_runs_are_polled_without_a_look_at_all_processes(
     submitted, ended = request(run, SLEEPS), request(f"{run}-ended")
     runner.submit(ended)
     wait_for(runner, ended.run, RunState.EXITED)
-    looks.clear()  # a poll that meets a shim in its last moment may look
+    looks.clear()  # a poll that meets a shim at its end may read it
     runner.submit(submitted)
     wait_until_up(runner, submitted)
     states = runner.poll_many([run, ended.run, "unknown"])
@@ -137,7 +137,7 @@ print(json.dumps([runner.find(sys.argv[2])[0].state, killed, reaches]))
 
 
 def look_from_another_pid_namespace(runner: LocalRunner, run: str) -> list[Any]:
-    """What a worker in a container beside ours makes of a run: its state, a kill, and whom it reaches."""
+    """A run as a worker in another container handles it: its state, a kill, and the runners in its reach."""
     place = json.dumps(runner.place().to_json())
     look = [sys.executable, "-c", _LOOK, str(runner.submits.state_dir), run, place]
     found: list[Any] = json.loads(subprocess.check_output([*IN_ANOTHER_PID_NAMESPACE, *look], text=True))

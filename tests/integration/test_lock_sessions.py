@@ -202,7 +202,7 @@ def test_all_sessions_that_were_opened_end_with_the_queue_set(open_small: OpenSm
     queues.close()
     wait_until(lambda: locks(queues) == ["i00", "i01"], 10, "the lock of the other session is gone")
     for claim in claims:
-        claim.abandon()  # whoever still has one in hand may forget it
+        claim.abandon()  # a thread that still has one may drop it
     assert queues.session.wait_connected(0)  # it was not opened there
 
 

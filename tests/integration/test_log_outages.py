@@ -24,7 +24,7 @@ from tests.log_support import KIB, QUICK, document, drain, opened, read_records
 from tests.waiting import wait_until
 
 ARRIVE_S = 60
-CLOSE_S = 5.0  # what a program gives its logs at its end
+CLOSE_S = 5.0  # the time of a program for its logs at its end
 QUICK_END = ShipperOptions(flush_seconds=0.2)
 STOP_S = 2.0  # for threads in the middle of a request, on a loaded machine
 
@@ -66,7 +66,7 @@ def test_after_an_hour_without_a_server_all_arrives_once_and_without_a_stampede(
             lambda: any(each.is_compressed for each in segments_in(gone.folder.path)), ARRIVE_S, "sealed"
         )
         away_s, refused = time.monotonic() - since, proxy.refused
-        # With a delay of up to a second each, one at a time.
+        # Each with a delay of up to a second, one at a time.
         assert refused <= 10 + 10 * away_s
         proxy.most_at_once, before = 0, len(proxy.bulks)
         proxy.away = False

@@ -31,7 +31,7 @@ def _quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def shipped(root: Path, index: LogIndex, url: str = "") -> Iterator[tuple[Spool, Shipper, list[str]]]:
-    """A spool with its shipper, and what that has said."""
+    """A spool with its shipper and the reports of that."""
     said = list[str]()
     with opened(root, SMALL) as spool:
         shipper = Shipper(root, index.target(url), spool=spool, options=QUICK, report=said.append)
@@ -58,7 +58,7 @@ def arrives(index: LogIndex, shipper: Shipper, numbers: range | list[int]) -> No
 
 
 def busy_for_half(asked: Asked) -> Said:
-    """A rule: every other document of a request is not taken at present."""
+    """A rule: every other document of a request is refused for now."""
     if not asked.is_bulk:
         return asked.forward()
     records = asked.records
@@ -68,7 +68,7 @@ def busy_for_half(asked: Asked) -> Said:
     return Said.document(200, {"errors": True, "items": items})
 
 
-# ---------------------------------------------------------------------- what it takes
+# ---------------------------------------------------------------------- accepted records
 def test_what_a_program_logs_is_found_under_the_alias_on_the_day_of_its_own_time(
     log_index: LogIndex, tmp_path: Path
 ) -> None:
@@ -103,7 +103,7 @@ def test_what_is_there_already_counts_as_done(log_index: LogIndex, tmp_path: Pat
     assert log_index.numbers() == list(range(40))
 
 
-# ---------------------------------------------------------------------- what it never takes
+# ---------------------------------------------------------------------- refused records
 def test_what_does_not_fit_the_mapping_is_put_aside_with_the_reason_and_its_neighbours_arrive(
     log_index: LogIndex, tmp_path: Path
 ) -> None:
@@ -174,7 +174,7 @@ def test_one_document_for_which_a_whole_request_is_refused_is_found_out(
     assert (letter["status"], "parse_exception" in str(letter["reason"])) == (400, True)
 
 
-# ---------------------------------------------------------------------- what it takes later
+# ---------------------------------------------------------------------- records accepted later
 def test_what_is_not_taken_at_present_comes_again_and_nothing_else_does(
     log_index: LogIndex, tmp_path: Path
 ) -> None:

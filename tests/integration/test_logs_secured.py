@@ -62,7 +62,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     key = tmp_path / "key"
     key.write_text(f"{SHIPPER}\n")
 
-    # Another authority: said at the first request, and not tried again every moment.
+    # Another authority: reported at the first request, and not retried every moment.
     other = target_of(settings_of(server, key, server.certificates.other_ca))
     with pytest.raises(TargetRefuses, match=r"certificate verify failed.*logs\.ca_file"):
         other.prepare()
@@ -96,7 +96,7 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     indices.remove(index)
     assert indices.all() == []
 
-    # What was read as a key is never logged.
+    # Text that was read as a key is never logged.
     assert key.read_text().strip() not in REDACTOR.mask(f"the key is {key.read_text()}")
 
 

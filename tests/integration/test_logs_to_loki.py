@@ -80,7 +80,7 @@ def test_a_push_that_is_not_taken_comes_again(tmp_path: Path, script: list[Said]
 def test_what_was_taken_without_a_word_is_there_once(tmp_path: Path, said: Said) -> None:
     store, root = LokiStore(), tmp_path / "spool"
     spool = Spool(root)
-    # Hours between the first and the last of a push: the first must not come too late the second time.
+    # Hours between the first and the last of a push: the first must not be too late on the second try.
     documents = [document(number, at=NOW - timedelta(minutes=20 * (20 - number))) for number in range(20)]
     ids = fill(spool, documents)
     with log_stub(store, said) as stub, shipping(root, loki(stub), spool) as shipper:

@@ -41,7 +41,7 @@ def registry() -> CollectorRegistry:
 
 @pytest.fixture
 def serve(registry: CollectorRegistry) -> Iterator[Serve]:
-    """Serves a registry and two probes; returns the port."""
+    """Serve a registry and two probes; return the port."""
     LIVE.clear()
     with ExitStack() as stack:
 
@@ -122,7 +122,7 @@ def test_there_is_nothing_else(serve: Serve, target: str, method: str, status: i
     assert "Traceback" not in body
 
 
-# ---------------------------------------------------------------------- who may read
+# ---------------------------------------------------------------------- access
 def test_with_a_token_only_whether_a_probe_passes_is_for_everybody(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n", "utf-8")
     port = serve(token_file=tmp_path / "token")
@@ -145,7 +145,7 @@ def test_with_a_certificate_it_speaks_tls_alone(serve: Serve, tmp_path: Path) ->
     trusting = ssl.create_default_context(cafile=certificates.ca)
     connection = HTTPSConnection("localhost", port, timeout=20, context=trusting)
     assert _answer(connection, "/livez", "GET", {}) == (200, "ok\n")
-    with pytest.raises(OSError):  # noqa: PT011 - a reset, or an end without a word
+    with pytest.raises(OSError):  # noqa: PT011 - a reset, or an end without data
         get(port, "/livez")
 
 
@@ -210,7 +210,7 @@ def test_a_client_that_holds_all_connections_keeps_no_other_out(
         return _answer(HTTPSConnection("localhost", port, timeout=20, context=context), "/livez", "GET", {})
 
     with ExitStack() as stack:
-        # Each for as long as a request may last, without a word, or in the middle of a request.
+        # Each for as long as a request may last, without data or in the middle of a request.
         for number in range(3 * server.AT_ONCE):
             held = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
             held.sendall(b"GET /livez HT" * (number % 2))

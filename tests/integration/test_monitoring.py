@@ -26,12 +26,12 @@ from tests.waiting import wait_until
 _PROJECT = Path(__file__).parents[2]
 MONITORING = _PROJECT / "deploy" / "monitoring"
 DOCUMENT = _PROJECT / "docs" / "operating.md"
-NOBODY = "http://127.0.0.1:9"  # the target of logs: what is shipped waits
+NOBODY = "http://127.0.0.1:9"  # the target of logs: records wait
 
 
 @pytest.fixture
 def text(scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """What a worker that leads serves after its first job."""
+    """The metrics of a leading worker after its first job."""
     monkeypatch.setattr("orchestrator.leader.queues._LOOK_SECONDS", 0.1)
     close = Shipper.close
     monkeypatch.setattr(

@@ -64,7 +64,7 @@ def test_a_weight_that_is_changed_while_consumers_run_counts_from_then_on(open_q
         seen.wait_count(10)
         assert pools_of(seen, 10).count("a") == 5
         queues.pools.change("a", weight=4)
-        wait_until(lambda: seen.consumer._set.pools.limits("a")[0].weight == 4, 10, "the weight is known")  # noqa: SLF001 - the next round goes by it
+        wait_until(lambda: seen.consumer._set.pools.limits("a")[0].weight == 4, 10, "the weight is known")  # noqa: SLF001 - the next round depends on it
         seen.room = 20
         seen.consumer.look_again()
         seen.wait_count(20)

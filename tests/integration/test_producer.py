@@ -144,7 +144,7 @@ def test_nothing_put_is_no_error(open_queues: Open) -> None:
     assert open_queues().put_many("accept", []) == []
 
 
-# ---------------------------------------------------------------------- bound
+# ---------------------------------------------------------------------- limit
 def test_a_full_pool_refuses_at_once_and_says_what_to_do(open_queues: Open) -> None:
     queues = open_queues()
     queues.pools.change("default", bound=3)
@@ -153,10 +153,10 @@ def test_a_full_pool_refuses_at_once_and_says_what_to_do(open_queues: Open) -> N
     started = time.monotonic()
     with pytest.raises(QueueFull, match="raise the bound") as caught:
         queues.put("accept", ITEM, {})
-    assert time.monotonic() - started < 2  # no wait was asked for
+    assert time.monotonic() - started < 2  # no wait was requested
     assert (caught.value.queue, caught.value.pool, caught.value.bound) == ("accept", "default", 3)
     assert not queues.contains(ITEM)
-    queues.put("running", ITEM, {})  # each queue for itself
+    queues.put("running", ITEM, {})  # each queue has its own limit
 
 
 def test_a_put_waits_for_capacity_up_to_its_limit(open_queues: Open) -> None:
@@ -238,7 +238,7 @@ def test_a_put_whose_reply_was_lost_is_not_done_again_when_its_item_has_gone_mea
     assert len(lost) == 1
     assert places_of(queues, ITEM) == []
     assert not queues.contains(ITEM)
-    queues.put("accept", "after", {})  # the receipt is at the version that it should have
+    queues.put("accept", "after", {})  # the receipt has the expected version
 
 
 @pytest.mark.parametrize("put", PUTS)
@@ -389,7 +389,7 @@ def _is_refused(queues: QueueSet) -> bool:
 
 @contextmanager
 def _held_back(queues: QueueSet) -> Iterator[threading.Event]:
-    """The background thread waits with its next round, so that puts come together in a known way."""
+    """The background thread delays its next round, so that puts are combined in a known way."""
     put, go_on, began = Background._put, threading.Event(), threading.Event()  # noqa: SLF001 - only there its rounds can be held
 
     def wait(background: Background, queue: str, entries: Any) -> None:
@@ -400,7 +400,7 @@ def _held_back(queues: QueueSet) -> Iterator[threading.Event]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Background, "_put", wait)
         queues.put_background("finish", NewItem())
-        assert began.wait(10)  # a round of its own; what comes from here on travels together in the next
+        assert began.wait(10)  # a round by itself; later puts are sent together in the next
         try:
             yield go_on
         finally:

@@ -87,7 +87,7 @@ def test_claims_that_were_not_fetched_are_released_at_the_stop(open_queues: Open
     put_some(queues, 3)
     with Puller(open_queues(), ["accept"]) as puller:
         (mine,) = puller.claim(1, timeout=10)
-        for claim in puller.claim(2):  # asked for, and hardly waited for
+        for claim in puller.claim(2):  # requested, and almost without a wait
             claim.release()
         mine.release()
     assert locks(queues) == []

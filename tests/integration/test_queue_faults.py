@@ -77,7 +77,7 @@ def test_a_repeated_removal_of_an_orphan_lock_after_a_lost_reply_keeps_the_lock_
     lose_reply(
         monkeypatch,
         lambda operations: Delete(lock) in operations,
-        lambda: others.append(other.claim("accept", "default", token)),  # another worker is quick
+        lambda: others.append(other.claim("accept", "default", token)),  # another worker is faster
     )
     mine.release_orphan_locks("default", [ITEM])
     (other_claim,) = others

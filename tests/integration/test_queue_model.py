@@ -71,7 +71,7 @@ class Faults:
 
 
 class Queues(RuleBasedStateMachine):
-    """Two clients and an operator do things in any order; after each the server is as the model says."""
+    """Two clients and an operator act in any order; after each act the server equals the model."""
 
     sessions: Sequence[Session]
     faults: Faults
@@ -183,7 +183,7 @@ class Queues(RuleBasedStateMachine):
         elif (item.queue, item.pool, item.token) != (queue, pool, token) or item.claim is not None:
             assert self.clients[client].claim(queue, pool, token) is None
 
-    # ------------------------------------------------------------------ what a holder does
+    # ------------------------------------------------------------------ acts of a holder
     def _draw_held(self, data: st.DataObject) -> tuple[str, Item, Claim]:
         item_id = data.draw(st.sampled_from(self.held()))
         item = self.items[item_id]
@@ -257,7 +257,7 @@ class Queues(RuleBasedStateMachine):
                 acts[how]()
         assert not claim.held
 
-    # ------------------------------------------------------------------ what an operator does
+    # ------------------------------------------------------------------ acts of an operator
     @rule(client=CLIENT, item_id=IDS, force=st.booleans(), data=st.data())
     def operate(self, client: int, item_id: str, data: st.DataObject, *, force: bool) -> None:
         queues, item = self.clients[client], self.items.get(item_id)
@@ -348,7 +348,7 @@ class Queues(RuleBasedStateMachine):
     @rule(client=CLIENT)
     @precondition(lambda self: not self.expired and self.held())
     def lose_a_session(self, client: int) -> None:
-        self.expired = True  # once in a run: it takes its time
+        self.expired = True  # once in a run, since it is slow
         expire(self.sessions[client])
         for item_id, item in list(self.items.items()):
             if item.claim is not None and item.claim.hold.session is self.sessions[client]:
@@ -356,7 +356,7 @@ class Queues(RuleBasedStateMachine):
                 with pytest.raises(ClaimLost):
                     item.claim.check()
 
-    # ------------------------------------------------------------------ what must be true
+    # ------------------------------------------------------------------ invariants
     @invariant()
     def the_server_is_as_the_model_says(self) -> None:
         queues, layout = self.clients[0], self.clients[0].layout
@@ -375,7 +375,7 @@ class Queues(RuleBasedStateMachine):
             assert record.payload == {"n": item.n}
 
     def teardown(self) -> None:
-        """A consumer gets all that is due and free, each once and in its order; what is paused, later."""
+        """A consumer gets all due and free items, each once and in order; those of paused pools later."""
         if not self.items:
             return
         self.faults.left = 0
@@ -410,7 +410,7 @@ class Queues(RuleBasedStateMachine):
 def machine(
     zookeeper_hosts: str, zookeeper_root: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[type[Queues]]:
-    """The state machine on sessions that all its runs share, each below a root of its own."""
+    """The state machine on sessions that all its runs share, each below another root."""
     sessions = [open_session(zookeeper_hosts) for _ in CLIENTS]
     lost = Faults()
     post = Session.post

@@ -40,7 +40,7 @@ POOL = "guests"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a worker of another user may not change users")
 pytestmark = needs_root
 
-# What a hostile program tries; each answer is the error, or what it got.
+# The attempts of a hostile program; each answer is the error or the result.
 TRY = """
 import ctypes, json, os, pathlib, signal, subprocess
 worker = int(os.environ["LC_WORKER"])
@@ -95,7 +95,7 @@ with open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/outcome.json", "w") as file:
     json.dump(found, file)
 """
 
-# A spark-submit that reads what it would upload.
+# A spark-submit that reads the files that it would upload.
 LAUNCHER = """
 import json, os, sys
 from urllib.parse import urlsplit
@@ -117,7 +117,7 @@ with open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/outcome.json", "w") as file:
 
 @pytest.fixture
 def base() -> Iterator[Path]:
-    """A folder through which each user gets; pytest's own are private."""
+    """A folder that each user can pass; pytest's own are private."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)
@@ -162,13 +162,13 @@ def scene(base: Path) -> Iterator[Scene]:
 
 
 def is_reached(path: Path) -> bool:
-    """Whether each user of this host gets there."""
+    """Whether each user of this host can reach the path."""
     found = path.resolve()
     return all(parent.stat().st_mode & 0o001 for parent in (found, *found.parents))
 
 
 def readable_python() -> str:
-    """One that each user of this host may start; that of the tests may be in a private folder."""
+    """A Python that each user of this host may start; that of the tests may be in a private folder."""
     found = (sys.executable, *(shutil.which("python3", path=path) for path in ("/usr/local/bin", "/usr/bin")))
     for file in filter(None, found):
         if is_reached(Path(file)):
@@ -191,7 +191,7 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
     monkeypatch.setenv("LC_SHIM", "")
     monkeypatch.setenv("TMPDIR", str(scene.state))
     monkeypatch.setenv("KRB5CCNAME", str(secret))
-    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # were it traced, this process would stop
+    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # if it were traced, this process would stop
         try:
             monkeypatch.setenv("LC_WORKER", str(worker.pid))
             found = scene.ended(scene.submit(TRY))
@@ -336,7 +336,7 @@ def test_a_pool_without_a_user_runs_as_the_worker(scene: Scene) -> None:
 
 
 class IdleManager(ResourceManager):
-    """One without applications."""
+    """A ResourceManager without applications."""
 
     def applications(self, tags: Sequence[str]) -> list[YarnApplication]:
         assert tags

@@ -37,14 +37,14 @@ def on(*kinds: str) -> pytest.MarkDecorator:
 
 
 on_each_backend = on(*QUICK, "standalone-client", "standalone-cluster", "yarn")
-"""What asks a cluster and starts no driver; the API of Kubernetes is that of `pods`."""
+"""Tests that query a cluster and start no driver; the API of Kubernetes is that of `pods`."""
 
 on_real_spark = on(*REAL)
-"""What is shown on the real thing of every backend: few, because each driver costs seconds of a processor."""
+"""Tests on real Spark on every backend: few, because each driver costs seconds of a processor."""
 
 without_spark = on(*QUICK)
 without_spark_of_its_own = on(*QUICK, *WARM)
-"""What one test on real Spark shows beside another thing."""
+"""A property that a test on real Spark checks beside another one."""
 
 KILLED_WITHIN_S = 20
 EXECUTOR_STARTS = "Started daemon with process name"
@@ -78,7 +78,7 @@ try:
 except Exception:  # its executor may end before it does
     stay("")
 """
-"""A job that has to outlive its executor, and then one that never ends."""
+"""A job that has to survive its executor, and then one that never ends."""
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_driver_takes_its_attempt_records_its_outcome_and_exits_with_zero(kit:
 
 
 def check_success(kit: Kit, attempt: Attempt, incarnation: str, *, others: int = 0) -> None:
-    """Of an attempt whose program has said `here`."""
+    """Checks of an attempt whose program has printed `here`."""
     after = kit.read(attempt.path)
     assert (after.state, after.incarnation) == (AttemptState.SUCCEEDED, incarnation)
     starts = kit.ledger.starts()
@@ -208,7 +208,7 @@ def test_drivers_end_as_they_say_the_end_of_a_lost_one_is_known_and_of_two_for_a
     verdict, _ = verdict_of_exit(after, lost)
     assert verdict.status is Status.ERROR_FAIL
     assert verdict.error is not None
-    # YARN kills what needs too much memory in this way, too.
+    # YARN also kills a container over its memory in this way.
     assert verdict.error.error_class == ("memory" if kit.runner.backend == "yarn" else "infrastructure")
     runs = [attempt.run for attempt in (doubled[0], failing, dying)]
     wait_until(
@@ -221,7 +221,7 @@ def test_drivers_end_as_they_say_the_end_of_a_lost_one_is_known_and_of_two_for_a
 
 
 def submit_twice(kit: Kit) -> tuple[Attempt, set[str]]:
-    """An attempt with two submissions; their incarnations."""
+    """Submit an attempt twice; return the incarnations."""
     attempt = kit.attempt()
     requests = [kit.request(attempt, "say('here')\nsleep(0.5)") for _ in range(2)]
     submitted = [kit.runner.submit(request) for request in requests]
@@ -230,7 +230,7 @@ def submit_twice(kit: Kit) -> tuple[Attempt, set[str]]:
 
 
 def check_at_most_once(kit: Kit, attempt: Attempt, incarnations: set[str], *, others: int = 0) -> None:
-    """Of an attempt that was submitted twice; its kit has so many others."""
+    """Checks of an attempt that was submitted twice, among this many others of its kit."""
     ended = kit.wait_ended(attempt.run)
     assert {each.incarnation for each in ended} == incarnations
     assert {each.state for each in ended} == {RunState.EXITED}
@@ -240,7 +240,7 @@ def check_at_most_once(kit: Kit, attempt: Attempt, incarnations: set[str], *, ot
 
 
 def check_failure(kit: Kit, attempt: Attempt, ended: Submission) -> None:
-    """Of an attempt whose program has failed with `no rows today`."""
+    """Checks of an attempt whose program has failed with `no rows today`."""
     assert (ended.state, ended.exit_code, ended.failure) == (RunState.EXITED, 1, None)
     after = kit.read(attempt.path)
     assert after.state is AttemptState.FAILED
@@ -291,7 +291,7 @@ def test_kill_ends_the_driver_for_certain_and_may_be_asked_twice(kit: Kit) -> No
 
 
 def check_killed(kit: Kit, attempt: Attempt) -> None:
-    """Of an attempt whose driver has been killed; it is killed once more."""
+    """Checks of an attempt whose driver was killed; it is killed again."""
     killed = kit.only(attempt.run)
     assert killed.state is RunState.EXITED
     assert killed.exit_code
@@ -300,7 +300,7 @@ def check_killed(kit: Kit, attempt: Attempt) -> None:
 
 
 def check_removed(kit: Kit, attempt: Attempt) -> None:
-    """Remove what an ended run has left, twice."""
+    """Remove the traces of an ended run, twice."""
     kit.runner.cleanup(attempt.run)
     if kit.keeps_records:
         assert kit.only(attempt.run).state is RunState.EXITED
@@ -387,7 +387,7 @@ def check_continues_without_its_executor(kit: Kit, run: str, tasks: Path) -> Non
 
 
 def workers(tasks: Path, what: str) -> list[int]:
-    """The Python workers that have begun to do this; waits for the first."""
+    """The Python workers that have begun this; waits for the first."""
 
     def found() -> list[int]:
         return [int(path.name.partition("-")[2]) for path in tasks.glob(f"{what}-*")]
@@ -402,7 +402,7 @@ def said(kit: Kit, run: str) -> list[str]:
 
 
 def said_by_executors(kit: Kit, run: str) -> dict[str, str]:
-    """All that each executor has said."""
+    """The log of each executor."""
     texts = defaultdict[str, str](str)
     for log in kit.runner.logs(run):
         if log.executor:
@@ -436,7 +436,7 @@ def processes_named(run: str) -> list[str]:
             if named and process.pid != os.getpid():
                 found.append(f"{process.name()} {process.pid}")
         except psutil.Error:
-            continue  # gone meanwhile, or not ours to look at
+            continue  # ended meanwhile, or not readable
     return found
 
 

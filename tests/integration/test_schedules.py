@@ -1,4 +1,4 @@
-"""Periodic jobs: registered by name, enqueued by whoever leads, each fire time once."""
+"""Periodic jobs: registered by name, enqueued by the leader, each fire time once."""
 
 import json
 import threading
@@ -39,11 +39,11 @@ MINUTE, HOUR = 60, 3600
 
 
 class Died(BaseException):
-    """What ends a leader in the middle of a step, as a kill would."""
+    """Ends a leader in the middle of a step, as a kill would."""
 
 
 class Hall:
-    """A root with a clock that tests set, and any number of leaders, each on a session of its own."""
+    """A root with a clock that tests set, and any number of leaders, each on its own session."""
 
     def __init__(self, office: Office) -> None:
         self.office = office
@@ -81,7 +81,7 @@ class Hall:
         return [job_id.rpartition("-")[2] for job_id in ids]
 
     def end(self, job_id: str) -> None:
-        """Bring a job to its end, as a worker would."""
+        """Finish a job, as a worker would."""
         state = JobState.model_validate(self.queues.get(job_id).payload)
         ended = state.evolve(status=Status.SUCCESS).model_dump(mode="json")
         self.queues.move(job_id, Queue.FINISH, payload=ended)
@@ -103,7 +103,7 @@ def hall(office: Office) -> Hall:
 
 
 def lead_until(leader: Planner, condition: Callable[[], bool], what: str) -> None:
-    """Step until something has come of it: what has changed is heard of a moment later."""
+    """Step until the effect shows: changes arrive a moment later."""
     wait_until(lambda: leader.step() <= 5 and condition(), 10, what)
 
 
@@ -411,7 +411,7 @@ def test_a_run_that_was_put_but_not_marked_before_a_long_outage_was_not_missed(h
     hall.pass_time(HOUR)
     hall.leader().step()
     node = hall.node()
-    # It is known to be under way, so that nothing may overlap it.
+    # It is recorded as under way, so that nothing may overlap it.
     assert hall.runs() == ["20261121T110100Z"]
     assert node["last"] == "2026-11-21T11:01:00Z"
     assert [item["time"] for item in node["skipped"]] == ["2026-11-21T11:02:00Z"] + [
@@ -485,7 +485,7 @@ def test_a_schedule_that_is_registered_anew_does_not_repeat_what_the_old_one_did
 
 # ---------------------------------------------------------------------- registered anew
 def register_anew(hall: Hall) -> None:
-    """Remove the schedule and register another program by its name: the versions begin at 0 again."""
+    """Remove the schedule and register another program under its name: versions begin at 0 again."""
     hall.store.remove("tick")
     hall.store.put(python_job("print('new')", name="tick", schedule={"every": "1m"}))
 
@@ -531,7 +531,7 @@ def test_a_leader_that_is_late_after_its_put_does_not_bring_the_old_program_back
 
 
 def replaced_before_the_resend(hall: Hall, monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> list[Any]:
-    """The next change of the schedule's node loses its reply, and is sent again to another registration."""
+    """Let the next change of the schedule's node lose its reply and be sent again to another registration."""
     path = hall.nodes.schedule("tick")
 
     def changes(operations: Sequence[Operation]) -> bool:
@@ -565,7 +565,7 @@ def test_what_was_asked_of_the_old_registration_does_not_happen_to_the_new_one(
     hall.pass_time(MINUTE)
     lost = replaced_before_the_resend(hall, monkeypatch, arrives=True)
     late = ScheduleStore(hall.office.session(), hall.nodes, hall.clock)
-    if act is ScheduleStore.pause:  # it reads again, and then it is the new one that is meant
+    if act is ScheduleStore.pause:  # it reads again, and then applies to the new one
         act(late, "tick")
         assert hall.node()["definition"]["python"] == "print('new')"
         hall.store.resume("tick")
@@ -592,7 +592,7 @@ def test_a_leader_does_nothing_once_another_one_was_elected(hall: Hall) -> None:
     assert hall.node()["last"] is None
     hall.leader(fence=elected()).step()
     assert hall.runs() == ["20261121T110100Z"]
-    hall.pass_time(HOUR)  # what it would skip is not its business either
+    hall.pass_time(HOUR)  # it skips nothing of another registration either
     before = hall.node()
     late.step()
     assert hall.node() == before
@@ -629,7 +629,7 @@ def test_after_a_clock_that_was_ahead_every_fire_time_has_its_run_once(hall: Hal
     leader.step()
     put_early = hall.runs()
     assert put_early == fire_times(range(10, 150, 10) if catch_up else [120, 140])
-    for run in put_early:  # they are done and gone: their ids are free
+    for run in put_early:  # they are finished and removed: their ids are free
         hall.end(f"tick-{run}")
         hall.forget(f"tick-{run}")
     hall.pass_time(-2 * HOUR)  # its clock is set right, 20 minutes later
@@ -661,7 +661,7 @@ def test_a_clock_that_is_ahead_a_second_time_repeats_nothing_of_the_first(hall: 
     def step(seconds: float) -> None:
         hall.pass_time(seconds)
         hall.leader().step()
-        for run in hall.runs():  # it is done and gone: its id is free
+        for run in hall.runs():  # it is finished and removed: its id is free
             hall.end(f"tick-{run}")
             hall.forget(f"tick-{run}")
             put.append(run)
@@ -837,7 +837,7 @@ def test_what_is_wrong_with_one_schedule_does_not_stop_the_others(hall: Hall) ->
         return submit
 
     hall.pass_time(MINUTE)
-    assert hall.leader(breaking).step() == 1  # soon again, for the one that failed
+    assert hall.leader(breaking).step() == 1  # soon again, for the failed one
     assert hall.runs() == ["20261121T110100Z"] * 2
     hall.leader().step()
     assert hall.runs() == ["20261121T110100Z"] * 3

@@ -54,7 +54,7 @@ def spoil(queues: QueueSet, item_id: str = ITEM) -> None:
 
 
 def tree(queues: QueueSet, path: str = "") -> dict[str, tuple[bytes, int]]:
-    """All nodes with data and version, but for receipts and the one that is written to learn the time."""
+    """All nodes with data and version, except receipts and the one that is written to read the time."""
     path = path or queues.layout.root
     found = queues.session.get(path)
     if found is None or path in {queues.layout.clock, queues.layout.receipts}:
@@ -70,7 +70,7 @@ def receipts(queues: QueueSet) -> list[str]:
 
 
 def later(monkeypatch: pytest.MonkeyPatch, queues: QueueSet, hours: float) -> None:
-    """The time that all clocks confirm to this queue set is some hours on."""
+    """Let all clocks of this queue set advance by some hours."""
     confirmed_ms = queues.clock.confirmed_ms
     monkeypatch.setattr(queues.clock, "confirmed_ms", lambda: round(confirmed_ms() + hours * HOUR_MS))
 
@@ -139,7 +139,7 @@ def test_thousands_of_items_take_few_requests(
     assert scrub(queues) == ScrubReport(records=total, tokens=total, repaired={}, unrepaired={})
     record_property("seconds", time.monotonic() - started)
     record_property("requests", requests())
-    # One for each of 256 folders of records, twenty for the others, and few for all that is in them.
+    # One for each of 256 folders of records, twenty for the others, and few for their content.
     assert requests() < 276 + total // 68
 
 
@@ -327,7 +327,7 @@ def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open
     assert scrub(queues) == ScrubReport(0, 1, {Repair.MOVED_TO_DEAD: (ITEM,)}, {})
     assert queues.tokens("running", "other") == []
     assert queues.tokens("dead", "other") == [record.token]
-    assert not queues.contains(ITEM)  # no record was left behind as a proof
+    assert not queues.contains(ITEM)  # the precondition left no record behind
     found = queues.session.get(token_path(queues, record.token, "dead", "other"))
     assert found is not None
     note = json.loads(found[0])
@@ -429,12 +429,12 @@ def test_a_token_that_the_record_does_not_name_is_left_when_it_is_the_only_one(o
     before = tree(queues)
     assert scrub(queues) == ScrubReport(1, 1, {}, {Unrepaired.MISMATCHED: (ITEM,)})
     assert tree(queues) == before
-    claim_of(open_queues(), ITEM).release()  # what a consumer does makes them agree
+    claim_of(open_queues(), ITEM).release()  # the consumer makes them agree
     assert queues.get(ITEM).queue == "accept"
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
-# ---------------------------------------------------------------------- what is not ours to judge
+# ---------------------------------------------------------------------- foreign nodes
 @pytest.mark.parametrize("changes", [{"queue": "retired"}, {"pool": "retired"}, {"pool": "no/pool"}])
 @pytest.mark.parametrize("has_token", [True, False])
 def test_a_record_that_names_what_is_not_known_here_is_reported_and_not_touched(
@@ -502,7 +502,7 @@ def test_foreign_nodes_are_reported_and_not_touched(
     assert "notes" in receipts(queues)
 
 
-# ---------------------------------------------------------------------- what crashes leave
+# ---------------------------------------------------------------------- traces of crashes
 def test_a_receipt_is_removed_after_a_day_and_its_producer_continues(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -666,12 +666,12 @@ def test_an_item_that_moves_while_the_folders_are_listed_is_not_repaired(
         nonlocal moves
         if "/queues/" in path and path.endswith("/default"):
             moves += 1
-            # Into the folder that was just listed: whoever lists all of them never sees it.
+            # Into the folder that was just listed: a listing of all folders never finds it.
             mover.move(ITEM, path.split("/")[-2])
 
     while_listing(monkeypatch, move)
     report = scrub(queues)
-    assert moves > len(QUEUES)  # it was suspected, and looked at again
+    assert moves > len(QUEUES)  # it was a candidate, and read again
     assert (report.repaired, report.unrepaired) == ({}, {})
     monkeypatch.undo()
     assert len(places_of(queues, ITEM)) == 1
@@ -742,7 +742,7 @@ def test_an_item_that_is_done_and_put_anew_while_the_folders_are_listed_gets_no_
 
 @contextmanager
 def background(*loops: Callable[[], None]) -> Iterator[None]:
-    """Run these again and again until the end; what they raise is raised then."""
+    """Run these repeatedly until the end, and raise their errors then."""
     stopping, errors = threading.Event(), list[BaseException]()
 
     def run(loop: Callable[[], None]) -> None:
@@ -768,7 +768,7 @@ def background(*loops: Callable[[], None]) -> Iterator[None]:
 def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_queue(
     open_queues: Open, record_property: Callable[[str, object], None]
 ) -> None:
-    """Five hundred items go round, some are done and put anew, some are spoilt: none of that is damage."""
+    """Five hundred items move round, some are finished and put again, some are spoilt: no damage."""
     queues, producer, spoiler = open_queues(), open_queues(), open_queues()
     queues.ensure_pool("other")
     ids = [f"i{n}" for n in range(500)]

@@ -1,4 +1,4 @@
-"""Jobs on a ZooKeeper that asks for certificates and logins: worker and driver get in, others do not."""
+"""Jobs on a ZooKeeper that requires certificates and logins: only worker and driver have access."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A session while its server is slow, silent, gone, or answers nonsense; and across a fork."""
+"""A session whose server is slow, silent, gone, or answers nonsense; and across a fork."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ from queues.store.commit import commit
 from tests.waiting import wait_until
 
 GRANTED = 3.0
-"""Seconds that the server of these tests grants at most."""
+"""The maximum session timeout of the test server in seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +41,12 @@ def open_session(server: EmbeddedZooKeeper, *, asked: float = 10, call_timeout: 
 
 @contextmanager
 def silent(server: EmbeddedZooKeeper) -> Iterator[float]:
-    """The server is there and does not answer; gives the time at which it fell silent."""
+    """Suspend the server; yield the time since which it does not answer."""
     pid = server.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:
-        # Its threads go on until one of them has taken the signal, which takes a while on a busy machine.
+        # Its threads run until one of them has received the signal, which takes a while on a busy machine.
         wait_until(lambda: _states_of_threads(pid) == {"T"}, 10, "all threads of the server have stopped")
         yield time.monotonic()
     finally:
@@ -74,7 +74,7 @@ def test_a_session_counts_as_lost_before_a_silent_server_can_have_ended_it(serve
         session.on_change(lambda: changes.append((time.monotonic(), session.state)))
         with silent(server) as since:
             wait_until(lambda: session.state is SessionState.LOST, 10, "it counts as lost")
-            # Reckoned from the last request that was answered, which may have been a third earlier.
+            # Counted from the last answered request, which may have been a third earlier.
             assert GRANTED / 3 < time.monotonic() - since < GRANTED
             wait_until(lambda: changes and changes[-1][1] is SessionState.LOST, 2, "listeners are notified")
             assert changes[-1][0] - since < GRANTED

@@ -1,4 +1,4 @@
-"""TLS, logins, access rights and chroots of a session, against a server that asks for all of it."""
+"""TLS, logins, access rights and chroots of a session, against a server that requires all of them."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ def settings(hosts: str, **more: Any) -> SessionSettings:
 
 @contextmanager
 def refused(words: str) -> Iterator[None]:
-    """The block raises AccessDenied with these words, long before a timeout, and with no password."""
+    """The block raises AccessDenied with these words, long before a timeout and without the password."""
     started = time.monotonic()
     with pytest.raises(AccessDenied, match=words) as caught:
         yield
@@ -89,7 +89,7 @@ def test_nodes_for_their_creator_only_need_a_creator_that_can_be_known() -> None
 
 def test_a_server_that_took_no_login_of_a_creator_says_what_to_do(secured: Secured) -> None:
     session = with_digest(secured.plain, ADA, Acl.CREATOR)
-    session._client.auth_data.clear()  # noqa: SLF001 - as for a certificate where the servers ask for none
+    session._client.auth_data.clear()  # noqa: SLF001 - as for a certificate where the servers require none
     with session, refused("accepted neither a login nor a certificate"):
         session.ensure_path("/owned")
 
@@ -206,7 +206,7 @@ def test_a_server_that_dies_during_the_login_is_not_taken_for_a_refusal(
     secured: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Session(settings(secured.plain, sasl=ADA)) as session:
-        connection = session._client._connection  # noqa: SLF001 - where logins are made
+        connection = session._client._connection  # noqa: SLF001 - it makes the logins
         login = connection._authenticate_with_sasl  # noqa: SLF001 - likewise
 
         def die(*_: object) -> None:
@@ -225,7 +225,7 @@ def test_no_log_contains_a_secret(secured: Secured, caplog: pytest.LogCaptureFix
         caplog.set_level(1, logger=name)
     with Session(settings(secured.hosts(), tls=secured.certificates.tls, sasl=ADA, digest=BOB)) as session:
         session.exists("/")
-        secret_of_session = session._client.client_id[1]  # noqa: SLF001 - who has it can take the session over
+        secret_of_session = session._client.client_id[1]  # noqa: SLF001 - it is enough to take over the session
     with pytest.raises(AccessDenied), Session(settings(secured.plain, sasl=replace(BOB, password=SECRET))):
         pass
     assert any(record.name == "kazoo" and record.levelno >= logging.INFO for record in caplog.records)

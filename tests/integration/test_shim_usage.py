@@ -46,7 +46,7 @@ def test_one_process_that_was_large_between_two_looks_counts(a_shim: Shim) -> No
 
 @pytest.fixture
 def small_group() -> Iterator[Path]:
-    """A memory control group of 150 MiB, whatever the version of this machine."""
+    """A memory control group of 150 MiB, of the version of this machine."""
     path = (V1 if V1.is_dir() else V2) / f"orchestrator-test-{uuid.uuid4().hex}"
     limits = {"memory.limit_in_bytes": V1.is_dir(), "memory.max": not V1.is_dir()}
     try:
@@ -58,7 +58,7 @@ def small_group() -> Iterator[Path]:
         with contextlib.suppress(OSError):
             path.rmdir()
         unavailable(f"no control group with a memory limit can be made here: {error}")
-    for swap in ("memory.memsw.limit_in_bytes", "memory.swap.max"):  # else it swaps where there is swap
+    for swap in ("memory.memsw.limit_in_bytes", "memory.swap.max"):  # else it may swap
         with contextlib.suppress(OSError):
             (path / swap).write_text(str(150 * MB if "memsw" in swap else 0), "ascii")
     yield path
@@ -68,7 +68,7 @@ def small_group() -> Iterator[Path]:
 
 @contextmanager
 def inside(group: Path) -> Iterator[None]:
-    """This process is in the group meanwhile: what it starts stays there."""
+    """This process is in the group meanwhile, and its children stay there."""
     before = own_groups("memory")[0].folder
     (group / "cgroup.procs").write_text(str(os.getpid()), "ascii")
     try:

@@ -29,7 +29,7 @@ def test_progress_and_measurements_of_a_run(
     go, news = tmp_path / "go", []
     context = spark.sparkContext
     watch = SparkMonitor(spark, lambda: news.append(watch.shown()))
-    assert watch.shown() == {"application_id": context.applicationId}  # before the first look
+    assert watch.shown() == {"application_id": context.applicationId}  # before the first poll
     watch.start()
     numbers = str(tmp_path / "numbers")
     spark.range(ROWS).selectExpr("id", "id % 10 AS k").write.parquet(numbers)
@@ -54,7 +54,7 @@ def test_progress_and_measurements_of_a_run(
 
     beats = _beats(spark)
     assert statistics.median(beats) < BEAT_S, beats
-    spark.stop()  # as most programs do: what is to be measured was measured just before
+    spark.stop()  # as most programs do; the measures were taken just before
     found = watch.finish()
     assert "measured" not in capfd.readouterr().err
     assert len(json.dumps(found)) < MAX_METRICS_BYTES

@@ -1,4 +1,4 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Every error of Spark is shown at its position in the user's file, and nothing is destroyed."""
 
 import json
@@ -29,10 +29,10 @@ Fail = Callable[..., SqlError]
 
 @pytest.fixture
 def fail(spark: SparkSession, tmp_path: Path) -> Fail:
-    """Run a script that must fail, and give its error."""
+    """Run a script that must fail; return its error."""
 
     def failing(text: str, **variables: str) -> SqlError:
-        with pytest.raises(SqlError) as caught:  # noqa: PT012 - some are found by the one, some by the other
+        with pytest.raises(SqlError) as caught:  # noqa: PT012 - either call may find the error
             plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables=variables)
             execute(spark, json.loads(json.dumps(plan)), lambda _: None)
         error = caught.value

@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""INSERT INTO adds, INSERT OVERWRITE replaces, each as a whole: what fails leaves what was there."""
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+"""INSERT INTO adds and INSERT OVERWRITE replaces as a whole: a failed one leaves the old data."""
 
 import fcntl
 import json
@@ -38,7 +38,7 @@ def run(spark: SparkSession, tmp_path: Path) -> Run:
 
 
 def names(folder: Path) -> set[str]:
-    """All names in a folder but checksums and marks."""
+    """All names in a folder except checksums and marks."""
     return {
         path.name for path in folder.iterdir() if not path.name.endswith(".crc") and path.name != "_SUCCESS"
     }
@@ -68,7 +68,7 @@ def test_insert_into_adds_to_what_earlier_runs_and_inserts_have_written(run: Run
     assert run(script)[-1]["preview"] == [["3"]]
     results = run(script)
     assert results[-1]["preview"] == [["6"]]
-    assert (results[0]["rows"], results[0]["preview"]) == (1, [["1"]])  # of each, what it has added
+    assert (results[0]["rows"], results[0]["preview"]) == (1, [["1"]])  # the added files of each
     assert rows() == [1, 1, 2, 2, 3, 3]
 
 
@@ -122,7 +122,7 @@ def test_a_further_attempt_replaces_what_the_one_before_it_has_added_and_nothing
         run(f"{head} INSERT INTO new SELECT 1 AS a; INSERT INTO t {FAILS}", Writer("run", 1))
     assert rows() == [1, 1]
     run(f"{T.format('parquet')} INSERT INTO t SELECT 5 AS a", Writer("other", 1))
-    # As a driver leaves it that was killed while it wrote.
+    # As left by a driver that was killed while it wrote.
     (tmp_path / "out").joinpath("part-run-1-00007-late.zstd.parquet").write_bytes(b"")
     seen = run(
         f"CREATE TABLE p USING print; {head} INSERT INTO p SELECT count(*) FROM t; {insert}"
@@ -154,7 +154,7 @@ def test_a_swap_that_a_dead_driver_has_left_half_done_is_taken_back(
 
 
 def left_by_a_dead_driver(spark: SparkSession, tmp_path: Path, *left: str) -> Path:
-    """As it dies between the renames of a swap, or behind them."""
+    """As after a death between the renames of a swap, or after them."""
     staged = Path(TargetDirectory(spark, str(tmp_path / "out"), Writer("dead")).staging.removeprefix("file:"))
     (tmp_path / "out").rename(f"{staged}.old")
     (staged if "staged" in left else tmp_path / "out").mkdir()
@@ -383,7 +383,7 @@ def test_mode_error_refuses_data_that_are_there_but_not_those_of_its_own_run(run
     assert rows() == [1, 2]
 
 
-# Unlike columns
+# Different columns
 
 UNLIKE = [
     ("csv", "1 AS a, 2 AS b", "2 AS b, 1 AS a", r"are \(a, b\)"),

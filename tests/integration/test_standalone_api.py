@@ -53,7 +53,7 @@ def test_a_driver_that_is_too_large_waits_and_can_be_killed_there(
     driver = api.create_driver(request(standalone.url, "500g"))
     waiting = api.snapshot().drivers[driver]
     assert (waiting.state, waiting.memory_mib, waiting.worker) == (DriverState.SUBMITTED, 512_000, "None")
-    api.kill_application("app-20200101000000-0000")  # 403 without the token, which is there beside a driver
+    api.kill_application("app-20200101000000-0000")  # 403 without the token, which exists beside a driver
     api.kill_driver(driver)
     wait_until(lambda: api.driver_status(driver).state is DriverState.KILLED, 20, "its end")
     api.kill_driver(driver)

@@ -25,7 +25,7 @@ from tests.waiting import wait_until
 
 WELL, BAD, NAME = "well", "bad", "test"
 HALF = "\ud800"
-"""Half of a surrogate pair: JSON can say it, and UTF-8 has no bytes for it."""
+"""Half of a surrogate pair: JSON can encode it, and UTF-8 cannot."""
 
 VALUES: list[Any] = [
     *(
@@ -78,7 +78,7 @@ ALIVE = {
 
 
 class Poisoned:
-    """A stage with one job that is well, and one of which any node may be spoilt."""
+    """A stage with a healthy job and one whose nodes may be spoilt."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -121,7 +121,7 @@ class Poisoned:
             yield path, b"" if found is None else found[0]
 
     def spoil(self, kind: str, data: bytes) -> None:
-        """Only this node holds anything else than it should."""
+        """Only this node has invalid content."""
         spoilt = {**self.before, self.paths[kind]: data}
         changes: list[Operation] = [Set(path, content, -1) for path, content in spoilt.items()]
         commit(self.stage.session, changes)
@@ -150,7 +150,7 @@ def look_at_everything(stage: Stage) -> None:
         lambda: client.schedules.get(NAME),
         lambda: client.get(BAD),
     ):
-        with suppress(QueueError, OrchestratorError):  # which say what is wrong
+        with suppress(QueueError, OrchestratorError):  # the errors name the fault
             look()
     show_detail(client.detail(WELL))
     client.queues()
@@ -161,7 +161,7 @@ def look_at_everything(stage: Stage) -> None:
 
 
 def paths_in(document: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
-    """The way to each value in a document, to itself too."""
+    """The path to each value in a document, including the document itself."""
     yield above
     items = document.items() if isinstance(document, dict) else ()
     for name, value in [*items, *(enumerate(document) if isinstance(document, list) else ())]:

@@ -32,7 +32,7 @@ def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waits(office: ScriptedOffice, job_id: str, reason: Reason) -> Waiting:
-    """Wait until the job waits for this; returns what is said of it, by both commands."""
+    """Wait until the job waits for this reason; return its text, which both commands show."""
 
     def said() -> Waiting | None:
         found = office.client.detail(job_id).waiting
@@ -46,7 +46,7 @@ def waits(office: ScriptedOffice, job_id: str, reason: Reason) -> Waiting:
 
 
 def occupied(office: ScriptedOffice, go: Path, **fields: object) -> str:
-    """A job that runs until the file is there."""
+    """A job that runs until the file exists."""
     job_id = office.submit(f"until({str(go)!r})", **fields)
     wait_until(
         lambda: [attempt["state"] for attempt in office.client.detail(job_id).attempts] == ["started"],
@@ -57,7 +57,7 @@ def occupied(office: ScriptedOffice, go: Path, **fields: object) -> str:
 
 
 def announce(office: ScriptedOffice, name: str, **document: object) -> None:
-    """A worker, as its node says."""
+    """Create the node of a worker."""
     session, nodes = office.session(), Nodes(office.settings.root)
     session.ensure_path(nodes.workers)
     commit(session, [Create(nodes.worker(name), json.dumps(document).encode(), ephemeral=True)])
@@ -172,7 +172,7 @@ def test_while_a_worker_has_it_in_hand(scripted_office: ScriptedOffice) -> None:
     assert (waiting.worker, "worker-7" in waiting.message) == ("worker-7", True)
 
 
-# ---------------------------------------------------------------------- said by handlers
+# ---------------------------------------------------------------------- reasons of handlers
 def test_at_the_concurrency_of_its_name_until_it_runs(
     scripted_office: ScriptedOffice, tmp_path: Path
 ) -> None:
@@ -194,7 +194,7 @@ def test_without_memory_for_its_driver(scripted_office: ScriptedOffice) -> None:
     waiting = waits(scripted_office, job_id, Reason.MEMORY)
     assert waiting.message.startswith(f"worker {worker.name} deferred it at ")
     assert "its driver may use" in waiting.message
-    worker.drain()  # what a worker that is gone has said holds no more
+    worker.drain()  # the reason of a worker that is gone is not valid any more
     assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
 
 
@@ -225,7 +225,7 @@ def test_a_job_on_its_way_to_an_end_waits_for_a_worker(scripted_office: Scripted
     assert scripted_office.client.detail(JOB).waiting is None
 
 
-# ---------------------------------------------------------------------- said by workers
+# ---------------------------------------------------------------------- reasons of workers
 def test_while_all_slots_of_the_workers_are_taken(scripted_office: ScriptedOffice, tmp_path: Path) -> None:
     worker = scripted_office.worker(slots=1)
     occupied(scripted_office, tmp_path / "go")
@@ -256,7 +256,7 @@ def test_while_the_host_is_under_pressure(
 
 def test_while_its_worker_is_about_to_end(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker()
-    worker.stop_taking()  # as `up` does while it ends what runs
+    worker.stop_taking()  # as `up` does while it ends running jobs
     job_id = scripted_office.submit("pass")
     waiting = waits(scripted_office, job_id, Reason.DRAINING)
     assert waiting.message == f"worker {worker.name} claims no new job: it is about to end"

@@ -51,7 +51,7 @@ def set_default(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, value: f
 
 
 class Scripted(LocalRunner):
-    """A local runner that calls what the test says before it submits."""
+    """A local runner that calls a function of the test before it submits."""
 
     def __init__(self, office: Office, before_submit: Callable[[], None]) -> None:
         super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
@@ -63,7 +63,7 @@ class Scripted(LocalRunner):
 
 
 class OnHost(LocalRunner):
-    """A local runner of a host that the test names."""
+    """A local runner with the host name of the test."""
 
     def __init__(self, office: Office, host: str) -> None:
         super().__init__(stand_ins(office.settings.state_dir / host), driver_main=DRIVER_MAIN)
@@ -122,7 +122,7 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     )
     draining = threading.Thread(target=worker.drain)
     draining.start()
-    assert worker._context.draining.wait(10)  # noqa: SLF001 - when it begins to drain
+    assert worker._context.draining.wait(10)  # noqa: SLF001 - the begin of its drain
     go_on.set()
     draining.join()
     assert len(submitted) == 1
@@ -174,7 +174,7 @@ def test_the_removed_node_of_a_worker_is_created_again(office: Office) -> None:
 
 
 def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
-    queue_set = office.queues  # by the library of queues anything can be put
+    queue_set = office.queues  # the library of queues accepts any payload
     queue_set.put(Queue.ACCEPT, "poison", {"junk": "x" * 65_000})
     office.worker()
     wait_until(lambda: queue_set.get("poison").queue == Queue.DEAD, 20, "it is in dead")
@@ -183,7 +183,7 @@ def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
 
 
 def alone(office: Office, tmp_path: Path, name: str) -> tuple[str, Path]:
-    """A job of which one runs at a time, and the file that ends it."""
+    """A job that runs one at a time by name, and the file that ends it."""
     go = tmp_path / name
     return office.submit(waits_for(go), name="alone", concurrency=1), go
 
@@ -208,7 +208,7 @@ def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
     job_id, go = alone(office, tmp_path, "go")
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
     second = office.worker()
-    second._context.admission.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as when another was running
+    second._context.admission.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as while another one ran
     first.drain()
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is adopted")
     go.touch()
@@ -230,7 +230,7 @@ def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
     settings = office.settings.model_copy(update={"memory_pressure_limit": 0.0, "memory_guard": True})
     worker = build_worker(office.session(), settings, runners=Runners.of(office.runner()))
     claimed: list[str] = []
-    worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - what is counted
+    worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - the counter
     ids = [office.submit("pass", spark={"driver": {"memory": "900000g"}}) for _ in range(5)]
     worker.start()
     try:
@@ -322,7 +322,7 @@ def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
 
 
 class Stubborn(LocalRunner):
-    """A local runner whose drivers take as long to end as the test says."""
+    """A local runner whose drivers take a given time to end."""
 
     def __init__(self, office: Office) -> None:
         super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
@@ -393,7 +393,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(
 
 def scans_of(worker: Worker) -> Callable[[], int]:
     """Count the scans of this worker from now on."""
-    counted, consumer = [0], worker._consumer  # noqa: SLF001 - what the tests wait for
+    counted, consumer = [0], worker._consumer  # noqa: SLF001 - the condition of the tests
     scan = consumer._scan  # noqa: SLF001 - likewise
 
     def counting() -> float:
@@ -443,7 +443,7 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     assert job is not None
     wait_until(lambda: job.monitor.backend.polls > 1, 20, "what the backend says is known")
     wait_until(worker.dispatcher.timers.parked, 20, "it waits")
-    assert job.claim.hold.session is not worker._set.session  # noqa: SLF001 - what the test is about
+    assert job.claim.hold.session is not worker._set.session  # noqa: SLF001 - the object under test
     expire(job.claim.hold.session)
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
     go.touch()

@@ -42,7 +42,7 @@ def transactions(data_dir: Path) -> list[str]:
 
 
 def of_job(entries: list[str], job_id: str) -> list[str]:
-    """Those of one job, but for the progress that its driver shows."""
+    """Those of one job, without the progress of its driver."""
     mine = [one for one in entries if job_id in one]
     return [one for one in mine if not re.search(r" multi setData:[^/]*/\S+/attempt-1-[^/]+/alive", one)]
 

@@ -25,7 +25,7 @@ FULL = "AccessControlException: Queue root.full already has 0 applications, cann
 
 
 class Cluster:
-    """The pages of a ResourceManager, and of a node that has one outcome."""
+    """The pages of a ResourceManager, and of a node with one outcome."""
 
     def __init__(self) -> None:
         self.applications: list[dict[str, object]] = []
@@ -76,7 +76,7 @@ Start = Callable[[str], YarnClusterRunner]
 
 @pytest.fixture
 def start(cluster: Cluster, tmp_path: Path, process_mark: str) -> Iterator[Start]:
-    """Gives a runner whose launchers are this Python program."""
+    """Yield a function that makes a runner whose launchers are this Python program."""
     assert process_mark
     with ExitStack() as stack:
 
