@@ -32,46 +32,47 @@ from tests.workers import WorkerProcess, worker_config, worker_processes
 __all__ = ["office", "process_mark"]
 
 SPAWN = multiprocessing.get_context("spawn")
-PROCESSES, THREADS, ROOM = 3, 8, 7
+PROCESSES, THREADS, CAPACITY = 3, 8, 7
 SPARK = Spark()
 ONE = driver_bytes(SPARK.properties)
 
 
-def admit_many(folder: Path, number: int, begin: Barrier, told: Any) -> None:
-    """One worker whose threads all ask at once."""
+def admit_many(folder: Path, number: int, begin: Barrier, result: Any) -> None:
+    """One worker with concurrent requests from its threads."""
     limits = Limits()
     guard = Guard(lambda: limits, Starts(folder / "starts", f"worker-{number}"), Host(folder / "proc"))
     begin.wait()
     with ThreadPoolExecutor(THREADS) as threads:
         jobs = [f"job-{number}-{thread}" for thread in range(THREADS)]
         refused = list(threads.map(lambda job: guard.admit(job, SPARK), jobs))
-    told.put(refused.count(None))
+    result.put(refused.count(None))
     signal.pause()  # until it is killed
 
 
 def test_workers_that_ask_in_the_same_moment_are_promised_no_more_than_there_is(tmp_path: Path) -> None:
-    HostFiles(tmp_path, available=ROOM * ONE + MIB)
-    begin, told = SPAWN.Barrier(PROCESSES), SPAWN.Queue()
+    HostFiles(tmp_path, available=CAPACITY * ONE + MIB)
+    begin, result = SPAWN.Barrier(PROCESSES), SPAWN.Queue()
     workers = [
-        SPAWN.Process(target=admit_many, args=(tmp_path, number, begin, told)) for number in range(PROCESSES)
+        SPAWN.Process(target=admit_many, args=(tmp_path, number, begin, result))
+        for number in range(PROCESSES)
     ]
     for worker in workers:
         worker.start()
     try:
-        assert sum(told.get(timeout=60) for _ in workers) == ROOM
+        assert sum(result.get(timeout=60) for _ in workers) == CAPACITY
         late = Starts(tmp_path / "starts", "late")
         with late.turn():
-            assert late.promised() == [ONE] * ROOM
+            assert late.promised() == [ONE] * CAPACITY
     finally:
         for worker in workers:
             worker.kill()
             worker.join()
     with late.turn():
-        assert late.promised() == [], "what the dead have promised binds nobody"
+        assert late.promised() == [], "promises of dead workers do not count"
 
 
 def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
-    """A worker that is root reads the environments of all: a large number there would stop it."""
+    """A worker that is root reads all environments: a forged large number would block it."""
     if os.geteuid() != 0:
         unavailable("only root reads the environments of other users")
     who: dict[str, Any] = {"user": STRANGER, "group": STRANGER, "extra_groups": []}
@@ -84,17 +85,17 @@ def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
             stack.callback(process.wait)
             stack.callback(process.kill)
 
-        start(names[0], ONE)  # as a shim, whose driver is another user
+        start(names[0], ONE)  # as a shim whose driver runs as another user
         start(names[0], ONE << 20, **who)
         start(names[1], ONE << 20, **who)
         drivers = Host().drivers()
     assert {key: drivers[key].declared for key in drivers if key[:36] in names} == {f"{names[0]}/1": ONE}
 
 
-def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_has_room_for(
+def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_holds(
     office: Office, tmp_path: Path
 ) -> None:
-    """Two of four drivers fit into the control group; each worker has room for two of its own."""
+    """Two of four drivers fit into the control group; each worker may run two."""
     seen, go = tmp_path / "seen", tmp_path / "go"
     program = f"""
 import pathlib, time
@@ -147,10 +148,10 @@ note("-")
     assert most == 2
 
 
-def test_a_driver_whose_worker_died_before_it_started_waits_for_room_of_the_next_one(
+def test_a_driver_whose_worker_died_before_the_start_waits_for_memory_of_the_next_worker(
     office: Office, tmp_path: Path
 ) -> None:
-    """What the dead worker promised went with it."""
+    """The promises of the dead worker are gone."""
     config = worker_config(office.settings, "stand-in", die_at=Point("intent", after=True))
     first = WorkerProcess("first", tmp_path, config, office.settings.zookeeper_hosts)
     job_id = office.submit("pass", spark={"driver": {"memory": "100t"}})

@@ -54,7 +54,7 @@ def lock_of(queues: QueueSet, job_id: str) -> str:
     return queues.layout.lock("default", job_id)
 
 
-# ---------------------------------------------------------------------- the way of a job
+# ---------------------------------------------------------------------- life of a job
 def test_a_job_is_marked_then_archived_with_all_that_is_known_of_it_then_removed(
     queues: QueueSet, folder: Path
 ) -> None:
@@ -128,14 +128,14 @@ def test_a_crash_loses_nothing_and_archives_nothing_twice(
     crash_at(crash, zookeeper_hosts, queues, job_id, str(folder))
     assert queues.contains(job_id)
     for other in others[1:]:
-        follow(held(queues, other, JsonlArchive(folder)))  # what comes after it does not hide it
+        follow(held(queues, other, JsonlArchive(folder)))  # later lines do not hide it
     follow(held(queues, job_id, JsonlArchive(folder)))
     assert not queues.contains(job_id)
     assert sorted(document["id"] for document in archived(folder)) == sorted([job_id, *others])
 
 
 def crash_at(crash: str, hosts: str, queues: QueueSet, job_id: str, *archive: str) -> None:
-    """End a process that archives the job by KILL at this point, and wait until nobody holds the job."""
+    """End a process that archives the job by KILL at this point, and wait until the job is not held."""
     root = queues.layout.root
     command = [sys.executable, "-m", "tests.archive_support", hosts, root, job_id, crash, *archive]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -148,7 +148,7 @@ def crash_at(crash: str, hosts: str, queues: QueueSet, job_id: str, *archive: st
 
 
 class Overtaken:
-    """An archive to which something happens between the last look at the claim and the writing."""
+    """An archive in which something happens between the last check of the claim and the write."""
 
     def __init__(self, folder: Path, meanwhile: Callable[[], object]) -> None:
         self._inner, self._meanwhile = JsonlArchive(folder), meanwhile
@@ -217,13 +217,13 @@ def test_a_host_that_comes_back_after_days_finds_what_it_has_written(queues: Que
     assert len(archived(folder)) == 1
 
 
-# ---------------------------------------------------------------------- an archive that takes nothing
+# ---------------------------------------------------------------------- a failing archive
 def test_a_job_stays_until_the_archive_takes_it_again(queues: QueueSet, folder: Path) -> None:
     job_id, now = put_finished(queues), [0.0]
     archive = PausingArchive(JsonlArchive(folder), clock=lambda: now[0])
     follow_to_mark(queues, job_id, archive)
     (path,) = folder.glob("*.jsonl")
-    path.write_text("somebody else's\n", "utf-8")
+    path.write_text("of another program\n", "utf-8")
     for delay in (60.0, 120.0):
         assert follow(held(queues, job_id, archive)) == [Keep(delay=delay)]
         assert queues.contains(job_id)
@@ -242,7 +242,7 @@ def follow_to_mark(queues: QueueSet, job_id: str, archive: PausingArchive) -> No
     job.claim.release()
 
 
-# ---------------------------------------------------------------------- what runs have left
+# ---------------------------------------------------------------------- traces of runs
 def test_what_runs_of_this_host_have_left_is_removed_with_the_job(
     queues: QueueSet, folder: Path, runner: LocalRunner, tmp_path: Path
 ) -> None:

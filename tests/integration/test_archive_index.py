@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from orchestrator.archive import elasticsearch as module
+from orchestrator.archive import elasticsearch
 from orchestrator.archive.archive import PausingArchive
 from orchestrator.archive.base import ArchiveError, DocumentRefused
 from orchestrator.archive.elasticsearch import ElasticsearchArchive
@@ -63,7 +63,7 @@ def archive(index: Index) -> Iterator[ElasticsearchArchive]:
         yield archive
 
 
-# ---------------------------------------------------------------------- the way of a job
+# ---------------------------------------------------------------------- life of a job
 def test_a_job_is_archived_under_its_run_key_without_a_mark_then_removed(
     queues: QueueSet, archive: ElasticsearchArchive, index: Index
 ) -> None:
@@ -151,7 +151,7 @@ def test_fields_of_jobs_that_contradict_each_other_are_all_taken(
     assert len(index.found()) == 5
 
 
-# ---------------------------------------------------------------------- a server that takes nothing
+# ---------------------------------------------------------------------- a failing server
 def test_a_job_stays_while_the_index_is_closed_for_writing(
     queues: QueueSet, archive: ElasticsearchArchive, index: Index
 ) -> None:
@@ -180,7 +180,7 @@ def test_a_job_stays_while_no_server_is_there(queues: QueueSet) -> None:
 
 
 def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(elasticsearch, "_REQUEST_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with (
@@ -224,6 +224,6 @@ def test_the_key_of_the_file_is_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["key_file", "ca_file"])
 def test_a_file_that_is_not_there_is_named_when_it_is_needed(tmp_path: Path, kind: str) -> None:
-    place = opened("https://127.0.0.1:1", "jobs", **{kind: tmp_path / "gone"})
-    with place as archive, pytest.raises(ArchiveError, match="gone"):
+    failing = opened("https://127.0.0.1:1", "jobs", **{kind: tmp_path / "gone"})
+    with failing as archive, pytest.raises(ArchiveError, match="gone"):
         archive.write({"run_key": "key", "id": "job"})

@@ -58,7 +58,7 @@ def test_jobs_stay_while_the_archive_takes_nothing(office: Office) -> None:
     ids = [put_finished(queues) for _ in range(5)]
     folder = office.settings.state_dir / "archive"
     folder.mkdir(parents=True)
-    (folder / "lock").mkdir()  # then nobody can write there
+    (folder / "lock").mkdir()  # then no worker can write there
     office.worker()
     wait_until(
         lambda: all(token.due > queues.clock.now_ms() for token in queues.tokens(Queue.FINISH)),

@@ -80,7 +80,7 @@ def test_a_start_of_which_nothing_was_heard_is_looked_up_when_zookeeper_is_back(
         monkeypatch.undo()
         driver.end({"state": "succeeded"})
     else:
-        with pytest.raises(OutcomeUnknown):  # an accident before the start: the worker submits it anew
+        with pytest.raises(OutcomeUnknown):  # a failure before the start: the worker submits it again
             driver.take()
 
 
@@ -183,7 +183,7 @@ def test_a_driver_that_was_suspended_for_longer_than_its_lease_ends_itself_befor
     try:
         wait_until(lambda: ended[:1] == [exit_codes.NO_CONTACT], 10, "it ends")
     finally:
-        driver._ended.set()  # noqa: SLF001 - else its thread would go on
+        driver._ended.set()  # noqa: SLF001 - else its thread would continue
 
 
 def test_a_driver_that_was_suspended_tries_no_longer_than_its_lease_to_record_its_outcome(
@@ -194,13 +194,13 @@ def test_a_driver_that_was_suspended_tries_no_longer_than_its_lease_to_record_it
 
     def away() -> Attempt:
         tries.append(boottime())
-        slept[0] = 3600.0  # in which its machine is suspended
+        slept[0] = 3600.0  # the machine is suspended
         raise OutcomeUnknown("no answer")
 
     monkeypatch.setattr("spark_runner.driver.attempt_holder.boottime", lambda: boottime() + slept[0])
     monkeypatch.setattr("spark_runner.driver.attempt_holder._BEAT_SECONDS", 0.1)
     monkeypatch.setattr(driver, "_read", away)
-    driver._ended.set()  # noqa: SLF001 - no look for orders is counted
+    driver._ended.set()  # noqa: SLF001 - polls for orders do not count
     driver._thread.join(10)  # noqa: SLF001
     tries.clear()
     slept[0] = 0.0

@@ -1,4 +1,4 @@
-"""Who submits, kills, retries, moves, configures: recorded with the change, and one document of each."""
+"""Audit: the user of each change is recorded with the change, and one document is written per change."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ PERIODIC = {"name": "nightly", "python": "pass", "file": "job.py", "schedule": {
 
 
 def events(session: Session, root: str) -> list[AuditEvent]:
-    """What waits to be brought into a log spool, the oldest first."""
+    """The entries that wait for a log spool, the oldest first."""
     nodes = Nodes(root)
     found = [(name, session.get(nodes.audit_entry(name))) for name in session.children(nodes.audit) or ()]
     read = [AuditEvent.read(name, node[0]) for name, node in found if node is not None]
@@ -66,11 +66,11 @@ def new_job(stage: Stage) -> None:
 # ---------------------------------------------------------------------- jobs
 def test_the_record_of_a_job_says_who_submitted_it(stage: Stage) -> None:
     new_job(stage)
-    told = stage.client.detail(JOB).job.submitted
-    assert told is not None
-    assert (told.by, told.action) == (ME, "submit")
-    assert told.host
-    assert events_of(stage) == []  # the worker that takes it says so, from the record
+    submitted = stage.client.detail(JOB).job.submitted
+    assert submitted is not None
+    assert (submitted.by, submitted.action) == (ME, "submit")
+    assert submitted.host
+    assert events_of(stage) == []  # the worker that claims it logs them from the record
 
 
 ACTS = [
@@ -102,14 +102,14 @@ ACTS = [
 ]
 
 
-@pytest.mark.parametrize(("state", "act", "told"), ACTS)
-def test_an_act_stands_in_the_record_and_has_an_entry(
-    stage: Stage, state: dict[str, Any], act: Callable[[Client], object], told: tuple[str, str]
+@pytest.mark.parametrize(("state", "act", "expected"), ACTS)
+def test_an_act_is_stored_in_the_record_and_has_an_entry(
+    stage: Stage, state: dict[str, Any], act: Callable[[Client], object], expected: tuple[str, str]
 ) -> None:
     run_key = stage.put(**state)
     act(stage.client)
     (action,) = stage.client.detail(JOB).job.actions
-    assert (action.action, action.detail, action.by) == (*told, ME)
+    assert (action.action, action.detail, action.by) == (*expected, ME)
     (event,) = events_of(stage)
     assert event.act == action
     assert (event.kind, event.target, event.pool, event.run_key) == ("job", JOB, "default", run_key)
@@ -138,7 +138,7 @@ def test_an_unreadable_job_that_is_removed_has_an_entry(stage: Stage) -> None:
 def test_a_request_to_stop_says_who_asked_and_has_one_entry(stage: Stage) -> None:
     stage.put(Queue.RUNNING, None, AttemptState.STARTED)
     stage.client.kill(JOB)
-    stage.client.kill(JOB)  # is asked already: nothing changes
+    stage.client.kill(JOB)  # requested already: nothing changes
     node = stage.session.get(stage.stop())
     assert node is not None
     assert decode(node[0])["by"] == ME
@@ -158,10 +158,10 @@ def test_words_of_others_in_a_record_are_bounded_and_have_no_control_characters(
     by = "sasl:ada\x1b]0;x\x07" + "a" * 9000
     forged = Act.model_construct(at="now", by=by, action="submit", host="\u202eh")
     stage.put(submitted=forged)
-    told = stage.client.detail(JOB).job.submitted
-    assert told is not None
-    assert told.by.startswith("sasl:ada\ufffd]0;x\ufffdaaa")
-    assert (len(told.by), told.host) == (200, "\ufffdh")
+    submitted = stage.client.detail(JOB).job.submitted
+    assert submitted is not None
+    assert submitted.by.startswith("sasl:ada\ufffd]0;x\ufffdaaa")
+    assert (len(submitted.by), submitted.host) == (200, "\ufffdh")
 
 
 def test_a_job_of_an_earlier_version_has_no_submitter(stage: Stage) -> None:
@@ -181,26 +181,26 @@ def test_the_archive_says_who_submitted_a_job_and_what_was_done_to_it(stage: Sta
 
 
 def test_a_run_of_a_schedule_says_who_registered_it(stage: Stage) -> None:
-    book = stage.client.schedules
+    schedules = stage.client.schedules
     start = stage.clock.now_ms()
-    book.now_ms = lambda: start
-    book.put(build_definition({**PERIODIC, "schedule": {"every": "1d", "catch_up": True}}, "test"))
-    book.now_ms = lambda: start + 86_400_000
-    Planner(book, submit=stage.client.enqueue, get=stage.client.get, fence=tuple).step()
+    schedules.now_ms = lambda: start
+    schedules.put(build_definition({**PERIODIC, "schedule": {"every": "1d", "catch_up": True}}, "test"))
+    schedules.now_ms = lambda: start + 86_400_000
+    Planner(schedules, submit=stage.client.enqueue, get=stage.client.get, fence=tuple).step()
     (job,) = stage.client.list()
     assert job.submitted is not None
     assert (job.submitted.by, job.submitted.detail) == (ME, f"schedule nightly, registered by {ME}")
 
 
-# ---------------------------------------------------------------------- what holds for all
+# ---------------------------------------------------------------------- limits and pools
 def test_changes_of_limits_say_who_made_them_from_what_to_what(stage: Stage) -> None:
     client = stage.client
     client.config.change(warn_after=7)
     client.change_pool("default", cap=3, weight=2)
     client.change_pool("default", cap=3)  # nothing changes
     client.pause("default")
-    told = [(c.pool, c.by, dict(c.before), dict(c.after)) for c in client.changes()]
-    assert told == [
+    changes = [(c.pool, c.by, dict(c.before), dict(c.after)) for c in client.changes()]
+    assert changes == [
         ("", ME, {"warn_after": None}, {"warn_after": 7}),
         ("default", ME, {"weight": 1, "cap": 0}, {"weight": 2, "cap": 3}),
         ("default", ME, {"paused": False}, {"paused": True}),
@@ -208,9 +208,9 @@ def test_changes_of_limits_say_who_made_them_from_what_to_what(stage: Stage) -> 
     assert client.pools()["default"].paused
     found = [(event.kind, event.target, event.before, event.after) for event in events_of(stage)]
     assert found == [
-        ("config", "config", told[0][2], told[0][3]),
-        ("pool", "default", told[1][2], told[1][3]),
-        ("pool", "default", told[2][2], told[2][3]),
+        ("config", "config", changes[0][2], changes[0][3]),
+        ("pool", "default", changes[1][2], changes[1][3]),
+        ("pool", "default", changes[2][2], changes[2][3]),
     ]
 
 
@@ -232,22 +232,22 @@ def test_the_removal_of_a_pool_has_an_entry(stage: Stage) -> None:
 
 
 def test_changes_of_schedules_say_who_made_them(stage: Stage) -> None:
-    book = stage.client.schedules
+    schedules = stage.client.schedules
     definition = build_definition(PERIODIC, "test")
-    assert book.put(definition).registered_by == ME
-    book.pause("nightly")
-    book.pause("nightly")  # is paused already
-    changed = book.resume("nightly").changed
+    assert schedules.put(definition).registered_by == ME
+    schedules.pause("nightly")
+    schedules.pause("nightly")  # already paused
+    changed = schedules.resume("nightly").changed
     assert changed is not None
     assert (changed.action, changed.by) == ("resume", ME)
-    book.put(definition)
-    book.remove("nightly")
-    told = [event.act.action for event in events_of(stage)]
-    assert sorted(told) == sorted(["register", "pause", "resume", "register", "remove"])
+    schedules.put(definition)
+    schedules.remove("nightly")
+    actions = [event.act.action for event in events_of(stage)]
+    assert sorted(actions) == sorted(["register", "pause", "resume", "register", "remove"])
     assert {event.kind for event in events_of(stage)} == {"schedule"}
 
 
-def test_who_has_damage_mended_is_recorded(stage: Stage) -> None:
+def test_the_operator_of_a_repair_is_recorded(stage: Stage) -> None:
     new_job(stage)
     commit(
         stage.session,
@@ -348,7 +348,7 @@ def test_a_leader_that_ends_before_the_removal_has_it_written_again_under_the_sa
     stage: Stage, logs: LogPipeline, tmp_path: Path
 ) -> None:
     stage.client.change_pool("default", cap=3)
-    late = (Create(stage.nodes.root),)  # refused, as is the fence of one that leads no more
+    late = (Create(stage.nodes.root),)  # refused, as is the fence of a former leader
     AuditTrail(stage.queues, stage.nodes, lambda: late, audit_log(logs)).step()
     assert len(events_of(stage)) == 1
     AuditTrail(stage.queues, stage.nodes, tuple, audit_log(logs)).step()
@@ -356,7 +356,7 @@ def test_a_leader_that_ends_before_the_removal_has_it_written_again_under_the_sa
     (spool,) = (tmp_path / "logs" / "spool").iterdir()
     found = [record for record in read_records(SpoolReader(spool)) if DATASET.encode() in record]
     assert len(found) == 2
-    assert len({record.split(b"\n")[0] for record in found}) == 1  # of one id in one index: there it is once
+    assert len({record.split(b"\n")[0] for record in found}) == 1  # the same id and index: stored once
 
 
 def test_nothing_is_removed_that_no_spool_has_taken(stage: Stage, tmp_path: Path) -> None:
@@ -407,9 +407,9 @@ def test_what_others_put_there_makes_no_index_and_no_id_that_it_likes(
     assert events_of(stage) == []
     (spool,) = (tmp_path / "logs" / "spool").iterdir()
     found = [record for record in read_records(SpoolReader(spool)) if DATASET.encode() in record]
-    told = [json.loads(record.split(b"\n")[0])["create"] for record in found]
-    assert len({each["_index"] for each in told}) == 1  # that of today
-    assert [each["_id"].partition("-")[0] for each in told] == ["sha256", "b", "c"]
+    created = [json.loads(record.split(b"\n")[0])["create"] for record in found]
+    assert len({each["_index"] for each in created}) == 1  # that of today
+    assert [each["_id"].partition("-")[0] for each in created] == ["sha256", "b", "c"]
 
 
 def test_a_job_that_waited_for_too_long_leaves_who_submitted_it(
@@ -421,9 +421,9 @@ def test_a_job_that_waited_for_too_long_leaves_who_submitted_it(
     assert [document["event.action"] for document in documents(tmp_path)] == ["submit"]
 
 
-# ---------------------------------------------------------------------- several people, one tree
+# ---------------------------------------------------------------------- several users, one tree
 def settings_of(secured: Secured, folder: Path, user: str, *, group: bool = True) -> Settings:
-    """What one of the team has in the settings: a login of one's own, and that of the team."""
+    """The settings of a team member: a personal login and that of the team."""
     for login in (ADA, BOB):
         (folder / login.user).write_text(login.secret(), "utf-8")
     (folder / "team").write_text("the-secret-of-the-team", "utf-8")
@@ -459,8 +459,8 @@ def test_ada_submits_and_bob_kills_and_both_are_recorded(
             assert job.submitted.by == "sasl:ada"
             assert [(act.action, act.by) for act in job.actions] == [("kill", "sasl:bob")]
             wait_until(lambda: len(documents(tmp_path)) == 2, 30, "both are in the logs")
-            told = sorted((each["event.action"], each["user.name"]) for each in documents(tmp_path))
-            assert told == [("kill", "sasl:bob"), ("submit", "sasl:ada")]
+            recorded = sorted((each["event.action"], each["user.name"]) for each in documents(tmp_path))
+            assert recorded == [("kill", "sasl:bob"), ("submit", "sasl:ada")]
         finally:
             office.close()
 

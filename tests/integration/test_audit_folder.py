@@ -1,4 +1,4 @@
-"""The changes of operators that wait in ZooKeeper: bounded while no leader comes, and never in its way."""
+"""Changes of operators that wait in ZooKeeper: bounded while there is no leader, and never in its way."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def logs(tmp_path: Path) -> Iterator[LogPipeline]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of ten entries, of which four at a time give way, and a leader that takes three at once."""
+    """A folder of ten entries, which drops four at a time, and a leader that reads three at once."""
     monkeypatch.setattr(trail, "MAX_WAITING", 10)
     monkeypatch.setattr(trail, "SUMMED_AT_ONCE", 4)
     monkeypatch.setattr(audit_trail, "_AT_ONCE", 3)
@@ -59,9 +59,9 @@ def documents(folder: Path) -> list[dict[str, Any]]:
 
 
 def make_closed(stage: Stage, path: str) -> None:
-    """A node that somebody else has made for himself alone."""
+    """A node that only another user may access."""
     with zookeeper_client(stage.session.settings.hosts) as client:
-        client.create(path, b"", acl=[make_digest_acl("somebody", "else", all=True)])
+        client.create(path, b"", acl=[make_digest_acl("other", "password", all=True)])
 
 
 def change_caps(stage: Stage, count: int) -> None:
@@ -79,14 +79,14 @@ def test_without_a_leader_the_folder_is_bounded_and_each_login_and_action_stays_
     stage.client.remove_pool("old")
     found = waiting(stage)
     assert len(found) <= 10
-    assert found[-1].act.action == "remove"  # the change itself is never left out
+    assert found[-1].act.action == "remove"  # the change itself is never omitted
     sums = [event for event in found if event.act.action == "sum-up"]
     counted = sum((Counter(event.before) for event in sums), Counter())
     alone = [event for event in found if event.act.action != "sum-up"]
     assert counted[f"{ME} set pool"] + len(alone) == 61
     assert all(event.act.by == ME for event in sums)
     first = min(sums, key=lambda event: event.id)
-    assert first.act.detail.split(" ")[0].isdecimal()  # how many, and from when to when
+    assert first.act.detail.split(" ")[0].isdecimal()  # their number and period
     assert stage.nodes.audit in first.target
 
 
@@ -97,8 +97,8 @@ def test_what_was_summed_up_becomes_a_document(stage: Stage, logs: LogPipeline, 
     while duty.step() == 0:
         pass
     assert waiting(stage) == []
-    told = Counter(document["event.action"] for document in documents(tmp_path))
-    assert told["sum-up"] >= 1
+    counts = Counter(document["event.action"] for document in documents(tmp_path))
+    assert counts["sum-up"] >= 1
     sums = [document for document in documents(tmp_path) if document["event.action"] == "sum-up"]
     assert all(f'"{ME} set pool"' in document["audit.before"] for document in sums)
 
@@ -130,7 +130,9 @@ def test_two_who_sum_up_at_once_count_nothing_twice(stage: Stage, monkeypatch: p
     def faster(session: Session, operations: list[Operation]) -> object:
         if not commits:
             commits.append(operations)
-            commit(other.session, operations[1:])  # their removal; ours is refused whole
+            commit(
+                other.session, operations[1:]
+            )  # another client removes them; our multi is refused as a whole
         return commit(session, operations)
 
     monkeypatch.setattr(trail, "commit", faster)
@@ -161,8 +163,8 @@ def test_entries_that_cannot_be_removed_are_written_once_and_hold_nothing_up(
     change_caps(stage, 2)
     duty = leader(stage, logs)
     pauses = [duty.step() for _ in range(8)]
-    told = Counter(document["event.action"] for document in documents(tmp_path))
-    assert told == {"unreadable": 4, "set": 2}
+    counts = Counter(document["event.action"] for document in documents(tmp_path))
+    assert counts == {"unreadable": 4, "set": 2}
     assert pauses[-1] > 0
     assert len(waiting(stage)) == 4
 

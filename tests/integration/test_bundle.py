@@ -21,7 +21,7 @@ def session(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Session]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Operation]]:
-    """Every multi that is sent from now on."""
+    """The multis that are sent from now on."""
     post, multis = Session.post, list[Sequence[Operation]]()
 
     def note(session: Session, operations: Sequence[Operation]) -> Posted:
@@ -72,7 +72,7 @@ def test_a_step_that_is_refused_has_its_reason_and_its_companions_are_done(
     assert children(session, root) == ["a", "a-too", "c", "e", "taken"]
     refused = outcomes[1]
     assert isinstance(refused, Conflict)
-    assert (refused.index, refused.operation) == (1, Create(f"{root}/taken"))  # its place in its own step
+    assert (refused.index, refused.operation) == (1, Create(f"{root}/taken"))  # its index in its own step
     assert not refused.ambiguous
 
 
@@ -96,7 +96,7 @@ def test_of_two_that_want_the_same_node_the_first_gets_it(session: Session, zook
     assert found[0] == b"0"
 
 
-def test_of_many_that_want_the_same_node_one_gets_it_and_is_told_so(
+def test_of_many_creations_of_the_same_node_one_succeeds_and_is_reported_so(
     session: Session, zookeeper_root: str
 ) -> None:
     root = zookeeper_root
@@ -116,7 +116,7 @@ def test_a_step_that_was_in_the_way_of_another_and_fails_itself_does_not_take_it
 
     def lift_the_guard(session: Session, operations: Sequence[Operation]) -> Posted:
         sent.append(operations)
-        if len(sent) == 2:  # both were refused; the first one is about to be sent again
+        if len(sent) == 2:  # both were refused; the first one is sent again next
             post(session, [Delete(f"{root}/guard")]).results(10)
         return post(session, operations)
 
@@ -186,7 +186,7 @@ def test_steps_whose_reply_was_lost_are_done_once_and_their_conflicts_are_ambigu
     root = zookeeper_root
     commit(session, [Create(f"{root}/counter")])
     steps: list[list[Operation]] = [
-        [Set(f"{root}/counter", b"1", 0)],  # done, and refused when it is sent again
+        [Set(f"{root}/counter", b"1", 0)],  # applied, and refused when it is sent again
         [Create(f"{root}/new")],
     ]
     lose_reply(monkeypatch, names_node("/counter"))
@@ -209,7 +209,7 @@ def test_steps_that_never_arrived_are_sent_again(
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["carried out", "never arrived"])
-def test_with_a_receipt_a_lost_reply_leaves_no_doubt(
+def test_a_receipt_decides_the_outcome_after_a_lost_reply(
     session: Session, zookeeper_root: str, monkeypatch: pytest.MonkeyPatch, *, arrives: bool
 ) -> None:
     root = zookeeper_root
@@ -219,7 +219,7 @@ def test_with_a_receipt_a_lost_reply_leaves_no_doubt(
     assert commit_many(session, [[Create(f"{root}/before")]], receipts) == [None]
 
     def meanwhile() -> None:
-        if arrives:  # it has come and gone
+        if arrives:  # it was created and removed
             commit(session, [Delete(f"{root}/a")])
 
     lose_reply(monkeypatch, names_node("/a"), meanwhile, arrives=arrives)
@@ -334,7 +334,7 @@ def test_many_that_are_refused_for_one_reason_cost_one_multi_and_not_one_each(
     assert [o.index for o in outcomes if isinstance(o, Conflict)] == [0] * 30
     made = {name for name in children(session, root) if name.startswith("made")}
     assert made == {f"made-{number}" for number in range(1, 60, 2)}
-    assert len(sent) == 2  # one that is refused, one without all that would be
+    assert len(sent) == 2  # one is refused, and one omits all that would be refused
 
 
 def test_what_a_companion_changes_is_not_held_against_those_who_follow(

@@ -1,4 +1,4 @@
-"""Calls of receivers that are slow, wrong, huge or hostile; and what may be shown of an address."""
+"""Calls of receivers that are slow, wrong, huge or hostile; and the shown part of an address."""
 
 import shutil
 import socket
@@ -36,7 +36,7 @@ BODY = {
 }
 LISTED = Policy({"*": PoolPolicy(environment=("*",))})
 PATIENT, HASTY = 20.0, 0.5
-"""Seconds of a call that must not run into them, and of one that shall."""
+"""Seconds of a call that must not reach its time limit, and of one that must."""
 
 
 def call(url: str, seconds: float = PATIENT) -> CallbackReply:
@@ -51,7 +51,7 @@ def failure(url: str, seconds: float = PATIENT) -> str:
 
 @contextmanager
 def raw(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[tuple[int, threading.Event]]:
-    """A server of one connection that says what `talk` does; the event is set when the client has hung up."""
+    """A server of one connection that sends what `talk` sends; the event is set when the client closes it."""
     hung_up = threading.Event()
 
     def serve() -> None:
@@ -70,7 +70,7 @@ def raw(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[tupl
 
 
 def trickle(beginning: bytes, byte: bytes) -> Callable[[socket.socket, threading.Event], None]:
-    """Never silent for as long as any read may take, and never at an end."""
+    """Never silent for longer than a read may take, and endless."""
 
     def talk(connection: socket.socket, hung_up: threading.Event) -> None:
         connection.sendall(beginning)
@@ -81,12 +81,12 @@ def trickle(beginning: bytes, byte: bytes) -> Callable[[socket.socket, threading
     return talk
 
 
-# ---------------------------------------------------------------------- what is told, and what is answered
+# ---------------------------------------------------------------------- requests and answers
 def test_the_body_goes_as_json_with_a_key_to_know_repetitions_by() -> None:
     with receiver() as there:
         call(there.url + "?token=1")
         call(there.url + "?token=1")
-    assert [told.body for told in there.told] == [BODY, BODY]
+    assert [each.body for each in there.told] == [BODY, BODY]
     assert there.told[0] == there.told[1]
     assert there.told[0].path == "/ended?token=1"
     assert there.told[0].headers["Content-Type"] == "application/json"
@@ -198,7 +198,7 @@ def test_no_more_of_an_endless_answer_is_read() -> None:
     with raw(talk) as (port, hung_up):
         assert "its answer is larger than" in failure(f"http://127.0.0.1:{port}/")
         assert hung_up.wait(30)
-    assert sent[0] < 50_000_000  # what the buffers of both sides take
+    assert sent[0] < 50_000_000  # the buffers of both sides
 
 
 def test_endless_headers_are_a_failure() -> None:
@@ -242,7 +242,7 @@ def test_a_server_that_trickles_holds_no_call_longer_than_its_timeout(
     scheme: str, beginning: bytes, byte: bytes
 ) -> None:
     with raw(trickle(beginning, byte)) as (port, hung_up):
-        # All authorities that this machine trusts are loaded before the connection is made.
+        # The trusted authorities of this machine are loaded before the connection is made.
         seconds = HASTY if scheme == "http" else 4 * HASTY
         reason = failure(f"{scheme}://127.0.0.1:{port}/", seconds)
         assert reason.endswith(f": no answer within {seconds:g} s")
@@ -255,14 +255,14 @@ def test_a_server_that_takes_no_connection_holds_no_call() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
         crowd = []
-        try:  # until its backlog is full: connections are then neither taken nor refused
+        try:  # until its backlog is full: further connections are neither accepted nor refused
             for _ in range(3):
                 crowd.append(socket.socket())
                 crowd[-1].setblocking(False)
                 crowd[-1].connect_ex(listener.getsockname())
             begun = time.monotonic()
             assert failure(f"http://127.0.0.1:{listener.getsockname()[1]}/", HASTY).endswith("within 0.5 s")
-            assert time.monotonic() - begun < PATIENT  # and not what the kernel takes to give up
+            assert time.monotonic() - begun < PATIENT  # not the time after which the kernel gives up
         finally:
             for member in crowd:
                 member.close()
@@ -303,7 +303,7 @@ def test_a_trusted_certificate_is_enough(
     assert guarded.told[0].body == BODY
 
 
-def test_an_untrusted_certificate_is_a_failure_and_the_server_is_told_nothing(
+def test_an_untrusted_certificate_is_a_failure_and_the_server_receives_nothing(
     guarded: Receiver, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "its certificate is not trusted" in failure(guarded.url)
@@ -334,10 +334,10 @@ def test_variables_of_the_workers_environment_are_filled_in_at_the_time_of_the_c
     monkeypatch.setattr("orchestrator.callbacks.callback.REDACTOR", known)
     with receiver() as there:
         monkeypatch.setenv("WHERE", there.url.removesuffix("/ended"))
-        for secret in ("first", "${env:WHERE}"):  # what a variable holds is not read again
+        for secret in ("first", "${env:WHERE}"):  # the value of a variable is not expanded again
             monkeypatch.setenv("SECRET", secret)
             callbacks.call(Callback(url="${env:WHERE}/of/${env:SECRET}?x=1"), BODY)
-        paths = [told.path for told in there.told]
+        paths = [each.path for each in there.told]
     assert paths[0] == "/of/first?x=1"
     assert "WHERE" in paths[1]
     assert known.mask("the first one") == f"the {MASK} one", "logs show none of it"
@@ -426,7 +426,7 @@ def test_scheme_host_and_port_of_an_address_are_shown_and_no_more(url: str, show
         answer(padded(MAX_ANSWER_BYTES + 1)),
     ],
 )
-def test_no_failure_tells_secrets_of_its_address(broken: Answerer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_failure_reveals_secrets_of_its_address(broken: Answerer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "s3cret-token")
     with receiver(broken) as there:
         url = there.url.replace("//", "//ada:s3cret-word@") + "/s3cret-path/${env:TOKEN}?key=s3cret-key"
@@ -434,17 +434,17 @@ def test_no_failure_tells_secrets_of_its_address(broken: Answerer, monkeypatch: 
             call(url)
         assert len(there.told) == 1
     error: BaseException | None = caught.value
-    while error is not None:  # what a traceback would show
+    while error is not None:  # as a traceback would show it
         assert "s3cret" not in str(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 # ---------------------------------------------------------------------- the document
-def test_the_receiver_in_the_document_hears_a_repetition_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_receiver_in_the_document_handles_a_repetition_once(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text("utf-8")
     source = page.partition("```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {}
-    exec(source.rpartition("\nHTTPServer(")[0], names)  # noqa: S102 - all but its last line, which serves for ever
+    exec(source.rpartition("\nHTTPServer(")[0], names)  # noqa: S102 - without its last line, which serves for ever
     with HTTPServer(("127.0.0.1", 0), names["Jobs"]) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -481,7 +481,7 @@ def test_eight_calls_are_made_at_once_half_of_them_to_one_receiver_and_no_more()
         call_one(there.url)
 
 
-def test_a_call_that_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_call_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_THERE", raising=False)
     callbacks = Callbacks(1)
     with receiver(answer(b""), TOLD) as there:

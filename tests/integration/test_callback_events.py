@@ -1,4 +1,4 @@
-"""What is told of a job before its end: in order, at least once, and without keeping it back."""
+"""Events of a job before its end: in order, at least once, and without delaying the job."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ def office(scripted_office: ScriptedOffice) -> Office:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callbacks that failed are tried again at once, by workers of this process."""
+    """Workers of this process retry failed callbacks at once."""
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.05)
 
 
@@ -49,7 +49,7 @@ def ended(office: Office, job_id: str) -> JobView:
     return office.wait(job_id, 60).job
 
 
-def told(there: Receiver) -> list[tuple[str, str, int]]:
+def events_of(there: Receiver) -> list[tuple[str, str, int]]:
     return [(each.body["event"], each.body["status"], each.body["attempt"]) for each in there.told]
 
 
@@ -66,7 +66,7 @@ def held_back(there: Callable[[], Receiver]) -> Answerer:
 
 
 # ---------------------------------------------------------------------- order
-def test_a_job_tells_that_it_runs_and_then_that_it_has_ended(office: Office, tmp_path: Path) -> None:
+def test_a_job_reports_that_it_runs_and_then_that_it_has_ended(office: Office, tmp_path: Path) -> None:
     office.worker()
     go = tmp_path / "go"
     with receiver() as there:
@@ -74,7 +74,7 @@ def test_a_job_tells_that_it_runs_and_then_that_it_has_ended(office: Office, tmp
         (running,) = there.wait_told(1)
         go.touch()
         view = ended(office, job_id)
-    assert told(there) == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
+    assert events_of(there) == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
     body = running.body
     assert (body["previous_status"], body["application_id"], body["labels"]) == (
         "ACCEPT",
@@ -92,13 +92,13 @@ def test_a_job_tells_that_it_runs_and_then_that_it_has_ended(office: Office, tmp
     assert [each.body["number"] for each in there.told] == [1, 2]
 
 
-def test_each_attempt_tells_that_it_runs_however_short_it_was(office: Office) -> None:
+def test_each_attempt_reports_that_it_runs_however_short_it_was(office: Office) -> None:
     office.worker()
     with receiver() as there:
         retry = {"attempts": 3, "delay": 0, "on": ["user"]}
         view = ended(office, submit(office, there, "if attempt < 3: fail('x')", retry=retry))
     runs = [("running", "RUNNING", number) for number in (1, 2, 3)]
-    assert told(there) == [*runs, ("end", "SUCCESS", 3)]
+    assert events_of(there) == [*runs, ("end", "SUCCESS", 3)]
     assert len(set(keys(there))) == 4
     first = there.told[0].body["times"]["started"]
     assert {each.body["times"]["first_started"] for each in there.told} == {first}
@@ -110,17 +110,17 @@ def test_no_event_overtakes_one_that_is_tried_again(office: Office) -> None:
     office.worker()
     with receiver(REFUSED, REFUSED, TOLD) as there:
         view = ended(office, submit(office, there))
-    assert [event for event, *_ in told(there)] == ["running"] * 3 + ["end"]
+    assert [event for event, *_ in events_of(there)] == ["running"] * 3 + ["end"]
     assert len({(each.data, each.headers["Idempotency-Key"]) for each in there.told[:3]}) == 1
     assert view.undelivered == ()
 
 
 @pytest.mark.usefixtures("soon")
-def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_told(office: Office) -> None:
+def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_delivered(office: Office) -> None:
     office.worker()
     with receiver(REFUSED, REFUSED, TOLD) as there:
         view = ended(office, submit(office, there, callback={"attempts": 2}))
-    assert [event for event, *_ in told(there)] == ["running", "running", "end"]
+    assert [event for event, *_ in events_of(there)] == ["running", "running", "end"]
     assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("running", 1, 2)]
     assert '"BUSY"' in view.undelivered[0].error
     assert view.callback.done
@@ -135,15 +135,15 @@ def test_an_end_that_is_given_up_is_on_record(office: Office) -> None:
     assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("end", 1, 2)]
 
 
-def test_only_what_is_asked_for_is_told_and_only_the_end_has_an_answer(office: Office) -> None:
+def test_only_requested_events_are_reported_and_only_the_end_has_an_answer(office: Office) -> None:
     office.worker()
     with receiver(override("ERROR_FAIL")) as there:
         view = ended(office, submit(office, there, callback={"on": ["running"]}))
     assert view.status is Status.SUCCESS
-    assert told(there) == [("running", "RUNNING", 1)]
+    assert events_of(there) == [("running", "RUNNING", 1)]
 
 
-def test_a_warning_is_told_while_the_job_goes_on(office: Office, tmp_path: Path) -> None:
+def test_a_warning_is_reported_while_the_job_runs(office: Office, tmp_path: Path) -> None:
     office.worker()
     go = tmp_path / "go"
     with receiver() as there:
@@ -151,10 +151,10 @@ def test_a_warning_is_told_while_the_job_goes_on(office: Office, tmp_path: Path)
         there.wait_told(2)
         go.touch()
         ended(office, job_id)
-    assert told(there)[:2] == [("running", "RUNNING", 1), ("warn", "RUNNING_WARN", 1)]
+    assert events_of(there)[:2] == [("running", "RUNNING", 1), ("warn", "RUNNING_WARN", 1)]
     warn = there.told[1].body
     assert (warn["previous_status"], "no progress" in warn["warning"]) == ("RUNNING", True)
-    assert told(there)[-1] == ("end", "SUCCESS", 1)
+    assert events_of(there)[-1] == ("end", "SUCCESS", 1)
 
 
 # ---------------------------------------------------------------------- a slow receiver
@@ -169,7 +169,7 @@ def test_a_receiver_that_is_silent_keeps_no_job_from_its_outcome(office: Office,
         assert len(there.told) == 1
         there.released.set()
         ended(office, job_id)
-    assert [event for event, *_ in told(there)] == ["running", "end"]
+    assert [event for event, *_ in events_of(there)] == ["running", "end"]
 
 
 def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(office: Office) -> None:
@@ -181,10 +181,10 @@ def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(office: Office
         wait_until(lambda: office.client.get(job_id).status is Status.KILL, 30, "it is killed")
         there.released.set()
         assert ended(office, job_id).status is Status.KILL
-    assert told(there) == [("running", "RUNNING", 1), ("end", "KILL", 1)]
+    assert events_of(there) == [("running", "RUNNING", 1), ("end", "KILL", 1)]
 
 
-def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_back(
+def test_a_killed_job_that_waits_to_report_that_it_ran_does_not_delay_others_of_its_name(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
@@ -196,16 +196,16 @@ def test_a_killed_job_that_waits_to_tell_that_it_ran_keeps_no_other_of_its_name_
         there.wait_told(2)
         assert ended(office, office.submit("pass", name="one", concurrency=1)).status is Status.SUCCESS
         assert office.client.get(job_id).queue is Queue.KILL
-        office.client.kill(job_id)  # who asks once more is heard, at once
+        office.client.kill(job_id)  # a second request is effective at once
         there.wait_told(4)
         wait_until(lambda: office.client.get(job_id).callback.attempts == 1, 30, "its end waits, too")
         office.client.kill(job_id)
         view = ended(office, job_id)
-    assert [event for event, *_ in told(there)] == ["running"] * 3 + ["end"] * 2
+    assert [event for event, *_ in events_of(there)] == ["running"] * 3 + ["end"] * 2
     assert (view.status, [lost.tries for lost in view.undelivered]) == (Status.KILL, [3, 2])
 
 
-def test_one_receiver_leaves_places_for_others() -> None:
+def test_one_receiver_leaves_slots_for_others() -> None:
     callbacks, slow = Callbacks(at_once=4), Callback(url="http://slow/x")
     for _ in range(2):
         callbacks.reserve(slow)
@@ -214,7 +214,7 @@ def test_one_receiver_leaves_places_for_others() -> None:
     callbacks.reserve(Callback(url="http://quick/x"))
 
 
-def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_wanted_any_more() -> None:
+def test_a_free_slot_goes_to_the_first_waiter_that_still_wants_it() -> None:
     callbacks, slow = Callbacks(at_once=2), Callback(url="http://127.0.0.1:1/x")
     called = list[str]()
 
@@ -236,7 +236,7 @@ def test_who_waits_for_a_place_is_called_when_there_is_one_unless_it_is_not_want
     assert called == ["gone", "first"]
 
 
-def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
+def test_jobs_that_wait_for_a_slot_are_not_handled_again_and_again(
     office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     poll_often(monkeypatch, 0.5)
@@ -269,7 +269,7 @@ def test_jobs_that_wait_for_a_place_are_not_looked_at_again_and_again(
             ended(office, job_id)
 
 
-def test_killed_jobs_that_wait_for_a_place_are_not_killed_again_and_again(
+def test_killed_jobs_that_wait_for_a_slot_are_not_killed_again_and_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills, kill = Counter[str](), ScriptedRunner.kill
@@ -291,14 +291,14 @@ def test_killed_jobs_that_wait_for_a_place_are_not_killed_again_and_again(
         before = kills.total()
         marker = office.submit("fail('x')", retry={"attempts": 2, "delay": 3, "on": ["user"]})
         ended(office, marker)  # some time has passed
-        assert kills.total() <= before + 4  # each new list of requests to stop is a reason to look
+        assert kills.total() <= before + 4  # each new list of stop requests causes a check
         there.released.set()
         for job_id in jobs:
             ended(office, job_id)
 
 
 # ---------------------------------------------------------------------- faults
-def test_a_worker_that_is_killed_while_it_tells_that_a_job_runs_has_another_one_tell_the_same(
+def test_after_a_worker_was_killed_during_a_running_event_another_one_reports_the_same(
     office: Office, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
@@ -315,11 +315,11 @@ def test_a_worker_that_is_killed_while_it_tells_that_a_job_runs_has_another_one_
         go.touch()
         ended(office, job_id)
     assert there.told[0] == there.told[1]
-    assert told(there)[1:] == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
+    assert events_of(there)[1:] == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
 
 
 @pytest.mark.parametrize("event", ["running", "end"])
-def test_a_worker_that_dies_between_an_answer_and_its_step_has_another_one_tell_the_same(
+def test_after_a_worker_died_between_an_answer_and_its_transition_another_one_reports_the_same(
     office: Office, tmp_path: Path, event: str
 ) -> None:
     settings = office.settings
@@ -339,23 +339,21 @@ def test_a_worker_that_dies_between_an_answer_and_its_step_has_another_one_tell_
 
 
 # ---------------------------------------------------------------------- keys
-def test_a_job_that_is_retried_by_hand_is_told_under_other_keys(office: Office) -> None:
+def test_a_job_that_an_operator_retries_is_reported_under_other_keys(office: Office) -> None:
     office.worker()
     with receiver() as there:
         office.client.pause("default")
         job_id = office.client.submit(python_job("pass", callback={"url": there.url})).id
-        for _ in range(2):  # without an attempt, so that nothing else tells them apart
+        for _ in range(2):  # without an attempt, so that nothing else distinguishes them
             office.client.kill(job_id)
             assert ended(office, job_id).status is Status.CANCEL
             office.client.retry(job_id)
-    assert told(there) == [("end", "CANCEL", 0)] * 2
+    assert events_of(there) == [("end", "CANCEL", 0)] * 2
     assert len(set(keys(there))) == 2
 
 
 @pytest.mark.parametrize("act", ["retry", "move", "replay"])
-def test_who_brings_a_job_back_takes_the_number_of_an_end_that_may_have_been_told(
-    stage: Stage, act: str
-) -> None:
+def test_bringing_a_job_back_counts_an_end_that_may_have_been_reported(stage: Stage, act: str) -> None:
     acts: dict[str, Callable[[], object]] = {
         "retry": lambda: (stage.put(Queue.FINISH, Status.CANCEL), stage.client.retry(JOB)),
         "move": lambda: (stage.put(Queue.FAIL), stage.client.move(JOB, Queue.ACCEPT)),
@@ -379,7 +377,7 @@ def test_an_event_that_is_not_known_is_refused_with_the_nearest() -> None:
         build_definition(document | {"callback": {"on": []}}, "test")
 
 
-# ---------------------------------------------------------------------- what people see
+# ---------------------------------------------------------------------- display
 def test_a_callback_that_was_given_up_shows_in_the_list_and_on_the_page_of_its_job(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:

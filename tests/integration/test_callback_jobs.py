@@ -1,4 +1,4 @@
-"""Jobs whose end is told: through real queues, workers and receivers."""
+"""Callbacks at the end of jobs, through real queues, workers and receivers."""
 
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
@@ -20,18 +20,18 @@ NO_DELAY = {"delay": 0}
 
 @pytest.fixture
 def office(scripted_office: ScriptedOffice) -> Office:
-    """Whatever has run, its end is told in the same way."""
+    """Scripted drivers: the callback at the end of a job does not depend on what ran."""
     return scripted_office
 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callbacks that failed are tried again at once, by workers of this process."""
+    """Workers of this process retry failed callbacks at once."""
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.05)
 
 
 def counting(runs: Path, program: str = "") -> str:
-    """A program that notes each of its runs."""
+    """A program that records each of its runs."""
     return f"with open({str(runs)!r}, 'a') as file: file.write('x')\n{program}"
 
 
@@ -44,14 +44,14 @@ def ended(office: Office, job_id: str, timeout: float = 60) -> JobView:
     return office.wait(job_id, timeout).job
 
 
-# ---------------------------------------------------------------------- what is told
-def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
+# ---------------------------------------------------------------------- content
+def test_a_success_is_reported_with_the_content_of_the_record(office: Office) -> None:
     office.worker()
     with receiver() as there:
         view = ended(office, submit(office, there, labels={"team": "x"}))
     assert view.status is Status.SUCCESS
     assert view.callback == CallbackState(attempts=1, done=True)
-    assert [told.body for told in there.told] == [
+    assert [call.body for call in there.told] == [
         {
             "version": 2,
             "event": "end",
@@ -89,29 +89,29 @@ def test_a_success_is_told_with_what_the_record_says(office: Office) -> None:
     assert 0 <= there.told[0].body["seconds"] < 60
 
 
-def test_only_the_last_failure_is_told(office: Office) -> None:
+def test_only_the_last_failure_is_reported(office: Office) -> None:
     office.worker()
     with receiver() as there:
         retry = {"attempts": 3, **NO_DELAY}
         view = ended(office, submit(office, there, "raise ValueError('no such thing')", retry=retry))
-    (told,) = there.told
+    (call,) = there.told
     assert view.status is Status.ERROR_FAIL
-    assert (told.body["status"], told.body["attempt"]) == ("ERROR_FAIL", 3)
-    assert told.body["counters"]["failures"] == 3 == view.failures
-    assert told.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
+    assert (call.body["status"], call.body["attempt"]) == ("ERROR_FAIL", 3)
+    assert call.body["counters"]["failures"] == 3 == view.failures
+    assert call.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
 
 
-def test_a_job_that_succeeds_at_last_is_told_as_that_alone(office: Office, tmp_path: Path) -> None:
+def test_a_job_that_finally_succeeds_is_reported_only_as_successful(office: Office, tmp_path: Path) -> None:
     office.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "assert attempt == 2")
     with receiver() as there:
         view = ended(office, submit(office, there, program, retry={"attempts": 3, **NO_DELAY}))
-    assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("SUCCESS", 2)]
+    assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("SUCCESS", 2)]
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
-def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) -> None:
+def test_a_job_that_is_killed_is_reported_as_killed(office: Office, tmp_path: Path) -> None:
     office.worker()
     runs = tmp_path / "runs"
     with receiver() as there:
@@ -119,22 +119,22 @@ def test_a_job_that_is_killed_is_told_as_that(office: Office, tmp_path: Path) ->
         wait_until(runs.exists, 30, "it runs")
         office.client.kill(job_id)
         assert ended(office, job_id).status is Status.KILL
-    assert [told.body["status"] for told in there.told] == ["KILL"]
+    assert [call.body["status"] for call in there.told] == ["KILL"]
 
 
-def test_a_job_that_is_cancelled_before_it_starts_is_told_as_that(office: Office) -> None:
+def test_a_job_that_is_cancelled_before_it_starts_is_reported_as_cancelled(office: Office) -> None:
     office.worker()
     with receiver() as there:
         callback = {"url": there.url}
         job_id = office.client.submit(python_job("pass", callback=callback), delay=3600).id
         office.client.kill(job_id)
         assert ended(office, job_id).status is Status.CANCEL
-    assert [(told.body["status"], told.body["attempt"]) for told in there.told] == [("CANCEL", 0)]
+    assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("CANCEL", 0)]
 
 
 # ---------------------------------------------------------------------- retries
 @pytest.mark.usefixtures("soon")
-def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(office: Office) -> None:
+def test_every_retry_reports_the_same_and_a_delivered_one_leaves_no_error(office: Office) -> None:
     office.worker()
     office.worker()
     with receiver(REFUSED, REFUSED, REFUSED, TOLD) as there:
@@ -142,7 +142,7 @@ def test_every_retry_tells_the_same_and_what_comes_through_leaves_no_error(offic
     assert view.status is Status.ERROR_FAIL
     assert view.failures == 1
     assert view.callback == CallbackState(attempts=4, done=True)
-    assert len({(told.data, told.headers["Idempotency-Key"]) for told in there.told}) == 1
+    assert len({(call.data, call.headers["Idempotency-Key"]) for call in there.told}) == 1
     assert len(there.told) == 4
 
 
@@ -191,18 +191,18 @@ def test_a_missing_variable_is_on_record(office: Office, monkeypatch: pytest.Mon
     assert view.callback.error == f"${{env:NOT_THERE}}: {reason}"
 
 
-def test_many_jobs_are_told_through_few_places(office: Office) -> None:
+def test_many_jobs_are_reported_through_few_slots(office: Office) -> None:
     office.worker(slots=4)
     with receiver() as there:
         ids = [submit(office, there) for _ in range(20)]
         for job_id in ids:
             assert ended(office, job_id).callback == CallbackState(attempts=1, done=True)
-        assert sorted(told.body["id"] for told in there.told) == sorted(ids)
+        assert sorted(call.body["id"] for call in there.told) == sorted(ids)
 
 
 # ---------------------------------------------------------------------- stops
 @pytest.mark.parametrize("program", ["pass", "raise ValueError"])
-def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
+def test_a_job_that_is_killed_while_its_callback_waits_finishes_as_it_had_ended(
     office: Office, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
@@ -217,7 +217,7 @@ def test_who_kills_a_job_that_waits_to_be_told_has_it_finish_as_it_had_ended(
     assert view.callback.error is not None
 
 
-def test_a_killed_job_is_told_again_after_its_delay_and_not_at_once(
+def test_the_callback_of_a_killed_job_is_retried_after_its_delay_and_not_at_once(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
@@ -228,11 +228,11 @@ def test_a_killed_job_is_told_again_after_its_delay_and_not_at_once(
         wait_until(runs.exists, 30, "it runs")
         office.client.kill(job_id)
         wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
-        # The request to stop overrides a due time: it has gone with the try that failed.
+        # The stop request overrides a due time; the failed try has removed it.
         stop = f"{office.settings.root}/stops/default/{job_id}"
         assert office.session().exists(stop) is None
         assert len(there.told) == 1
-        office.client.kill(job_id)  # which has it told at once
+        office.client.kill(job_id)  # which makes its callback due at once
         view = ended(office, job_id)
     assert (view.status, view.callback.attempts) == (Status.KILL, 2)
     assert there.told[0] == there.told[1]
@@ -253,7 +253,7 @@ def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(offi
     assert failed.callback == passed.callback == CallbackState(attempts=1, done=True)
 
 
-def test_the_answer_can_have_a_failed_job_run_again_which_is_told_anew(
+def test_the_answer_can_rerun_a_failed_job_whose_end_is_then_reported_anew(
     office: Office, tmp_path: Path
 ) -> None:
     office.worker()
@@ -262,8 +262,8 @@ def test_the_answer_can_have_a_failed_job_run_again_which_is_told_anew(
     with receiver(override("ACCEPT"), TOLD) as there:
         view = ended(office, submit(office, there, program, retry={"attempts": 1, **NO_DELAY}))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
-    assert [told.body["status"] for told in there.told] == ["ERROR_FAIL", "SUCCESS"]
-    assert len({told.headers["Idempotency-Key"] for told in there.told}) == 2
+    assert [call.body["status"] for call in there.told] == ["ERROR_FAIL", "SUCCESS"]
+    assert len({call.headers["Idempotency-Key"] for call in there.told}) == 2
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
@@ -273,7 +273,7 @@ def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that
     with receiver(override("ERROR_FAIL"), TOLD) as there:
         view = ended(office, submit(office, there, retry=retry))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
-    assert [told.body["attempt"] for told in there.told] == [1, 2]
+    assert [call.body["attempt"] for call in there.told] == [1, 2]
 
 
 @pytest.mark.parametrize("answered", ["ACCEPT", "RUNNING", "KILL", "DEAD", "what is this"])
@@ -288,13 +288,13 @@ def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(office: Offic
 
 # ---------------------------------------------------------------------- faults
 def worker_process(office: Office, folder: Path) -> WorkerProcess:
-    """A worker that can be killed without the test."""
+    """A worker in another process, so that it can be killed."""
     settings = office.settings
     return WorkerProcess("first", folder, worker_config(settings, "scripted"), settings.zookeeper_hosts)
 
 
 def hold_back(there: Callable[[], Receiver]) -> Answerer:
-    """An answer that does not come while the test goes on."""
+    """An answer that does not come during the test."""
 
     def wait(request: BaseHTTPRequestHandler) -> None:
         there().released.wait(60)
@@ -304,7 +304,7 @@ def hold_back(there: Callable[[], Receiver]) -> Answerer:
 
 
 @pytest.mark.parametrize("program", ["pass", "raise ValueError('x')"], ids=["success", "failure"])
-def test_a_worker_that_is_killed_while_it_tells_has_another_one_tell_the_same(
+def test_after_a_worker_was_killed_during_a_callback_another_one_reports_the_same(
     office: Office, tmp_path: Path, program: str
 ) -> None:
     runs = tmp_path / "runs"
@@ -342,14 +342,16 @@ def test_a_worker_that_is_killed_between_tries_has_another_go_on(office: Office,
     assert runs.read_text() == "x"
 
 
-def test_a_session_lost_during_the_call_has_another_worker_tell(office: Office, tmp_path: Path) -> None:
+def test_after_a_session_loss_during_the_call_another_worker_makes_the_callback(
+    office: Office, tmp_path: Path
+) -> None:
     worker = office.worker()
     runs = tmp_path / "runs"
     with receiver(hold_back(lambda: there), TOLD) as there:
         job_id = submit(office, there, counting(runs), callback={"timeout": 60})
         there.wait_told(1)
         office.worker()
-        expire(worker._set.session)  # noqa: SLF001 - what happens to it
+        expire(worker._set.session)  # noqa: SLF001 - the event under test
         there.wait_told(2)
         there.released.set()
         view = ended(office, job_id)
@@ -367,8 +369,8 @@ def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(office: Office, 
         fields: dict[str, object] = {"timeout": {"run": 1, "on_run": "demote"}, "retry": NO_DELAY}
         view = ended(office, submit(office, there, program, **fields))
     assert (view.status, view.pool, view.attempt) == (Status.SUCCESS, "default.low", 2)
-    (told,) = there.told
-    assert told.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
+    (call,) = there.told
+    assert call.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
 
 
 def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(office: Office, tmp_path: Path) -> None:

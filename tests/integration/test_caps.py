@@ -32,7 +32,7 @@ def try_claim(queues: QueueSet, item_id: str, pool: str = DEFAULT_POOL) -> Claim
     return queues.claim("accept", pool, token)
 
 
-def places_taken(queues: QueueSet, pool: str = DEFAULT_POOL) -> list[str]:
+def slots_taken(queues: QueueSet, pool: str = DEFAULT_POOL) -> list[str]:
     return sorted(queues.session.children(queues.layout.holds(pool)) or ())
 
 
@@ -61,7 +61,7 @@ def test_no_more_items_are_held_than_the_cap_allows_and_all_get_their_turn(open_
             pool.stop()
     assert max(most) <= cap
     assert sorted(handled) == ids
-    assert places_taken(workers[0]) == []
+    assert slots_taken(workers[0]) == []
 
 
 def test_two_who_claim_at_the_same_moment_do_not_overshoot_the_cap(
@@ -90,9 +90,9 @@ def test_the_cap_is_not_overshot_by_items_that_were_claimed_before_it_was_set(
     holder, first, second = open_queues(), open_queues(), open_queues()
     put_some(holder, 3, cap=0 if held_before == "without a cap" else 9)
     monkeypatch.setattr(random, "shuffle", lambda free: free.sort())
-    claim_of(holder, "i00")  # at the highest place, which the cap does not have when it is lower
+    claim_of(holder, "i00")  # in the highest slot, which a lower cap does not have
     holder.pools.change(DEFAULT_POOL, cap=2)
-    # Each of the two that follow takes the place that the other does not take.
+    # The two that follow take different slots.
     monkeypatch.setattr(random, "shuffle", lambda free: free.sort(reverse=True))
     between: list[Claim | None] = []
 
@@ -109,19 +109,19 @@ def test_the_cap_is_not_overshot_by_items_that_were_claimed_before_it_was_set(
     assert len(locks(first)) == 2
 
 
-def test_a_cap_that_is_lowered_counts_items_at_places_that_it_still_has_and_at_those_it_has_not(
+def test_a_lowered_cap_counts_items_in_slots_within_it_and_beyond_it(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = open_queues()
     put_some(queues, 5, cap=9)
-    for item_id, place in (("i00", 1), ("i01", 8)):
+    for item_id, slot in (("i00", 1), ("i01", 8)):
 
-        def choose(free: list[int], place: int = place) -> None:
-            free.sort(key=lambda number: number == place)  # the last one is taken
+        def choose(free: list[int], slot: int = slot) -> None:
+            free.sort(key=lambda number: number == slot)  # the last one is taken
 
         monkeypatch.setattr(random, "shuffle", choose)
         claim_of(queues, item_id)
-    assert places_taken(queues) == ["1", "8"]
+    assert slots_taken(queues) == ["1", "8"]
     queues.pools.change(DEFAULT_POOL, cap=2)
     assert try_claim(queues, "i02") is None
     queues.pools.change(DEFAULT_POOL, cap=3)
@@ -140,7 +140,7 @@ def test_items_that_were_claimed_before_there_was_a_cap_count(open_queues: Open)
     assert try_claim(queues, "i03") is None
 
 
-def test_a_place_is_free_again_when_its_item_is_let_go(open_queues: Open) -> None:
+def test_a_slot_is_free_again_when_its_item_is_released(open_queues: Open) -> None:
     queues, other = open_queues(), open_queues()
     put_some(queues, 5, cap=1)
     endings: list[Callable[[Claim], None]] = [
@@ -153,11 +153,11 @@ def test_a_place_is_free_again_when_its_item_is_let_go(open_queues: Open) -> Non
         claim = claim_of(queues, f"i{number:02}")
         assert try_claim(other, "i04") is None
         end(claim)
-        assert places_taken(queues) == []
+        assert slots_taken(queues) == []
     assert try_claim(other, "i04") is not None
 
 
-def test_a_place_is_kept_as_long_as_the_item_is_held(open_queues: Open) -> None:
+def test_a_slot_is_kept_as_long_as_the_item_is_held(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 2, cap=1)
     claim = claim_of(queues, "i00")
@@ -168,7 +168,7 @@ def test_a_place_is_kept_as_long_as_the_item_is_held(open_queues: Open) -> None:
     assert try_claim(queues, "i01") is not None
 
 
-def test_a_place_is_free_again_when_the_session_of_its_holder_ends(open_queues: Open) -> None:
+def test_a_slot_is_free_again_when_the_session_of_its_holder_ends(open_queues: Open) -> None:
     holder, other = open_queues(), open_queues()
     put_some(holder, 2, cap=1)
     stale = claim_of(holder, "i00")
@@ -176,21 +176,21 @@ def test_a_place_is_free_again_when_the_session_of_its_holder_ends(open_queues: 
         wait_until(lambda: other.session.children(other.layout.consumers), 10, "it looks")
         assert seen.ids() == []
         expire(holder.session)
-        wait_until(lambda: seen.claims, 10, "a place was free")
+        wait_until(lambda: seen.claims, 10, "a slot was free")
     with pytest.raises(ClaimLost):
         stale.commit(release=True)
-    assert len(places_taken(other)) == 1
+    assert len(slots_taken(other)) == 1
 
 
-def test_a_held_item_that_moves_to_another_pool_frees_its_place(open_queues: Open) -> None:
+def test_a_held_item_that_moves_to_another_pool_frees_its_slot(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 2, cap=1)
     claim = claim_of(queues, "i00")
     claim.commit(queue="running", pool="free")
-    assert places_taken(queues) == []
+    assert slots_taken(queues) == []
     assert try_claim(queues, "i01") is not None
-    claim.commit(release=True)  # and its end frees no place of another
-    assert len(places_taken(queues)) == 1
+    claim.commit(release=True)  # and its end frees no slot of another
+    assert len(slots_taken(queues)) == 1
 
 
 def test_a_raised_cap_wakes_a_consumer_that_does_not_rescan(open_queues: Open) -> None:
@@ -202,7 +202,7 @@ def test_a_raised_cap_wakes_a_consumer_that_does_not_rescan(open_queues: Open) -
         seen.wait_for(*ids)
 
 
-def test_a_consumer_goes_on_when_a_place_becomes_free_without_a_rescan(open_queues: Open) -> None:
+def test_a_consumer_continues_without_a_rescan_when_a_slot_becomes_free(open_queues: Open) -> None:
     queues = open_queues()
     ids = put_some(queues, 3, cap=1)
     with Collector(open_queues()) as seen:
@@ -219,11 +219,11 @@ def test_a_pool_at_its_cap_does_not_hold_up_another(open_queues: Open) -> None:
     with Collector(open_queues(), pools=["capped", DEFAULT_POOL]) as seen:
         seen.wait_count(2)
         queues.put("accept", "another", {})
-        wait_until(lambda: len(seen.claims) == 3, 10, "the other pool goes on")
+        wait_until(lambda: len(seen.claims) == 3, 10, "the other pool continues")
     assert sorted(claim.record.pool for claim in seen.claims) == ["capped", DEFAULT_POOL, DEFAULT_POOL]
 
 
-def test_the_place_of_an_item_that_was_taken_by_force_is_free_again(open_queues: Open) -> None:
+def test_the_slot_of_an_item_that_was_taken_over_by_force_is_free_again(open_queues: Open) -> None:
     worker, operator = open_queues(), open_queues()
     put_some(worker, 2, cap=1)
     with Collector(worker, rescan_seconds=SOON) as seen:
@@ -234,7 +234,7 @@ def test_the_place_of_an_item_that_was_taken_by_force_is_free_again(open_queues:
         seen.wait_for("i00", "i01")
 
 
-def test_no_place_is_left_behind_by_a_claim_that_was_lost_to_force(open_queues: Open) -> None:
+def test_a_claim_that_was_lost_to_force_leaves_no_slot_behind(open_queues: Open) -> None:
     worker, operator = open_queues(), open_queues()
     put_some(worker, 1, cap=2)
     with Collector(worker, rescan_seconds=SOON) as seen:
@@ -242,10 +242,10 @@ def test_no_place_is_left_behind_by_a_claim_that_was_lost_to_force(open_queues: 
         operator.remove("i00", force=True)
         with pytest.raises(ClaimLost):
             seen.claims[0].commit(payload={})
-        wait_until(lambda: places_taken(worker) == [], 3, "its place is free")
+        wait_until(lambda: slots_taken(worker) == [], 3, "its slot is free")
 
 
-def test_the_place_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open) -> None:
+def test_the_slot_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 2, cap=1)
     with Collector(queues, rescan_seconds=SOON) as seen:
@@ -256,10 +256,10 @@ def test_the_place_of_an_abandoned_claim_is_found_by_the_rescan(open_queues: Ope
         seen.wait_count(3)
 
 
-def test_places_of_other_sessions_are_left_alone(open_queues: Open) -> None:
+def test_slots_of_other_sessions_are_left_alone(open_queues: Open) -> None:
     first, second = open_queues(), open_queues()
     put_some(first, 2, cap=2)
     claim_of(first, "i00")
     claim_of(second, "i01")
     first.release_orphan_locks(DEFAULT_POOL, locks(first))
-    assert len(places_taken(first)) == 2
+    assert len(slots_taken(first)) == 2

@@ -1,4 +1,4 @@
-"""A request to stop that goes between the claim that was made for it and what its holder does."""
+"""A stop request that disappears between the claim that was made for it and the act of its holder."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,7 +35,7 @@ HOUR_MS = 3_600_000
 
 # ---------------------------------------------------------------------- items
 def asked_to_stop(queues: QueueSet) -> str:
-    """An item that is due in an hour, and the request to stop it."""
+    """An item that is due in an hour, and its stop request."""
     queues.put("accept", ITEM, {"n": 1}, delay_ms=HOUR_MS)
     stop = queues.layout.stop("default", ITEM)
     commit(queues.session, [Create(stop, b"{}")])
@@ -60,7 +60,7 @@ def test_a_claim_made_for_a_stop_is_void_without_it_and_leaves_the_item_as_it_wa
         claim.check()
     assert (queues.tokens("accept"), locks(queues)) == ([before], [])
     record = queues.get(ITEM)
-    assert (record.payload, record.claims) == ({"n": 1}, 0)  # it killed nobody
+    assert (record.payload, record.claims) == ({"n": 1}, 0)  # it killed no job
 
 
 def test_who_gives_a_claim_up_takes_back_that_one_and_not_those_before(open_queues: Open) -> None:
@@ -102,7 +102,7 @@ def test_no_handler_gets_an_item_whose_stop_has_gone_since_it_was_claimed(
 
 
 def after_the_claim(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
-    """Do this between the next claim and its holder; returns the ids claimed since."""
+    """Do this between the next claim and its handler; return the ids claimed since."""
     claim, claimed = Claimer.claim, list[str]()
 
     def then(self: Claimer, *arguments: Any, **named: Any) -> list[Claim | QueueError]:
@@ -119,7 +119,7 @@ def after_the_claim(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
 
 # ---------------------------------------------------------------------- jobs
 def after_the_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
-    """Do this between the worker's look at the claim and the handler."""
+    """Do this between the worker's check of the claim and the handler."""
     check, checked = Claim.check, list[str]()
 
     def then(self: Claim) -> None:
@@ -133,7 +133,7 @@ def after_the_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
 
 
 def after_the_read(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[str]:
-    """Do this when a handler has read the request, before its step."""
+    """Do this when a handler has read the request, before its transition."""
     read, seen = JobContext.stop_request, list[str]()
 
     def then(self: JobContext) -> tuple[Delete, bool] | None:
@@ -168,16 +168,16 @@ STALE = b'{"run_key": "of an earlier job"}'
 
 @dataclass(frozen=True)
 class Case:
-    """A job that is due in an hour, and the moment at which the request to stop it goes."""
+    """A job that is due in an hour, and the moment at which its stop request disappears."""
 
     queue: Queue
     state: JobState
     moment: Moment
-    stop: bytes = STALE  # empty: meant for this very job
+    stop: bytes = STALE  # empty: it is for this job
 
 
 def stays(office: Office, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobState:
-    """The state of the job after that; it stands where it stood, and is due when it was."""
+    """The state of the job after that; its queue and its due time are unchanged."""
     rescan_often(monkeypatch)
     queues = office.queues
     record = queues.put(case.queue, ITEM, case.state.model_dump(mode="json"), delay_ms=HOUR_MS)
@@ -185,7 +185,7 @@ def stays(office: Office, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobSta
     commit(queues.session, [Create(path, case.stop or encode({"run_key": record.run_key}))])
 
     def withdraw() -> None:
-        with suppress(Conflict):  # whoever was let in by then has removed it
+        with suppress(Conflict):  # removed by an earlier holder
             commit(queues.session, [Delete(path)])
 
     came = case.moment(monkeypatch, withdraw)
@@ -219,7 +219,7 @@ def test_a_delayed_job_starts_when_it_is_due_whenever_its_stop_goes(
     ("queue", "status"),
     [(Queue.FAIL, Status.ERROR_FAIL), (Queue.SUCCESS, Status.SUCCESS), (Queue.KILL, Status.CANCEL)],
 )
-def test_a_job_that_waits_to_be_told_again_goes_on_waiting_when_its_stop_is_gone(
+def test_a_job_that_waits_for_a_callback_retry_keeps_waiting_when_its_stop_is_gone(
     office: Office, monkeypatch: pytest.MonkeyPatch, queue: Queue, status: Status
 ) -> None:
     error = JobError(error_class="user", message="no rows")

@@ -1,4 +1,4 @@
-"""Class archives with a Spark that is a shell script: who makes them, when, and what never happens."""
+"""Class archives with a Spark that is a shell script: when they are made, by which worker, and when never."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from spark_runner.runners.run_directory import RunDirectory, run_directory
 from spark_runner.runners.yarn.launch import launch_on_cluster
 from tests.waiting import wait_until
 
-# As spark-submit: reads the settings from the file after --properties-file; writes what the JVM would.
+# As spark-submit: reads the settings from the file after --properties-file; writes the archive like the JVM.
 SPARK_SUBMIT = """#!/bin/sh
 options=$(grep extraJavaOptions "$2")
 archive=$(expr "$options" : '.*ArchiveClassesAtExit\\\\=\\([^"]*\\)"')
@@ -33,8 +33,8 @@ nice >> "{folder}/nice"
 DUMP = 'head -c 2000000 /dev/zero > "$archive"'
 
 
-class Place:
-    """A Java and a Spark that do as they are told, and a cache directory."""
+class Host:
+    """A host whose Java and Spark are shell scripts, with a cache directory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,7 +60,7 @@ class Place:
         return ClassArchives(self.cache, is_idle=is_idle, look_seconds=0.05)
 
     def launch(self, archives: ClassArchives, *, options: str = "") -> tuple[RunDirectory, str]:
-        """Where a driver would start, and the settings it would get."""
+        """The run directory of a driver and its settings."""
         conf = {"spark.driver.extraJavaOptions": options} if options else {}
         request = SubmitRequest(
             f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, conf=conf, environment=self.environment
@@ -77,7 +77,7 @@ class Place:
         return directory, (directory.path / "spark.properties").read_text("ascii")
 
     def hand_over(self, archives: ClassArchives, backend: str) -> Launch:
-        """How spark-submit would hand a driver over."""
+        """The launch by which spark-submit would hand a driver over."""
         target = SparkTarget("", "cluster", {"image": "spark"})
         request = SubmitRequest(
             f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target, environment=self.environment
@@ -107,81 +107,81 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
-    return Place(tmp_path)
+    return Host(tmp_path)
 
 
 @pytest.fixture
-def archives(place: Place) -> Iterator[ClassArchives]:
-    archives = place.archives()
+def archives(host: Host) -> Iterator[ClassArchives]:
+    archives = host.archives()
     yield archives
     archives.close()
-    assert not processes_of(f"class-archive-{place.fit(archives).key}")
+    assert not processes_of(f"class-archive-{host.fit(archives).key}")
 
 
-def wait_made(place: Place, archives: ClassArchives) -> Path:
-    key = place.fit(archives).key
+def wait_made(host: Host, archives: ClassArchives) -> Path:
+    key = host.fit(archives).key
     path = wait_until(lambda: archives.store.find(key), 30, "the archive")
     wait_until(lambda: not archives.maker.is_busy(), 10, "the maker's rest")
     return path
 
 
 def test_the_first_driver_starts_without_and_the_next_ones_with_an_archive(
-    place: Place, archives: ClassArchives
+    host: Host, archives: ClassArchives
 ) -> None:
-    _, first = place.launch(archives)
+    _, first = host.launch(archives)
     assert "SharedArchiveFile" not in first
-    path = wait_made(place, archives)
-    _, second = place.launch(archives)
+    path = wait_made(host, archives)
+    _, second = host.launch(archives)
     assert f"SharedArchiveFile\\={path}" in second
     assert "Xshare\\:auto" in second
-    assert place.runs() == 2  # the dump, and a driver that proves it
-    assert set((place.folder / "nice").read_text("ascii").split()) == {"19"}
+    assert host.runs() == 2  # the dump, and a driver that tests it
+    assert set((host.folder / "nice").read_text("ascii").split()) == {"19"}
     assert not archives.store.making.exists()
 
 
 @pytest.mark.parametrize("backend", ["kubernetes", "yarn"])
 def test_who_hands_a_driver_over_to_a_cluster_has_the_archive_too(
-    place: Place, archives: ClassArchives, backend: str
+    host: Host, archives: ClassArchives, backend: str
 ) -> None:
-    place.launch(archives, options="-XX:+UseSerialGC")  # as short jobs have it
-    key = place.fit(archives, "-XX:+UseSerialGC").key
+    host.launch(archives, options="-XX:+UseSerialGC")  # as for short jobs
+    key = host.fit(archives, "-XX:+UseSerialGC").key
     path = wait_until(lambda: archives.store.find(key), 30, "the archive")
-    launch = place.hand_over(archives, backend)
+    launch = host.hand_over(archives, backend)
     assert f'"-XX:SharedArchiveFile={path}"' in launch.environment["SPARK_SUBMIT_OPTS"].split()
-    assert launch.environment["SPARK_CONF_DIR"] == str(archives.conf_dir(place.folder))
+    assert launch.environment["SPARK_CONF_DIR"] == str(archives.conf_dir(host.folder))
 
 
-def test_another_worker_uses_what_one_has_made(place: Place, archives: ClassArchives) -> None:
-    place.launch(archives)
-    wait_made(place, archives)
-    other = ClassArchives(place.cache, make=False)
-    assert "SharedArchiveFile" in place.launch(other)[1]
+def test_another_worker_uses_what_one_has_made(host: Host, archives: ClassArchives) -> None:
+    host.launch(archives)
+    wait_made(host, archives)
+    other = ClassArchives(host.cache, make=False)
+    assert "SharedArchiveFile" in host.launch(other)[1]
 
 
 def test_the_empty_conf_dir_is_shared_and_an_other_one_gets_no_archive(
-    place: Place, archives: ClassArchives
+    host: Host, archives: ClassArchives
 ) -> None:
-    otherwise = place.folder / "state/spark-conf"
+    otherwise = host.folder / "state/spark-conf"
     shared = archives.conf_dir(otherwise)
-    assert (shared, list(shared.iterdir())) == (place.cache / "spark-conf", [])
-    place.launch(archives)
-    wait_made(place, archives)
+    assert (shared, list(shared.iterdir())) == (host.cache / "spark-conf", [])
+    host.launch(archives)
+    wait_made(host, archives)
     shared.chmod(0o700)
     (shared / "spark-defaults.conf").write_text("spark.x 1", "ascii")
     assert archives.conf_dir(otherwise) == otherwise
-    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    assert "SharedArchiveFile" not in host.launch(archives)[1]
     (shared / "spark-defaults.conf").unlink()
-    shared.chmod(0o777)  # anybody may put settings there
+    shared.chmod(0o777)  # any user may put settings there
     assert archives.conf_dir(otherwise) == otherwise
 
 
-def test_the_users_own_archive_stays(place: Place, archives: ClassArchives) -> None:
-    place.launch(archives)
-    wait_made(place, archives)
-    _, settings = place.launch(archives, options="-XX:SharedArchiveFile=/mine.jsa")
+def test_the_users_own_archive_stays(host: Host, archives: ClassArchives) -> None:
+    host.launch(archives)
+    wait_made(host, archives)
+    _, settings = host.launch(archives, options="-XX:SharedArchiveFile=/mine.jsa")
     assert settings.count("SharedArchiveFile") == 1
     assert "/mine.jsa" in settings
 
@@ -197,100 +197,100 @@ def test_the_users_own_archive_stays(place: Place, archives: ClassArchives) -> N
     ids=["a failing dump", "no archive", "a scrap", "a driver that fails with it"],
 )
 def test_what_was_not_made_well_is_not_used_and_not_tried_again(
-    place: Place, archives: ClassArchives, dump: str, then: str
+    host: Host, archives: ClassArchives, dump: str, then: str
 ) -> None:
-    place.spark(dump, then)
-    place.launch(archives)
-    wait_until(lambda: place.runs() >= 1 and not archives.maker.is_busy(), 30, "the end of the try")
-    runs = place.runs()
-    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    host.spark(dump, then)
+    host.launch(archives)
+    wait_until(lambda: host.runs() >= 1 and not archives.maker.is_busy(), 30, "the end of the try")
+    runs = host.runs()
+    assert "SharedArchiveFile" not in host.launch(archives)[1]
     assert not archives.maker.is_busy()
-    assert place.runs() == runs
+    assert host.runs() == runs
     assert {path.name for path in archives.store.directory.iterdir()} == {"lock"}
 
 
-def test_a_busy_host_makes_none(place: Place) -> None:
+def test_a_busy_host_makes_none(host: Host) -> None:
     looks: list[Path] = []
 
     def is_busy_now(folder: Path) -> bool:
         looks.append(folder)
         return False
 
-    archives = place.archives(is_idle=is_busy_now)
-    place.launch(archives)
+    archives = host.archives(is_idle=is_busy_now)
+    host.launch(archives)
     wait_until(lambda: len(looks) > 3, 20, "several looks")
     archives.close()
-    assert place.runs() == 0
+    assert host.runs() == 0
 
 
-def test_while_another_worker_makes_one_this_one_waits(place: Place, archives: ClassArchives) -> None:
+def test_while_another_worker_makes_one_this_one_waits(host: Host, archives: ClassArchives) -> None:
     looks: list[Path] = []
 
     def is_idle_now(folder: Path) -> bool:
         looks.append(folder)
         return True
 
-    waiting = place.archives(is_idle=is_idle_now)
+    waiting = host.archives(is_idle=is_idle_now)
     with archives.store.locked() as mine:
         assert mine
-        place.launch(waiting)
-        assert not waiting.maker.try_to_make(place.fit(waiting))
+        host.launch(waiting)
+        assert not waiting.maker.try_to_make(host.fit(waiting))
         assert not looks
-    wait_made(place, waiting)
+    wait_made(host, waiting)
     waiting.close()
 
 
-def test_a_cache_that_cannot_be_used_costs_nothing(place: Place) -> None:
-    place.cache.write_text("a file", "ascii")
-    archives = place.archives()
-    assert "SharedArchiveFile" not in place.launch(archives)[1]
+def test_a_cache_that_cannot_be_used_costs_nothing(host: Host) -> None:
+    host.cache.write_text("a file", "ascii")
+    archives = host.archives()
+    assert "SharedArchiveFile" not in host.launch(archives)[1]
     archives.close()
-    assert place.runs() == 0
+    assert host.runs() == 0
 
 
-def test_an_archive_with_which_a_jvm_crashed_is_given_up(place: Place, archives: ClassArchives) -> None:
-    place.launch(archives)
-    path = wait_made(place, archives)
-    ended, _ = place.launch(archives)
+def test_an_archive_with_which_a_jvm_crashed_is_given_up(host: Host, archives: ClassArchives) -> None:
+    host.launch(archives)
+    path = wait_made(host, archives)
+    ended, _ = host.launch(archives)
     ended.write("exit.json", '{"exit_code": 1}')
-    assert "SharedArchiveFile" in place.launch(archives)[1]  # a failed program says nothing of it
-    crashed, _ = place.launch(archives)
+    assert "SharedArchiveFile" in host.launch(archives)[1]  # a failed program proves nothing about it
+    crashed, _ = host.launch(archives)
     crashed.write("exit.json", '{"exit_code": 139}')
-    assert "SharedArchiveFile" not in place.launch(archives)[1]
+    assert "SharedArchiveFile" not in host.launch(archives)[1]
     assert not path.exists()
-    assert "SharedArchiveFile" not in place.launch(archives)[1]
-    assert place.runs() == 2  # and it is not made again
+    assert "SharedArchiveFile" not in host.launch(archives)[1]
+    assert host.runs() == 2  # and it is not made again
 
 
-def test_a_truncated_archive_is_not_given_to_a_jvm(place: Place, archives: ClassArchives) -> None:
-    """With it the JVM would end by SIGBUS, whatever -Xshare says."""
-    place.launch(archives)
-    path = wait_made(place, archives)
-    assert "SharedArchiveFile" in place.launch(archives)[1]
+def test_a_truncated_archive_is_not_given_to_a_jvm(host: Host, archives: ClassArchives) -> None:
+    """It would end the JVM by SIGBUS, whatever -Xshare says."""
+    host.launch(archives)
+    path = wait_made(host, archives)
+    assert "SharedArchiveFile" in host.launch(archives)[1]
     path.chmod(0o600)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
-    for each in (archives, ClassArchives(place.cache, make=False)):
-        assert "SharedArchiveFile" not in place.launch(each)[1]
+    for each in (archives, ClassArchives(host.cache, make=False)):
+        assert "SharedArchiveFile" not in host.launch(each)[1]
 
 
-def test_what_makes_an_archive_ends_with_its_worker(place: Place, archives: ClassArchives) -> None:
-    place.spark("sleep 600")
-    run = f"class-archive-{place.fit(archives).key}"
+def test_what_makes_an_archive_ends_with_its_worker(host: Host, archives: ClassArchives) -> None:
+    host.spark("sleep 600")
+    run = f"class-archive-{host.fit(archives).key}"
     worker = (
         "import sys, threading; from pathlib import Path\n"
-        "from tests.integration.test_class_archive import Place\n"
-        "place = object.__new__(Place); place.folder = Path(sys.argv[1]); place.cache = Path(sys.argv[2])\n"
-        "archives = place.archives(); place.launch(archives); threading.Event().wait()"
+        "from tests.integration.test_class_archive import Host\n"
+        "host = object.__new__(Host); host.folder = Path(sys.argv[1]); host.cache = Path(sys.argv[2])\n"
+        "archives = host.archives(); host.launch(archives); threading.Event().wait()"
     )
-    process = subprocess.Popen([sys.executable, "-c", worker, str(place.folder), str(place.cache)])
+    process = subprocess.Popen([sys.executable, "-c", worker, str(host.folder), str(host.cache)])
     try:
-        wait_until(lambda: place.runs() == 1, 30, "a dump that is under way")
+        wait_until(lambda: host.runs() == 1, 30, "a dump that is under way")
         assert processes_of(run)
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     wait_until(lambda: not processes_of(run), 20, "the end of the dump")
     with archives.store.locked() as mine:
-        assert mine  # and the next worker may make it
-    assert archives.store.find(place.fit(archives).key) is None
+        assert mine  # the next worker may make it
+    assert archives.store.find(host.fit(archives).key) is None

@@ -1,4 +1,4 @@
-"""Class archives with real Spark and Java: who gets one, and what a JVM does with one that does not fit."""
+"""Class archives with real Spark and Java: the drivers that get one, and a JVM with one that does not fit."""
 
 import uuid
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def spark_submit(made: Fit) -> str:
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> ClassArchives:
-    """With one that knows what a driver loads before it has a session: it is made in a tenth of the time."""
+    """With an archive of the classes before the session of a driver: made in a tenth of the time."""
     folder = tmp_path_factory.mktemp("archives")
     sample = folder / "sample.py"
     sample.touch()
@@ -70,14 +70,14 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> ClassArchives:
     short = fit(archives, *SHORT_JOB_FLAGS)
     with pytest.MonkeyPatch.context() as patch, archives.store.locked():
         patch.setattr("spark_runner.runners.class_archive.maker._SAMPLE", sample)
-        # Beside other tests what is niced takes ten times as long.
+        # Beside other tests a niced process takes ten times as long.
         patch.setattr("spark_runner.runners.class_archive.maker._niced", lambda made: [spark_submit(made)])
         archives.maker.make(short)
     assert not processes_of(f"class-archive-{short.key}")
     return archives
 
 
-class Desk:
+class Drivers:
     """Runs drivers one after the other."""
 
     def __init__(self, folder: Path, archives: ClassArchives, program: str = DRIVER) -> None:
@@ -86,7 +86,7 @@ class Desk:
         self.runner = LocalRunner(SparkSubmits(folder / "state", quick_start=archives), driver_main=self.main)
 
     def outcome(self, **more: Any) -> dict[str, Any]:
-        """What a driver says that has ended well and without a word of the JVM about archives."""
+        """The outcome of a driver that succeeded without a message of the JVM about archives."""
         request = SubmitRequest(
             f"{uuid.uuid4()}-1", uuid.uuid4().hex, "a name", {}, target=SparkTarget("local[1]"), **more
         )
@@ -107,37 +107,37 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, archives: ClassArchives) -> Desk:
-    return Desk(tmp_path, archives)
+def drivers(tmp_path: Path, archives: ClassArchives) -> Drivers:
+    return Drivers(tmp_path, archives)
 
 
 def test_a_short_job_runs_with_an_archive_of_all_that_the_sample_loads(tmp_path: Path) -> None:
-    assert make_archive()  # as all tests use it; `make tests` has made it before
-    assert Desk(tmp_path, archives_of_tests(), SPARK_DRIVER).outcome(is_short=True) == {
+    assert make_archive()  # as all tests use it; `make tests` makes it before
+    assert Drivers(tmp_path, archives_of_tests(), SPARK_DRIVER).outcome(is_short=True) == {
         "rows": 1000,
         "archive": True,
     }
 
 
-def test_another_collector_runs_without(desk: Desk) -> None:
+def test_another_collector_runs_without(drivers: Drivers) -> None:
     conf = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
-    assert desk.outcome(is_short=True, conf=conf) == {"archive": False}
+    assert drivers.outcome(is_short=True, conf=conf) == {"archive": False}
 
 
 def test_what_stands_behind_on_the_class_path_and_blanks_in_the_path_of_the_cache_do_no_harm(
-    desk: Desk, tmp_path: Path
+    drivers: Drivers, tmp_path: Path
 ) -> None:
     (tmp_path / "hadoop").mkdir()
     (tmp_path / "hadoop/core-site.xml").write_text("<configuration/>", "ascii")
     environment = {"HADOOP_CONF_DIR": str(tmp_path / "hadoop")}
-    assert desk.outcome(is_short=True, environment=environment) == {"archive": True}
+    assert drivers.outcome(is_short=True, environment=environment) == {"archive": True}
 
 
 @pytest.mark.parametrize("content", ["another class path", "garbage"])
 def test_the_jvm_goes_without_an_archive_that_does_not_fit(
     tmp_path: Path, archives: ClassArchives, content: str
 ) -> None:
-    """Though we give it: its sum is right, and the key is that of this driver."""
+    """Although it is passed: its checksum is right, and its key is that of this driver."""
     strange = ClassArchives(tmp_path / "cache", make=False)
     key = fit(strange, *SHORT_JOB_FLAGS).key
     real = archives.store.find(fit(archives, *SHORT_JOB_FLAGS).key)
@@ -147,5 +147,5 @@ def test_the_jvm_goes_without_an_archive_that_does_not_fit(
     with strange.store.locked():
         strange.store.publish(key, draft)
     assert strange.store.find(key) is not None
-    outcome = Desk(tmp_path, strange, SPARK_DRIVER).outcome(is_short=True)
+    outcome = Drivers(tmp_path, strange, SPARK_DRIVER).outcome(is_short=True)
     assert outcome == {"rows": 1000, "archive": False}

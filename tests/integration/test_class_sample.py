@@ -1,4 +1,4 @@
-"""What a class archive is made of, and what a warm server rehearses."""
+"""The sample program that fills a class archive and that a warm server rehearses."""
 
 import pytest
 

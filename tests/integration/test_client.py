@@ -58,7 +58,7 @@ def test_a_job_goes_to_the_pool_of_its_definition(stage: Stage) -> None:
     assert stage.places_of() == [("accept", "team")]
 
 
-def test_a_pool_that_is_named_goes_above_that_of_the_definition_and_stands_in_it(stage: Stage) -> None:
+def test_a_named_pool_overrides_that_of_the_definition_and_is_stored_in_it(stage: Stage) -> None:
     stage.client.submit(python_job("pass", pool="team"), job_id=JOB, pool="night")
     detail = stage.client.detail(JOB)
     assert stage.places_of() == [("accept", "night")]
@@ -109,7 +109,7 @@ def test_a_list_is_of_those_that_fit(stage: Stage) -> None:
 def test_a_job_that_moves_while_folders_are_listed_is_listed_once(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, stood: Queue, moves_to: Queue
 ) -> None:
-    # Its new folder was empty when the looking began; or it was listed before the job came back to it.
+    # Its new folder was empty when the listing began, or was listed before the job returned to it.
     stage.put(stood)
     stage.put(Queue.ACCEPT if stood is Queue.RUNNING else Queue.FINISH, job_id="other")
     tokens, moved = QueueSet.tokens, list[str]()
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_is_in_the_list_and_named_in_its_queue(stage: Stage)
 
 
 # ---------------------------------------------------------------------- queues
-def test_what_stands_in_a_queue_is_shown_for_all_pools_in_the_order_in_which_it_is_due(stage: Stage) -> None:
+def test_the_items_of_a_queue_are_shown_for_all_pools_in_order_of_their_due_times(stage: Stage) -> None:
     stage.client.submit(python_job("pass"), job_id="later", delay=3600)
     stage.put(job_id="first", pool="team.low")
     stage.put(job_id="held", pool="team")
@@ -201,7 +201,7 @@ def test_a_pool_that_is_not_there_is_not_paused(stage: Stage) -> None:
 def test_a_job_of_any_pool_is_asked_to_stop(stage: Stage, pool: str) -> None:
     run_key = stage.put(pool=pool)
     stage.client.kill(JOB)
-    stage.client.kill(JOB)  # once more is no error
+    stage.client.kill(JOB)  # a repetition is no error
     found = stage.session.get(stage.stop(pool))
     assert found is not None
     assert decode(found[0])["run_key"] == run_key
@@ -240,8 +240,8 @@ def test_a_request_to_stop_follows_a_job_that_changes_its_pool_meanwhile(
     moves = [partial(stage.queues.move, JOB, "accept", pool=pool, force=True) for pool in pools]
     interfere(stage, monkeypatch, after=dict(enumerate(moves, 1)))
     stage.client.kill(JOB)
-    stands = stage.queues.get(JOB).pool
-    assert [pool for pool in ("team", "team.low") if stage.is_there(stage.stop(pool))] == [stands]
+    current = stage.queues.get(JOB).pool
+    assert [pool for pool in ("team", "team.low") if stage.is_there(stage.stop(pool))] == [current]
 
 
 def test_a_request_to_stop_follows_a_job_that_changes_its_pool_after_it(

@@ -1,4 +1,4 @@
-"""The ensemble's time, with a patched source of the host's: never ahead, whatever clocks and replies do."""
+"""The ensemble's time, with a patched clock of the host: never ahead, whatever clocks and replies do."""
 
 import logging
 import threading
@@ -24,7 +24,7 @@ EPOCH_MS = 1_790_000_000_000
 
 
 class World:
-    """Time as a test wants it, and an ensemble that lives in it: requests and replies take what is given."""
+    """Simulated time and an ensemble in it: requests and replies take the given milliseconds."""
 
     def __init__(self, *trips: tuple[int, int], host_ahead_ms: int = 0) -> None:
         self.ns = 77_000 * MS
@@ -32,17 +32,17 @@ class World:
         self.ensemble_ahead_ms = 0
         self.nodes = dict[str, bytes]()
         self.modified_ms = 0  # the node of the clock, when there is one
-        self.trips = list(trips)  # ms of the request and of the reply, per write; then none at all
+        self.trips = list(trips)  # ms of the request and of the reply, per write; then none
         self.writes = 0
         self.error: Exception | None = None
         self.before_reply: Callable[[], object] = lambda: None
-        # What the clock asks of a session.
+        # The parts of a session that the clock uses.
         self.connections = 1
         self.state = SessionState.CONNECTED
         self.settings = type("Settings", (), {"call_timeout": 5, "hosts": "h1:2181"})
         self.ensured: list[str] = []
 
-    # Stands in for queues.session.boottime_ns, and for the module `time`, in queues.store.clock.
+    # Replaces queues.session.boottime_ns and the module `time` in queues.store.clock.
     def boottime_ns(self) -> int:
         return self.ns
 
@@ -60,11 +60,11 @@ class World:
     def ensure_path(self, path: str) -> None:
         self.ensured.append(path)
 
-    # Stands in for queues.store.commit.commit there.
+    # Replaces queues.store.commit.commit there.
     def commit(self, _session: object, operations: Sequence[Operation]) -> list[Any]:
         for operation in operations:
             if operation.path == LAYOUT.clock_jump:
-                return self._tell_jump(operation)
+                return self._write_jump(operation)
         self.writes += 1
         request, reply = self.trips.pop(0) if self.trips else (0, 0)
         self.ns += request * MS
@@ -76,7 +76,7 @@ class World:
         self.ns += reply * MS
         return [Stat(1, 0, modified, 0, 0, 0) for _ in operations]
 
-    def _tell_jump(self, operation: Operation) -> list[Any]:
+    def _write_jump(self, operation: Operation) -> list[Any]:
         if isinstance(operation, Create):
             assert operation.ephemeral
         elif operation.path not in self.nodes:
@@ -91,13 +91,13 @@ class World:
         self.ns += milliseconds * MS
 
     def jump(self, milliseconds: int) -> None:
-        """The ensemble has a leader with another clock."""
+        """A leader with another clock takes over the ensemble."""
         self.ensemble_ahead_ms += milliseconds
         self.connections += 1
 
     def late_ms(self, clock: EnsembleClock) -> int:
-        told = clock.now_ms()
-        return self.ensemble_ns // MS - told
+        now_ms = clock.now_ms()
+        return self.ensemble_ns // MS - now_ms
 
 
 def install(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def install(world: World, patch: pytest.MonkeyPatch) -> None:
 def patched(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], EnsembleClock]:
     def patch(world: World) -> EnsembleClock:
         install(world, monkeypatch)
-        return EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # what it asks of a session is there
+        return EnsembleClock(world, LAYOUT)  # type: ignore[arg-type] # it has the needed parts of a session
 
     return patch
 
@@ -165,7 +165,7 @@ def test_it_is_measured_once_in_ten_minutes_and_over_each_new_connection(
     world.pass_ms(2_000)
     clock.now_ms()
     assert world.writes == 2
-    world.connections += 1  # behind it may be a leader with another clock
+    world.connections += 1  # it may lead to a leader with another clock
     clock.now_ms()
     clock.now_ms()
     assert world.writes == 3
@@ -184,7 +184,7 @@ def test_a_measurement_that_fails_is_made_later_and_the_old_one_serves(
     world.pass_ms(601_000)
     world.state, writes = SessionState.SUSPENDED, world.writes
     assert world.late_ms(clock) == 0
-    assert world.writes == writes  # nobody waits for a connection just to know the time
+    assert world.writes == writes  # no caller waits for a connection to read the time
     world.state, world.error = SessionState.CONNECTED, OutcomeUnknown("no answer")
     assert world.late_ms(clock) == 0
     assert world.late_ms(clock) == 0
@@ -196,7 +196,7 @@ def test_a_measurement_that_fails_is_made_later_and_the_old_one_serves(
     assert world.writes == writes + 2
 
 
-def test_nobody_waits_while_another_thread_measures_again(patched: Callable[[World], EnsembleClock]) -> None:
+def test_no_thread_waits_while_another_measures_again(patched: Callable[[World], EnsembleClock]) -> None:
     world = World()
     clock = patched(world)
     clock.now_ms()
@@ -236,7 +236,7 @@ def test_the_folder_of_the_clock_is_made_when_it_is_not_there(
     assert world.ensured == [LAYOUT.clock]
 
 
-# ---------------------------------------------------------------------- a host whose clock is off
+# ---------------------------------------------------------------------- a host with a wrong clock
 @pytest.mark.parametrize(("ahead_ms", "words"), [(30_000, "30.0 s ahead of"), (-2_500, "2.5 s behind")])
 def test_a_host_whose_clock_is_off_says_so_and_is_corrected(
     patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, ahead_ms: int, words: str
@@ -249,7 +249,7 @@ def test_a_host_whose_clock_is_off_says_so_and_is_corrected(
     assert words in record.getMessage()
 
 
-def test_a_clock_that_is_off_is_told_once_per_change(
+def test_a_wrong_clock_is_logged_once_per_change(
     patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World()
@@ -258,8 +258,8 @@ def test_a_clock_that_is_off_is_told_once_per_change(
         world.host_ahead_ms = ahead_ms
         world.connections += 1
         assert world.late_ms(clock) == 0
-    told = [record.getMessage() for record in caplog.records]
-    assert [("ahead" in text, "behind" in text, "again" in text) for text in told] == [
+    messages = [record.getMessage() for record in caplog.records]
+    assert [("ahead" in text, "behind" in text, "again" in text) for text in messages] == [
         (True, False, False),
         (False, True, False),
         (False, False, True),
@@ -288,14 +288,14 @@ def test_a_jump_of_the_ensembles_clock_moves_no_time_until_the_host_confirms_it(
     world.jump(ahead_ms)
     assert clock.now_ms() == before
     world.pass_ms(60_000)
-    assert clock.now_ms() == before + 60_000  # it goes on
+    assert clock.now_ms() == before + 60_000  # it still runs
     assert clock.confirmed_ms() == before + 60_000 + min(0, ahead_ms)
     assert [word in caplog.text for word in ("suddenly", "behind" if ahead_ms < 0 else "ahead")] == [True] * 2
     world.host_ahead_ms = ahead_ms  # it was the right one
     world.pass_ms(30_001)
     assert world.late_ms(clock) == 0
     assert clock.confirmed_ms() == world.ensemble_ns // MS
-    assert len(caplog.records) == 2  # each told once
+    assert len(caplog.records) == 2  # each logged once
 
 
 def test_a_long_round_trip_is_not_taken_for_a_jump(
@@ -317,7 +317,7 @@ def test_a_time_is_confirmed_as_well_as_a_long_round_trip_lets_it_be_seen(
     world = World((0, 0), *[(0, 8_000)] * 5)
     clock = patched(world)
     clock.now_ms()
-    world.host_ahead_ms = 2 * HOUR_MS + 28_000  # 32 s, give or take half of the 8
+    world.host_ahead_ms = 2 * HOUR_MS + 28_000  # 32 s ± half of the 8
     world.jump(2 * HOUR_MS)
     assert world.late_ms(clock) == 8_000
 
@@ -326,7 +326,7 @@ def test_a_jump_that_the_host_confirms_is_followed_at_once(patched: Callable[[Wo
     world = World()
     world.ensemble_ahead_ms = 2 * HOUR_MS
     clock = patched(world)
-    assert world.late_ms(clock) == 0  # nobody knows better
+    assert world.late_ms(clock) == 0  # no other clock contradicts it
     world.jump(-2 * HOUR_MS)
     assert world.late_ms(clock) == 0
 
@@ -344,7 +344,7 @@ def test_a_clock_that_comes_back_from_its_jump_is_followed_again(
     writes = world.writes
     world.pass_ms(500_000)
     clock.now_ms()
-    assert world.writes == writes  # all is well: measured every ten minutes
+    assert world.writes == writes  # normal: measured every ten minutes
 
 
 def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agrees(
@@ -380,7 +380,7 @@ def test_a_new_client_whose_clock_is_near_both_goes_by_the_nearer_one(
 
 
 @pytest.mark.parametrize("data", [b"", b"7", b"{}", b'{"ahead_ms": "much"}', b'{"ahead_ms": 1e999}'])
-def test_a_node_that_tells_of_no_jump_is_told_and_hinders_nobody(
+def test_a_node_without_a_valid_jump_is_logged_and_hinders_no_client(
     patched: Callable[[World], EnsembleClock], caplog: pytest.LogCaptureFixture, data: bytes
 ) -> None:
     world = World(host_ahead_ms=-2 * HOUR_MS)
@@ -401,7 +401,7 @@ def test_a_new_client_goes_by_the_stored_time_when_its_own_clock_agrees(
         world.jump(ahead_ms)
         right = world.time_ns() // MS
         assert patched(world).now_ms() == right
-        del world.nodes[LAYOUT.clock_jump]  # with the session of who told of it
+        del world.nodes[LAYOUT.clock_jump]  # with the session that reported it
         assert patched(world).now_ms() == right + (ahead_ms if minutes == 5 else 0)
         world.nodes.pop(LAYOUT.clock_jump, None)
         world.jump(-ahead_ms)
@@ -430,7 +430,7 @@ def test_a_stored_time_that_makes_no_sense_is_ignored(
     assert world.late_ms(patched(world)) == 0
 
 
-def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_judges_nobody(
+def test_without_another_clock_the_ensembles_clock_is_the_time_and_no_server_is_judged(
     patched: Callable[[World], EnsembleClock],
 ) -> None:
     world = World(host_ahead_ms=-2 * HOUR_MS)
@@ -440,15 +440,15 @@ def test_without_anybody_who_knows_better_the_ensembles_clock_is_the_time_and_ju
 
 
 # ---------------------------------------------------------------------- on a server
-def test_the_time_told_is_never_later_than_that_of_a_write_that_follows(open_queues: Open) -> None:
+def test_the_reported_time_is_never_later_than_that_of_a_following_write(open_queues: Open) -> None:
     queues = open_queues()
     for number in range(50):
-        told = queues.clock.now_ms()
+        read = queues.clock.now_ms()
         path = f"{queues.layout.root}/probe-{number}"
         commit(queues.session, [Create(path)])
         stat = queues.session.exists(path)
         assert stat is not None
-        assert told <= stat.modified < told + 5_000
+        assert read <= stat.modified < read + 5_000
 
 
 def test_a_new_session_measures_anew(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Failovers to ZooKeeper servers whose clock is wrong: they end, give up, remove and begin nothing."""
+"""Failovers to ZooKeeper servers with a wrong clock: nothing ends, is given up, is removed or begins."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def zookeeper_hosts(server: FailingOver) -> str:
 
 
 class NeverTaken(ScriptedRunner):
-    """The driver of the job `idle` is starting for ever."""
+    """The driver of the job `idle` never finishes its start."""
 
     def __init__(self, directory: Path, idle: dict[str, Submission]) -> None:
         super().__init__(directory)
@@ -67,7 +67,7 @@ class NeverTaken(ScriptedRunner):
 
 
 class Site:
-    """One job in each state in which a limit in time is counted, and a schedule."""
+    """One job in each state with a time limit, and a schedule."""
 
     def __init__(self, office: ScriptedOffice, folder: Path, looks: Counter[str]) -> None:
         self.office, self.go, self.looks = office, folder / "go", looks
@@ -82,7 +82,7 @@ class Site:
         self.done = office.submit("pass")
         self.queued = office.submit("pass", pool="halted", timeout=LIMITS)
         self.delayed = office.client.submit(python_job("pass"), delay=HOUR).id
-        soon = datetime.now(UTC) + timedelta(minutes=30)  # within the jump, and not within the test
+        soon = datetime.now(UTC) + timedelta(minutes=30)  # within the jump but not within the test
         hourly = python_job("pass", name="hourly", schedule={"cron": f"{soon:%M} * * * *"})
         office.client.schedules.put(hourly)
         self.handled = office.client.schedules.get("hourly").handled
@@ -95,11 +95,11 @@ class Site:
         return self.office.worker(slots=4, runner=runner, retention=HOUR)
 
     def new_client(self) -> QueueSet:
-        """Whoever comes now, and has not seen the time before."""
+        """A client that connects now and has not read the time before."""
         return build_queue_set(self.office.session(), self.office.settings, owner="new-client")
 
     def look_at_all(self) -> None:
-        """Let the worker look at what it holds some times, and begin what seems to be due."""
+        """Let the worker poll its jobs a few times and start those that seem due."""
         after = {job_id: self.looks[job_id] + 3 for job_id in (self.running, self.idle)}
 
         def looked() -> bool:
@@ -113,7 +113,7 @@ class Site:
         assert self.office.wait(probe).job.status is Status.SUCCESS
 
     def lead(self, queue_set: QueueSet) -> None:
-        """What the leader does by the clock of this queue set."""
+        """The duties of the leader, by the clock of this queue set."""
         QueuedTimeout(queue_set, Hooks(), tuple).step()
         client = build_client(queue_set.session, self.office.settings)
         Planner(client.schedules, submit=client.enqueue, get=client.get, fence=tuple).step()
@@ -162,7 +162,7 @@ def site(
 
 
 @pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR], ids=["ahead", "behind"])
-def test_a_failover_to_a_server_whose_clock_is_off_touches_nothing_and_nothing_stands_still(
+def test_a_failover_to_a_server_with_a_wrong_clock_changes_nothing_and_work_continues(
     site: Callable[[], Site], server: FailingOver, ahead: float
 ) -> None:
     here = site()
@@ -172,7 +172,7 @@ def test_a_failover_to_a_server_whose_clock_is_off_touches_nothing_and_nothing_s
         here.lead(here.office.queues)
         here.lead(here.new_client())
         here.worker.drain()
-        here.worker = here.start_worker()  # what it adopts it has not seen before
+        here.worker = here.start_worker()  # it has not seen the adopted jobs before
         here.look_at_all()
         here.assert_untouched()
     here.end_well()
@@ -197,7 +197,7 @@ def test_new_clients_find_the_time_when_every_client_that_measured_it_is_gone(
     here.end_well()
 
 
-def test_when_nobody_knows_better_than_a_server_whose_clock_is_ahead_nothing_is_ended_or_removed(
+def test_nothing_is_ended_or_removed_when_the_only_clock_is_ahead(
     site: Callable[[], Site], server: FailingOver
 ) -> None:
     here = site()

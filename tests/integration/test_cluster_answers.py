@@ -1,4 +1,4 @@
-"""What a worker makes of what a cluster says: why drivers wait, why they ended, that it forgot them."""
+"""Answers of a cluster as a worker handles them: why drivers wait, why they ended, that they are unknown."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ NO_ROOM = "0/3 nodes are available: 3 Insufficient memory"
 
 
 class Cluster(LocalRunner):
-    """A cluster whose drivers run on this host, and which answers as the test says."""
+    """A cluster whose drivers run on this host and whose answers are scripted."""
 
     def __init__(self, submits: SparkSubmits) -> None:
         super().__init__(submits, driver_main=Path("unused"))
@@ -69,14 +69,14 @@ def running(office: Office, cluster: Cluster, go: Path, **fields: object) -> str
     return job_id
 
 
-def test_a_running_job_whose_executors_have_no_room_says_so_until_they_have(
+def test_a_running_job_whose_executors_do_not_fit_says_so_until_they_do(
     office: Office, cluster: Cluster, tmp_path: Path
 ) -> None:
     job_id = running(office, cluster, tmp_path / "go")
     cluster.alter = saying(NO_ROOM)
     wait_until(lambda: office.client.get(job_id).warning, 20, "the warning")
-    told = office.client.get(job_id)
-    assert (told.status, told.queue, told.warning) == (Status.RUNNING_WARN, Queue.RUNNING, NO_ROOM)
+    view = office.client.get(job_id)
+    assert (view.status, view.queue, view.warning) == (Status.RUNNING_WARN, Queue.RUNNING, NO_ROOM)
     cluster.alter = saying("")
     wait_until(lambda: office.client.get(job_id).status is Status.RUNNING, 20, "the end of the warning")
     (tmp_path / "go").touch()
@@ -84,7 +84,7 @@ def test_a_running_job_whose_executors_have_no_room_says_so_until_they_have(
 
 
 class Talker:
-    """Says something else each time: the words that it was given, with a number of its own."""
+    """Answers differently each time: the given words with a new number."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
@@ -126,7 +126,7 @@ def test_words_of_a_cluster_that_change_at_each_poll_are_not_written_at_each(
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
-def test_another_reason_is_told_soon_and_newer_numbers_some_time_later(
+def test_another_reason_is_reported_soon_and_newer_numbers_some_time_later(
     office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warnings, "OTHER_KIND_SECONDS", 0.5)
@@ -135,16 +135,16 @@ def test_another_reason_is_told_soon_and_newer_numbers_some_time_later(
     wait_until(lambda: office.client.get(job_id).warning, 20, "the warning")
     monkeypatch.setattr(warnings, "SAME_KIND_SECONDS", 3600)
     cluster.alter = Talker("queue etl has {0} jobs")
-    first = wait_until(lambda: told(office, job_id, "queue etl"), 20, "the other reason")
+    first = wait_until(lambda: warning_of(office, job_id, "queue etl"), 20, "the other reason")
     monkeypatch.setattr(warnings, "SAME_KIND_SECONDS", 0)
-    newer = wait_until(lambda: told(office, job_id, "queue etl", but=first), 20, "newer numbers")
+    newer = wait_until(lambda: warning_of(office, job_id, "queue etl", but=first), 20, "newer numbers")
     assert newer.startswith("queue etl has ")
     (tmp_path / "go").touch()
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
-def told(office: Office, job_id: str, begin: str, *, but: str = "") -> str | None:
-    """The warning, if it begins like that and is another than `but`."""
+def warning_of(office: Office, job_id: str, begin: str, *, but: str = "") -> str | None:
+    """The warning, if it has this beginning and differs from `but`."""
     words = office.client.get(job_id).warning or ""
     return words if words.startswith(begin) and words != but else None
 
@@ -174,19 +174,15 @@ def test_what_a_cluster_says_for_a_moment_is_no_warning(
     assert Status.RUNNING_WARN not in seen
 
 
-def test_a_driver_that_has_no_room_is_given_up_with_the_reason_of_the_cluster(
+def test_a_driver_that_does_not_fit_is_given_up_with_the_reason_of_the_cluster(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.2)  # nobody is there who would
-    cluster = Cluster(
-        SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "sleep 600"))
-    )
+    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.2)  # nothing there would obey
+    cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "sleep 600")))
     cluster.alter = saying(NO_ROOM)
     office.worker(runner=cluster)
     job_id = office.submit("pass", timeout={"submit": 3}, retry={"attempts": 1, "submissions": 1})
-    wait_until(
-        lambda: office.client.get(job_id).warning == NO_ROOM, 20, "the warning before it has begun"
-    )
+    wait_until(lambda: office.client.get(job_id).warning == NO_ROOM, 20, "the warning before it has begun")
     detail = office.wait(job_id)
     assert detail.job.status is Status.ERROR_FAIL
     assert detail.job.error is not None
@@ -223,7 +219,7 @@ def test_a_submission_that_is_refused_is_tried_again_only_where_that_may_help(
 
 
 class Forgets:
-    """Lists nothing, or what has only ended before any driver was seen."""
+    """Lists nothing, or a submission that ended before any driver was seen."""
 
     def __init__(self, *, lists_launcher: bool = False) -> None:
         self.lists_launcher = lists_launcher
@@ -258,11 +254,9 @@ def test_a_driver_that_its_cluster_has_forgotten_is_lost_when_it_shows_no_life_f
     wait_until(lambda: session.exists(attempt.alive) is None, 30, "it shows no life any more")
     heard = forgets.said
     wait_until(lambda: forgets.said > heard + 20, 30, "that nothing is known of it is heard again")
-    assert not office.client.get(job_id).is_final, (
-        "it may run on without contact for as long as its lease"
-    )
+    assert not office.client.get(job_id).is_final, "it may run on without contact for as long as its lease"
     words = "its driver shows no life: after 35 s of that it counts as lost"
-    wait_until(lambda: office.client.get(job_id).warning == words, 30, "people are told")
+    wait_until(lambda: office.client.get(job_id).warning == words, 30, "the warning is shown")
     monkeypatch.setattr("orchestrator.handlers.liveness._LEASE_MARGIN_SECONDS", -4.0)
     detail = office.wait(job_id)
     assert detail.job.error is not None
@@ -282,7 +276,7 @@ def test_a_driver_that_shows_life_is_not_lost_whatever_its_cluster_says_of_its_e
     assert office.wait(job_id).job.status is Status.SUCCESS
 
 
-@pytest.mark.parametrize("is_limit", [False, True], ids=["by hand", "timeout.run"])
+@pytest.mark.parametrize("is_limit", [False, True], ids=["by an operator", "timeout.run"])
 def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_any_more(
     office: Office,
     cluster: Cluster,
@@ -294,14 +288,12 @@ def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_a
     monkeypatch.setattr("orchestrator.handlers.kill._UNSEEN_LOOK_SECONDS", 0.1)
     monkeypatch.setattr("orchestrator.handlers.supervision._LOOK_SECONDS", 0.1)
     limits = {"lease": 5, "on_run": "retry", **({"run": 5} if is_limit else {})}
-    job_id = running(
-        office, cluster, tmp_path / "go", timeout=limits, retry={"attempts": 2, "delay": "0s"}
-    )
+    job_id = running(office, cluster, tmp_path / "go", timeout=limits, retry={"attempts": 2, "delay": "0s"})
     first = office.client.detail(job_id).run_key + "-1"
     cluster.alter = lambda found: [] if found and found[0].run == first else found
     attempt = office.client.attempt(office.client.get(job_id))
     assert attempt is not None
-    cluster.submits.kill(first, grace_seconds=0)  # a cut: it shows no life, and nobody sees it end
+    cluster.submits.kill(first, grace_seconds=0)  # a cut: no sign of life and no observed end
     session = office.session()
     wait_until(lambda: session.exists(attempt.alive) is None, 30, "it shows no life any more")
     kills, end = [], cluster.kill
@@ -322,7 +314,7 @@ def test_a_driver_that_its_cluster_has_forgotten_is_killed_when_it_can_not_run_a
 
 
 class Wrong:
-    """Says that what runs has ended."""
+    """Reports running drivers as ended."""
 
     def __init__(self, state: RunState) -> None:
         self.state, self.said = state, 0
@@ -360,9 +352,9 @@ def test_what_somebody_ended_on_its_cluster_is_killed_and_runs_again_only_where_
     assert (detail.job.error.error_class, detail.job.error.message) == ("killed", failure.message)
 
 
-def test_what_somebody_ended_on_its_cluster_before_it_began_is_cancelled(office: Office) -> None:
+def test_a_submission_that_was_ended_on_its_cluster_before_its_begin_is_cancelled(office: Office) -> None:
     cluster = Cluster(SparkSubmits(office.settings.state_dir, spark_submit=("/bin/true",)))
-    cluster.alter = ending(Failure("killed", "PodDeleted", "somebody has deleted the pod"))
+    cluster.alter = ending(Failure("killed", "PodDeleted", "the pod was deleted"))
     office.worker(runner=cluster)
     detail = office.wait(office.submit("pass", retry={"attempts": 2, "delay": "0s"}))
     assert (detail.job.status, len(detail.attempts)) == (Status.CANCEL, 1)
@@ -380,7 +372,7 @@ def test_submissions_that_leave_no_trace_at_all_are_not_repeated_for_ever(
     assert "it was submitted 5 times" in detail.job.error.message
 
 
-def test_why_a_kill_does_not_come_to_its_end_is_told_until_it_does(
+def test_the_reason_for_an_unfinished_kill_is_reported_until_it_finishes(
     office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = running(office, cluster, tmp_path / "go")

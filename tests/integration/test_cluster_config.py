@@ -1,4 +1,4 @@
-"""The limits in ZooKeeper: what holds for a worker, whoever changes it and whatever stands there."""
+"""The limits in ZooKeeper that a worker applies, whoever changes them and whatever the node contains."""
 
 import json
 import time
@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 HOUR = 3600.0
 SOON_S = 10
-"""Sooner than the timed look after 15 s: what is known by then came by the watch."""
+"""Less than the 15 s of the timed read, so that only the watch can be the reason."""
 
 EFFECTIVE_WITHIN_S = 2
 
@@ -39,7 +39,7 @@ def node(zookeeper_root: str) -> str:
 
 @pytest.fixture
 def open_config(open_queues: Open, zookeeper_root: str) -> Iterator[OpenConfig]:
-    """Make a configuration on a session of its own; `follow` starts it."""
+    """Make a configuration on another session; `follow` starts it."""
     started: list[ClusterConfig] = []
 
     def make(*, follow: bool = True, session: Session | None = None, **defaults: Any) -> ClusterConfig:
@@ -65,11 +65,11 @@ def warnings() -> Iterator[list[str]]:
 
 
 def write(session: Session, node: str, data: bytes) -> None:
-    """What somebody types into zkCli."""
+    """Data as an operator types it into zkCli."""
     commit(session, [Set(node, data, -1)])
 
 
-# ---------------------------------------------------------------------- what holds
+# ---------------------------------------------------------------------- valid limits
 def test_where_nothing_is_set_a_worker_goes_by_its_own_settings(open_config: OpenConfig) -> None:
     assert open_config(retention="2h").limits == Limits(retention=2 * HOUR)
 
@@ -97,10 +97,10 @@ def test_a_change_is_effective_within_two_seconds_in_another_session(open_config
 def test_who_acts_on_the_limits_is_woken_when_others_hold_and_only_then(open_config: OpenConfig) -> None:
     operator, worker, seen = open_config(follow=False), open_config(warn_after=4), list[Limits]()
     worker.on_change(lambda: seen.append(worker.limits))
-    operator.change(warn_after=4)  # as it has by itself
+    operator.change(warn_after=4)  # the default
     operator.change(retention="3h")
     wait_until(lambda: seen, SOON_S, "it is woken")
-    worker._look()  # noqa: SLF001 - what it does every 15 s
+    worker._look()  # noqa: SLF001 - its read every 15 s
     assert seen == [Limits(warn_after=4, retention=3 * HOUR)]
 
 
@@ -148,7 +148,7 @@ def test_changes_whose_watches_were_lost_are_found_by_the_timed_look(
         wait_until(lambda count=count: worker.limits.warn_after == count, SOON_S, "it is known")  # type: ignore[misc] # mypy cannot type the default of a lambda
 
 
-# ---------------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------------- invalid limits
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -187,23 +187,23 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("data", BROKEN, ids=lambda data: repr(data[:50]))
-def test_what_cannot_be_read_leaves_the_last_good_limits_and_is_told_once(
+def test_unreadable_limits_are_reported_once_and_the_last_good_ones_stay(
     open_config: OpenConfig, session: Session, node: str, data: bytes, warnings: list[str]
 ) -> None:
     worker = open_config()
     open_config(follow=False).change(warn_after=4)
     wait_until(lambda: worker.limits.warn_after == 4, SOON_S, "it is known")
     write(session, node, data)
-    wait_until(lambda: warnings, SOON_S, "it is told")
+    wait_until(lambda: warnings, SOON_S, "the error is reported")
     for _ in range(3):
-        worker._look()  # noqa: SLF001 - what it does every 15 s
+        worker._look()  # noqa: SLF001 - its read every 15 s
     assert worker.limits.warn_after == 4
     assert len(warnings) == 1
     assert f"version 2 of {node} is not a valid configuration" in warnings[0]
-    write(session, node, data)  # another version, as bad
-    wait_until(lambda: len(warnings) == 2, SOON_S, "that is told too")
+    write(session, node, data)  # another version, also invalid
+    wait_until(lambda: len(warnings) == 2, SOON_S, "that is reported too")
     write(session, node, b'{"values": {"warn_after": "6"}}')
-    wait_until(lambda: worker.limits.warn_after == 6, SOON_S, "mended, it is followed again")
+    wait_until(lambda: worker.limits.warn_after == 6, SOON_S, "after the repair it is followed again")
 
 
 def test_a_worker_that_starts_on_what_cannot_be_read_goes_by_its_own_settings(
@@ -215,7 +215,7 @@ def test_a_worker_that_starts_on_what_cannot_be_read_goes_by_its_own_settings(
     assert len(warnings) == 1
 
 
-def test_a_change_of_what_cannot_be_read_is_refused_and_says_how_to_mend_it(
+def test_a_change_of_unreadable_limits_is_refused_and_the_error_says_how_to_repair_them(
     open_config: OpenConfig, session: Session, node: str
 ) -> None:
     session.ensure_path(node)
@@ -278,9 +278,7 @@ def test_the_last_twenty_changes_are_kept(open_config: OpenConfig) -> None:
     assert [change.version for change in config.read().changes] == list(range(6, 26))
 
 
-def test_what_stands_in_the_node_can_be_read_with_zkcli(
-    open_config: OpenConfig, session: Session, node: str
-) -> None:
+def test_the_node_can_be_read_with_zkcli(open_config: OpenConfig, session: Session, node: str) -> None:
     open_config(follow=False).change(retention="3h")
     found = session.get(node)
     assert found is not None

@@ -1,4 +1,4 @@
-"""Clusters that cannot be reached, or that turn a worker away: what each job is told, now and in the end.
+"""Clusters that cannot be reached or refuse a worker: the error of each job, at once and in the end.
 
 Nothing is submitted, so nothing is started: the worker is in this process, with all its real backends.
 """
@@ -24,23 +24,23 @@ from tests.servers.yarn import Yarn
 from tests.waiting import wait_until
 
 MOST = timedelta(minutes=10)
-"""What a submission waits at most for its next try."""
+"""The longest delay before the next try of a submission."""
 
 LATER = {"attempts": 1, "submissions": 2, "delay": "1h"}
 AT_ONCE = {"attempts": 1, "submissions": 2, "delay": "50ms"}
 
-NOBODY = "no server listens there (connection refused)"
+NO_SERVER = "no server listens there (connection refused)"
 UNKNOWN = "no.such.host.invalid"
 UNKNOWN_HOST = "its host name is unknown"
 VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "KUBECONFIG")
 
 Case = tuple[dict[str, Any], list[str]]
-"""The part `spark` of a definition, and what its job is told."""
+"""The part `spark` of a definition, and the parts of the error of its job."""
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """One where nobody listens and where nobody else will."""
+    """A port that no server uses during the test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
@@ -48,7 +48,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture(autouse=True)
 def no_cluster_is_known(office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whatever this machine knows."""
+    """Even if this machine has configurations of clusters."""
     assert office
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -57,8 +57,8 @@ def no_cluster_is_known(office: Office, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.fixture
 def tried_again(office: Office) -> Iterator[Callable[..., None]]:
-    """Each of these jobs waits for its second try and says why, or fails with it and says the same."""
-    # Without drivers nothing of this machine is too much.
+    """Each of these jobs waits for its second try, or fails with it, and shows the same reason."""
+    # No driver starts, so the load of this machine does not matter.
     limits = Limits.model_construct(
         **{**Limits().model_dump(), "memory_pressure_limit": 0.0, "memory_guard": False}
     )
@@ -103,7 +103,7 @@ def _assert_reason(error: JobError | None, words: list[str]) -> None:
     missing = [word for word in words if word not in error.message]
     assert not missing, (missing, error.message)
     objects = r"0x[0-9a-f]{6}|Traceback|HTTPConnection"
-    assert not re.search(objects, error.message), f"objects are for nobody: {error.message}"
+    assert not re.search(objects, error.message), f"the message has no objects: {error.message}"
 
 
 Tried = Callable[[dict[str, Case]], None]
@@ -113,7 +113,7 @@ Tried = Callable[[dict[str, Case]], None]
 def test_standalone(tried_again: Tried, tmp_path: Path, port: int) -> None:
     here = f"127.0.0.1:{port}"
     closed = {"master": f"spark://{here}", "standalone": {"ui": here, "rest": here}}
-    words = ["no master leads", f"http://{here}/json/ does not answer: {NOBODY}", "`standalone.ui`"]
+    words = ["no master leads", f"http://{here}/json/ does not answer: {NO_SERVER}", "`standalone.ui`"]
     staged = {"ui": here, "rest": here, "staging": str(tmp_path / "staging")}
     tried_again(
         {
@@ -136,11 +136,11 @@ def test_standalone_where_only_a_part_of_it_is_at_its_address(
         {
             "master": (
                 {"master": f"spark://{here}", "standalone": {"ui": standalone.ui}},
-                [f"spark://{here} does not answer: {NOBODY}", "correct `master`"],
+                [f"spark://{here} does not answer: {NO_SERVER}", "correct `master`"],
             ),
             "rest": (
                 {"master": standalone.url, "deploy_mode": "cluster", "standalone": rest},
-                [f"http://{here}/v1/submissions/create does not answer: {NOBODY}", "`standalone.rest`"],
+                [f"http://{here}/v1/submissions/create does not answer: {NO_SERVER}", "`standalone.rest`"],
             ),
         },
     )
@@ -174,7 +174,7 @@ def test_yarn_whose_resource_manager_does_not_answer(
     name = "yarn.resourcemanager.webapp.address"
     entry = f"<property><name>{name}</name><value>{host}:{port}</value></property>"
     (tmp_path / "yarn-site.xml").write_text(f"<configuration>{entry}</configuration>", "utf-8")
-    reason = UNKNOWN_HOST if host == UNKNOWN else NOBODY
+    reason = UNKNOWN_HOST if host == UNKNOWN else NO_SERVER
     address = f"http://{host}:{port}/ws/v1/cluster/apps"
     tried_again(
         both_modes(["no active ResourceManager", f"{address} does not answer: {reason}", "yarn-site.xml"])
@@ -192,7 +192,7 @@ def test_yarn_that_takes_applications_elsewhere(
     file.write_text(own.replace("</configuration>", f"{entry}</configuration>"), "utf-8")
     tried_again(
         both_modes(
-            [f"no ResourceManager accepts applications: {wrong} does not answer: {NOBODY}", f"in {file}"]
+            [f"no ResourceManager accepts applications: {wrong} does not answer: {NO_SERVER}", f"in {file}"]
         )
     )
 
@@ -207,7 +207,7 @@ def on_kubernetes(url: str, namespace: str = "default") -> dict[str, Any]:
 
 
 def kubeconfig(folder: Path, server: str, **cluster: str) -> str:
-    """Write the configuration of somebody whom no cluster knows, for this server; its path."""
+    """Write a configuration for this server with a user that no cluster has; return its path."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -216,7 +216,7 @@ def kubeconfig(folder: Path, server: str, **cluster: str) -> str:
         "users": [{"name": "me", "user": {"token": "a-token"}}],
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
     }
-    file = folder / "of-nobody"
+    file = folder / "of-an-unknown-user"
     file.write_text(yaml.safe_dump(document), "utf-8")
     return str(file)
 
@@ -241,7 +241,7 @@ def test_kubernetes_whose_kubeconfig_is_not_there(
 def test_kubernetes_that_does_not_answer(
     tried_again: Tried, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int, host: str
 ) -> None:
-    url, reason = f"https://{host}:{port}", UNKNOWN_HOST if host == UNKNOWN else NOBODY
+    url, reason = f"https://{host}:{port}", UNKNOWN_HOST if host == UNKNOWN else NO_SERVER
     monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, url))
     begin, check = (
         f"the Kubernetes API at {url} does not answer: {reason}",

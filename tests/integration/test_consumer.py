@@ -17,11 +17,11 @@ from queues.store.commit import commit
 from tests.queues_support import Open, expire, places_of
 from tests.waiting import wait_until
 
-NEVER = 3600.0  # a rescan that does not come: what is found is found by a watch
+NEVER = 3600.0  # a rescan that does not come: only watches find items
 SOON = 0.3
 
 
-class Desk:
+class Collector:
     """Collects what a consumer hands out."""
 
     def __init__(self, queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> None:
@@ -42,158 +42,162 @@ class Desk:
         wait_until(lambda: sorted(self.ids()) == sorted(ids), timeout, f"{ids} are handed out")
 
 
-MakeDesk = Callable[..., Desk]
+OpenCollector = Callable[..., Collector]
 
 
 @pytest.fixture
-def make_desk() -> Iterator[MakeDesk]:
-    desks: list[Desk] = []
+def open_collector() -> Iterator[OpenCollector]:
+    collectors: list[Collector] = []
 
-    def make(queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> Desk:
-        desk = Desk(queue_set, room=room, rescan_seconds=rescan_seconds)
-        desks.append(desk)
-        desk.consumer.start()
-        return desk
+    def make(queue_set: QueueSet, *, room: int = 100, rescan_seconds: float = NEVER) -> Collector:
+        collector = Collector(queue_set, room=room, rescan_seconds=rescan_seconds)
+        collectors.append(collector)
+        collector.consumer.start()
+        return collector
 
     yield make
-    for desk in desks:
-        desk.consumer.stop()
+    for collector in collectors:
+        collector.consumer.stop()
 
 
 def test_items_are_handed_out_in_the_order_in_which_they_are_due(
-    open_queues: Open, make_desk: MakeDesk
+    open_queues: Open, open_collector: OpenCollector
 ) -> None:
     producer = open_queues()
     producer.put("accept", "second", {}, delay_ms=10)
     producer.put("accept", "first", {}, delay_ms=-1000)
     producer.put("accept", "third", {}, delay_ms=20)
-    desk = make_desk(open_queues())
-    desk.wait_for("first", "second", "third")
-    assert desk.ids() == ["first", "second", "third"]
+    collector = open_collector(open_queues())
+    collector.wait_for("first", "second", "third")
+    assert collector.ids() == ["first", "second", "third"]
 
 
 def test_one_slow_listing_does_not_make_new_items_wait(
-    open_queues: Open, make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
+    open_queues: Open, open_collector: OpenCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listing, listed = Session.listing, threading.Event()
 
     def slow_once(session: Session, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
         found = listing(session, path, wake)
         if path.endswith("/accept/default") and not listed.is_set():
-            time.sleep(1)  # a pause of the machine, not the size of the folder
+            time.sleep(1)  # allows for a pause of the machine, not for the size of the folder
             listed.set()
         return found
 
     monkeypatch.setattr(Session, "listing", slow_once)
     queues = open_queues()
-    desk = make_desk(queues)
+    collector = open_collector(queues)
     assert listed.wait(10)
     queues.put("accept", "a", {})
-    desk.wait_for("a", timeout=5)
+    collector.wait_for("a", timeout=5)
 
 
-def test_a_watch_finds_a_new_item_without_a_rescan(open_queues: Open, make_desk: MakeDesk) -> None:
-    desk = make_desk(open_queues())
+def test_a_watch_finds_a_new_item_without_a_rescan(open_queues: Open, open_collector: OpenCollector) -> None:
+    collector = open_collector(open_queues())
     producer = open_queues()
     for item in ("a", "b", "c"):
         producer.put("accept", item, {})
-        wait_until(lambda item=item: item in desk.ids(), 10, f"{item} is handed out")  # type: ignore[misc] # mypy cannot type the default of a lambda
+        wait_until(lambda item=item: item in collector.ids(), 10, f"{item} is handed out")  # type: ignore[misc] # mypy cannot type the default of a lambda
 
 
-def test_nothing_is_handed_out_before_it_is_due(open_queues: Open, make_desk: MakeDesk) -> None:
+def test_nothing_is_handed_out_before_it_is_due(open_queues: Open, open_collector: OpenCollector) -> None:
     queues = open_queues()
     queues.put("accept", "later", {}, delay_ms=700)
     due = queues.read("later")[0].token.due
-    desk = make_desk(queues)
-    desk.wait_for("later")
+    collector = open_collector(queues)
+    collector.wait_for("later")
     assert queues.clock.now_ms() >= due
 
 
-def test_no_more_is_taken_than_there_is_room_for(open_queues: Open, make_desk: MakeDesk) -> None:
+def test_no_more_is_taken_than_there_is_capacity_for(
+    open_queues: Open, open_collector: OpenCollector
+) -> None:
     queues = open_queues()
     for number in range(5):
         queues.put("accept", f"i{number}", {})
-    desk = make_desk(queues, room=2)
-    desk.wait_for("i0", "i1")
-    desk.room = 3
-    desk.consumer.look_again()
-    desk.wait_for("i0", "i1", "i2")
+    collector = open_collector(queues, room=2)
+    collector.wait_for("i0", "i1")
+    collector.room = 3
+    collector.consumer.look_again()
+    collector.wait_for("i0", "i1", "i2")
 
 
-def test_an_item_that_shall_stop_is_taken_before_it_is_due_and_without_room(
-    open_queues: Open, make_desk: MakeDesk
+def test_an_item_that_shall_stop_is_taken_before_it_is_due_and_without_capacity(
+    open_queues: Open, open_collector: OpenCollector
 ) -> None:
     queues = open_queues()
     queues.put("accept", "stopped", {}, delay_ms=3_600_000)
-    desk = make_desk(queues, room=0)
+    collector = open_collector(queues, room=0)
     commit(queues.session, [Create(queues.layout.stop("default", "stopped"), b"{}")])
-    desk.wait_for("stopped")
+    collector.wait_for("stopped")
 
 
 def test_an_item_whose_holder_is_gone_is_found_by_the_watch_on_the_locks(
-    open_queues: Open, make_desk: MakeDesk
+    open_queues: Open, open_collector: OpenCollector
 ) -> None:
     first = open_queues()
     first.put("accept", "orphan", {})
     held = first.claim("accept", "default", first.tokens("accept")[0])
     assert held is not None
-    desk = make_desk(open_queues())
+    collector = open_collector(open_queues())
     first.session.close()
-    desk.wait_for("orphan")
+    collector.wait_for("orphan")
 
 
-def test_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open, make_desk: MakeDesk) -> None:
+def test_an_abandoned_claim_is_found_by_the_rescan(open_queues: Open, open_collector: OpenCollector) -> None:
     queues = open_queues()
     queues.put("accept", "stray", {})
-    desk = make_desk(queues, rescan_seconds=SOON)
-    desk.wait_for("stray")
-    desk.claims.pop().abandon()
-    desk.wait_for("stray")
+    collector = open_collector(queues, rescan_seconds=SOON)
+    collector.wait_for("stray")
+    collector.claims.pop().abandon()
+    collector.wait_for("stray")
 
 
-def test_a_lost_session_is_survived(open_queues: Open, make_desk: MakeDesk) -> None:
+def test_a_lost_session_is_survived(open_queues: Open, open_collector: OpenCollector) -> None:
     queues = open_queues()
     queues.put("accept", "before", {})
-    desk = make_desk(queues)
-    desk.wait_for("before")
+    collector = open_collector(queues)
+    collector.wait_for("before")
     expire(queues.session)
-    # What was held is not held any more, and is found again, by whoever comes first.
+    # The lost claim is invalid; its item is free and is found again.
     with pytest.raises(ClaimLost):
-        desk.claims[0].check()
-    desk.claims.pop()
-    desk.consumer.look_again()
-    desk.wait_for("before")
+        collector.claims[0].check()
+    collector.claims.pop()
+    collector.consumer.look_again()
+    collector.wait_for("before")
     open_queues().put("accept", "after", {})
-    desk.wait_for("before", "after")
+    collector.wait_for("before", "after")
 
 
 def test_a_foreign_node_is_left_alone_and_reported_once(
-    open_queues: Open, make_desk: MakeDesk, caplog: pytest.LogCaptureFixture
+    open_queues: Open, open_collector: OpenCollector, caplog: pytest.LogCaptureFixture
 ) -> None:
     queues = open_queues()
-    foreign = f"{queues.layout.queue('accept', 'default')}/somebody-elses"
+    foreign = f"{queues.layout.queue('accept', 'default')}/of-another-application"
     commit(queues.session, [Create(foreign, b"x")])
     with caplog.at_level(logging.WARNING, logger="queues.consumer.consumer"):
-        desk = make_desk(queues)
+        collector = open_collector(queues)
         for item in ("a", "b"):
             queues.put("accept", item, {})
-        desk.wait_for("a", "b")
-    assert sum("somebody-elses" in record.getMessage() for record in caplog.records) == 1
+        collector.wait_for("a", "b")
+    assert sum("of-another-application" in record.getMessage() for record in caplog.records) == 1
     assert queues.session.exists(foreign) is not None
 
 
-def test_a_corrupt_record_is_buried_and_the_others_go_on(open_queues: Open, make_desk: MakeDesk) -> None:
+def test_an_item_with_a_corrupt_record_becomes_a_dead_letter_and_the_others_are_handed_out(
+    open_queues: Open, open_collector: OpenCollector
+) -> None:
     queues = open_queues()
     queues.put("accept", "corrupt", {})
     commit(queues.session, [Set(queues.layout.record("corrupt"), b"garbage", -1)])
     queues.put("accept", "fine", {})
-    desk = make_desk(queues)
-    desk.wait_for("fine")
+    collector = open_collector(queues)
+    collector.wait_for("fine")
     assert places_of(queues, "corrupt") == ["dead"]
 
 
 def test_a_scan_that_fails_is_tried_again(
-    open_queues: Open, make_desk: MakeDesk, monkeypatch: pytest.MonkeyPatch
+    open_queues: Open, open_collector: OpenCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = open_queues()
     queues.put("accept", "a", {})
@@ -207,6 +211,6 @@ def test_a_scan_that_fails_is_tried_again(
         return claim(self, candidates)
 
     monkeypatch.setattr(Claimer, "claim", fail_once)
-    desk = make_desk(queues)
-    desk.wait_for("a")
+    collector = open_collector(queues)
+    collector.wait_for("a")
     assert failed.is_set()

@@ -27,24 +27,24 @@ def write_record(queues: QueueSet, data: bytes, item_id: str = ITEM) -> None:
 
 
 def put_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
-    """An item whose record is damaged; its token, and the bytes that would mend it."""
+    """An item whose record is damaged; its token, and the bytes that would repair it."""
     record = queues.put(queue, item_id, {"n": 1})
     write_record(queues, GARBAGE, item_id)
     return record.token, record.encode()
 
 
 def note_of(queues: QueueSet, token: Token) -> dict[str, Any]:
-    """What stands at the token of a dead item."""
+    """The data of the token of a dead item."""
     found = queues.session.get(queues.layout.token("dead", "default", token))
     assert found is not None
     note: dict[str, Any] = json.loads(found[0])
     return note
 
 
-def bury_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
-    token, mended = put_corrupt(queues, item_id, queue=queue)
+def put_dead_corrupt(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> tuple[Token, bytes]:
+    token, repaired = put_corrupt(queues, item_id, queue=queue)
     assert queues.move_to_dead(queue, "default", token, CorruptRecord(item_id, "test"))
-    return token, mended
+    return token, repaired
 
 
 def kill(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> None:
@@ -58,7 +58,7 @@ def kill(queues: QueueSet, item_id: str = ITEM, *, queue: str = "accept") -> Non
         wait_until(lambda: places_of(queues, item_id) == ["dead"], 10, "it is dead")
 
 
-# ---------------------------------------------------------------------- bury
+# ---------------------------------------------------------------------- move to dead
 def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open) -> None:
     queues = open_queues()
     token = queues.put("accept", ITEM, {}).token
@@ -75,7 +75,7 @@ def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open
 
 def test_a_corrupt_record_keeps_its_bytes_and_its_note_says_where_it_stood(open_queues: Open) -> None:
     queues = open_queues()
-    token, _ = bury_corrupt(queues, queue="running")
+    token, _ = put_dead_corrupt(queues, queue="running")
     found = queues.session.get(queues.layout.record(ITEM))
     assert found is not None
     assert found[0] == GARBAGE
@@ -83,14 +83,14 @@ def test_a_corrupt_record_keeps_its_bytes_and_its_note_says_where_it_stood(open_
     assert locks(queues) == []
 
 
-def test_a_record_that_was_mended_in_the_last_moment_is_not_buried(
+def test_an_item_whose_record_is_repaired_just_before_the_move_stays_out_of_dead(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, operator = open_queues(), open_queues()
-    token, mended = put_corrupt(queues)
+    token, repaired = put_corrupt(queues)
 
     def mend_first(session: Session, operations: Sequence[Operation]) -> list[Any]:
-        write_record(operator, mended)
+        write_record(operator, repaired)
         return commit(session, operations)
 
     monkeypatch.setattr(items, "commit", mend_first)
@@ -98,17 +98,17 @@ def test_a_record_that_was_mended_in_the_last_moment_is_not_buried(
     assert places_of(queues, ITEM) == ["accept"]
 
 
-def test_a_record_that_was_mended_since_it_could_not_be_read_is_not_buried(open_queues: Open) -> None:
+def test_an_item_whose_record_was_repaired_after_the_failed_read_stays_out_of_dead(open_queues: Open) -> None:
     queues = open_queues()
-    token, mended = put_corrupt(queues)
+    token, repaired = put_corrupt(queues)
     with pytest.raises(CorruptRecord) as caught:
         queues.claim("accept", "default", token)
-    write_record(queues, mended)
+    write_record(queues, repaired)
     assert not queues.move_to_dead("accept", "default", token, caught.value)
     assert places_of(queues, ITEM) == ["accept"]
 
 
-def test_an_item_that_has_moved_on_is_not_buried(open_queues: Open) -> None:
+def test_an_item_that_has_moved_does_not_become_a_dead_letter(open_queues: Open) -> None:
     queues = open_queues()
     token = queues.put("accept", ITEM, {}).token
     queues.move(ITEM, "running")
@@ -117,7 +117,7 @@ def test_an_item_that_has_moved_on_is_not_buried(open_queues: Open) -> None:
     assert places_of(queues, ITEM) == ["running"]
 
 
-def test_two_who_bury_the_same_item_do_it_once(open_queues: Open) -> None:
+def test_two_clients_move_the_same_item_to_dead_once(open_queues: Open) -> None:
     first, second = open_queues(), open_queues()
     token, _ = put_corrupt(first)
     error = CorruptRecord(ITEM, "test")
@@ -129,7 +129,7 @@ def test_two_who_bury_the_same_item_do_it_once(open_queues: Open) -> None:
 def test_an_item_that_kills_those_who_handle_it_goes_to_dead(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {})
-    for _ in range(3):  # three workers claim it and are never heard of again
+    for _ in range(3):  # three workers claim it and disappear
         victim = open_queues("victim")
         claim_of(victim, ITEM)
         expire(victim.session)
@@ -185,10 +185,10 @@ def test_only_the_items_that_were_asked_for_are_replayed(open_queues: Open) -> N
 def test_an_item_that_was_asked_for_and_is_not_dead_is_named(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", "alive", {})
-    outcomes = queues.replay(["alive", "nobody"])
+    outcomes = queues.replay(["alive", "absent"])
     assert {item_id: type(error) for item_id, error in outcomes.items()} == {
         "alive": ItemNotFound,
-        "nobody": ItemNotFound,
+        "absent": ItemNotFound,
     }
     assert places_of(queues, "alive") == ["accept"]
 
@@ -214,13 +214,13 @@ def test_a_replay_into_a_queue_that_does_not_exist_leaves_the_items_free(open_qu
     assert queues.replay() == {ITEM: None}
 
 
-def test_a_corrupt_item_is_replayed_only_after_it_was_mended(open_queues: Open) -> None:
+def test_a_corrupt_item_is_replayed_only_after_its_repair(open_queues: Open) -> None:
     queues = open_queues()
-    _, mended = bury_corrupt(queues, queue="running")
+    _, repaired = put_dead_corrupt(queues, queue="running")
     outcome = queues.replay()[ITEM]
     assert isinstance(outcome, CorruptRecord)
     assert places_of(queues, ITEM) == ["dead"]
-    write_record(queues, mended)
+    write_record(queues, repaired)
     assert queues.replay() == {ITEM: None}
     record = queues.get(ITEM)
     assert (record.queue, record.payload) == ("running", {"n": 1})
@@ -230,14 +230,14 @@ def test_a_corrupt_item_is_replayed_only_after_it_was_mended(open_queues: Open) 
 
 def test_one_item_that_cannot_be_replayed_does_not_hold_up_the_others(open_queues: Open) -> None:
     queues = open_queues()
-    bury_corrupt(queues, "a-corrupt")
+    put_dead_corrupt(queues, "a-corrupt")
     kill(queues, "b-fine")
     outcomes = queues.replay()
     assert isinstance(outcomes["a-corrupt"], CorruptRecord)
     assert outcomes["b-fine"] is None
 
 
-def test_a_dead_item_that_somebody_holds_is_left_to_them(open_queues: Open) -> None:
+def test_a_dead_item_that_is_held_is_left_to_its_holder(open_queues: Open) -> None:
     queues, operator = open_queues(), open_queues()
     kill(queues)
     claim = claim_of(operator, ITEM, queue="dead")
@@ -276,7 +276,7 @@ def test_dead_items_are_replayed_though_their_pool_is_at_its_cap(open_queues: Op
     assert queues.replay() == {ITEM: None}
 
 
-def test_what_is_dead_is_claimed_by_nobody_who_did_not_ask_for_it(open_queues: Open) -> None:
+def test_a_dead_item_is_claimed_only_on_request(open_queues: Open) -> None:
     queues = open_queues()
     kill(queues)
     with Collector(open_queues(), "accept", "running") as seen:

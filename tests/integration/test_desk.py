@@ -58,8 +58,8 @@ def test_what_hangs_below_the_record_goes_with_the_item(open_queues: Open) -> No
 def test_an_item_that_is_not_there_is_said_to_be_missing(open_queues: Open) -> None:
     queues = open_queues()
     for act in (queues.remove, queues.requeue, lambda item_id: queues.move(item_id, "running")):
-        with pytest.raises(ItemNotFound, match="nobody"):
-            act("nobody")
+        with pytest.raises(ItemNotFound, match="absent"):
+            act("absent")
         with pytest.raises(InvalidName):
             act("no/id")
 
@@ -158,7 +158,7 @@ def test_force_works_though_the_same_client_has_not_noticed_yet_that_it_lost_the
     assert locks(queues) == []
 
 
-def test_force_on_an_item_that_nobody_holds_is_the_same_as_without(open_queues: Open) -> None:
+def test_force_removes_an_item_without_a_holder_as_usual(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {})
     queues.remove(ITEM, force=True)
@@ -175,7 +175,7 @@ def test_force_takes_along_what_the_holder_changed_in_the_last_moment(
 
     def holder_first(session: Session, steps: Iterable[Transaction]) -> list[QueueError | None]:
         sent.append(session)
-        if len(sent) == 1:  # the record was read before, and is about to be written
+        if len(sent) == 1:  # the record was read before and is written next
             claim.commit(payload={"n": 1})
         return commit_many(session, steps)
 
@@ -210,7 +210,7 @@ def test_a_claim_by_a_stale_listing_is_refused_by_the_server_too(
     queues = open_queues()
     stale = queues.put("accept", ITEM, {}).token
     queues.move(ITEM, "running")
-    monkeypatch.setattr(Claimer, "_gone", lambda *_: set())  # the look before it saw nothing
+    monkeypatch.setattr(Claimer, "_gone", lambda *_: set())  # the read before it found nothing
     assert queues.claim("accept", "default", stale) is None
     assert places_of(queues, ITEM) == ["running"]
     assert queues.get(ITEM).queue == "running"
@@ -266,7 +266,7 @@ def test_a_held_item_that_its_holder_moves_to_another_pool_stays_held_there(open
 
 
 # ---------------------------------------------------------------------- requeue
-def test_a_requeued_item_is_due_after_the_delay_where_it_stands(open_queues: Open) -> None:
+def test_a_requeued_item_is_due_after_the_delay_in_its_queue(open_queues: Open) -> None:
     queues = open_queues()
     put = queues.put("running", ITEM, {"n": 1})
     before = queues.clock.now_ms()
@@ -284,7 +284,7 @@ def test_an_item_that_is_requeued_without_delay_is_due_at_once(open_queues: Open
         seen.wait_for(ITEM)
 
 
-# ---------------------------------------------------------------------- whatever the pool does
+# ---------------------------------------------------------------------- pauses and caps
 def test_items_of_a_paused_pool_can_be_operated_on(open_queues: Open) -> None:
     queues = open_queues()
     for item_id in ("a", "b", "c"):
@@ -325,7 +325,7 @@ def test_an_item_that_moves_while_it_is_looked_at_is_found_where_it_is(
     assert not operator.contains(ITEM)
 
 
-# ---------------------------------------------------------------------- what goes wrong
+# ---------------------------------------------------------------------- failures
 @pytest.mark.parametrize(
     ("act", "error"),
     [

@@ -1,4 +1,4 @@
-"""Each fault that is planted is found with its node; nothing is written by a look; what is safe is mended."""
+"""Each planted fault is found at its node; a check writes nothing; safe repairs are made."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -31,11 +31,11 @@ from tests.waiting import wait_until
 HOUR_S, MINUTE_S = 3600.0, 60.0
 GARBAGE = b"\x00\xffnot json"
 STARTED = AttemptState.STARTED
-OWN_CLOCK = {FindingKind.CLOCK_SKEW}  # what a test sees besides, when it lets time pass for the doctor
+OWN_CLOCK = {FindingKind.CLOCK_SKEW}  # additional findings when a test lets time pass for the doctor
 
 
 class Practice(Stage):
-    """A stage with a doctor on a session of its own."""
+    """A stage with a doctor on another session."""
 
     def __init__(self, office: Office) -> None:
         super().__init__(office)
@@ -44,7 +44,7 @@ class Practice(Stage):
         self.layout = self.queues.layout
 
     def look(self) -> list[Finding]:
-        """What is wrong; the note with the figures of ZooKeeper is always there."""
+        """The findings, without the note with the figures of ZooKeeper, which is always there."""
         found = list(self.doctor.check())
         (figures,) = [finding for finding in found if finding.kind is FindingKind.ZOOKEEPER_LATENCY]
         assert figures.path == self.layout.root
@@ -60,7 +60,7 @@ class Practice(Stage):
         return found
 
     def one(self, kind: FindingKind, *, besides: frozenset[FindingKind] = frozenset()) -> Finding:
-        """The only finding, but for those of kinds that come with it."""
+        """The only finding, apart from those of kinds that accompany it."""
         (finding,) = [finding for finding in self.look() if finding.kind not in besides]
         assert finding.kind is kind
         assert finding.what
@@ -68,7 +68,7 @@ class Practice(Stage):
         return finding
 
     def later(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-        """The ensemble's time, as the doctor sees it, is some seconds on."""
+        """Let the ensemble's time, as the doctor reads it, advance by some seconds."""
         now_ms = self.own.clock.now_ms
         monkeypatch.setattr(self.own.clock, "now_ms", lambda: now_ms() + round(seconds * 1000))
 
@@ -83,7 +83,7 @@ class Practice(Stage):
         return self.layout.token(queue or record.queue, record.pool, record.token)
 
     def announce(self, name: str = "worker-7", **more: object) -> str:
-        """A worker, as it says who it is."""
+        """The announcement of a worker."""
         document = {
             "host": "elsewhere",
             "pid": 1,
@@ -116,7 +116,7 @@ class Practice(Stage):
         self.lead()
 
     def nodes_below(self) -> dict[str, tuple[object, ...]]:
-        """All nodes with data and stat, but for the one that is written to learn the time."""
+        """All nodes with data and stat, except the one that is written to read the time."""
         paths = sorted(self.tree() - {self.layout.clock})
         return dict(zip(paths, ((*node,) for node in self.session.get_many(paths) if node), strict=True))
 
@@ -137,7 +137,7 @@ def test_a_cluster_with_a_worker_and_jobs_has_nothing_but_notes(office: Office) 
     assert [finding.kind for finding in found] == [FindingKind.ZOOKEEPER_LATENCY]
 
 
-def test_a_root_that_nobody_has_used_has_nothing_but_notes(practice: Practice) -> None:
+def test_an_unused_root_has_only_notes(practice: Practice) -> None:
     assert practice.kinds() == {}
 
 
@@ -215,10 +215,10 @@ def test_the_lock_of_a_job_that_is_gone(practice: Practice) -> None:
 def test_a_lock_that_is_let_go_of_while_the_doctor_looks_is_no_orphan(practice: Practice) -> None:
     practice.put()
     claim = practice.hold()
-    survey = ClusterSnapshot.take(practice.own)
+    snapshot = ClusterSnapshot.take(practice.own)
     claim.give_up()
     practice.client.remove(JOB)
-    assert list(left_overs.check_locks(survey)) == []
+    assert list(left_overs.check_locks(snapshot)) == []
 
 
 def test_a_lock_in_another_pool_than_that_of_its_job(practice: Practice) -> None:
@@ -263,7 +263,7 @@ def test_a_request_to_stop_that_is_stale_for_a_minute(
     assert practice.kinds()[FindingKind.STALE_STOP] == sorted(paths), "each once, though two look for them"
 
 
-def test_a_place_of_a_running_job_that_none_has(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_of_a_running_job_that_none_has(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     path = practice.nodes.slot("default", 0)
     practice.make(path, {"id": "gone", "run_key": "some"})
     practice.session.ensure_path(practice.nodes.name_slots("nobody"))
@@ -273,7 +273,7 @@ def test_a_place_of_a_running_job_that_none_has(practice: Practice, monkeypatch:
 
 
 # ---------------------------------------------------------------------- jobs
-def test_jobs_in_dead_are_told_with_their_reasons(practice: Practice) -> None:
+def test_jobs_in_dead_are_reported_with_their_reasons(practice: Practice) -> None:
     practice.staff()
     practice.put(job_id="bytes")
     practice.commit(Set(practice.path("bytes"), GARBAGE, -1))
@@ -315,7 +315,7 @@ def test_jobs_that_wait_while_slots_are_free(practice: Practice, monkeypatch: py
     assert finding.path == practice.token("first")
     assert "2 due in accept" in finding.what
     practice.queues.pools.change("default", paused=True)
-    assert FindingKind.OVERDUE not in practice.kinds(), "they are told with the pause"
+    assert FindingKind.OVERDUE not in practice.kinds(), "they are reported with the pause"
     practice.queues.pools.change("default", paused=False, cap=1)
     assert FindingKind.OVERDUE in practice.kinds()
     practice.make(practice.nodes.slot("default", 0), {"id": "first"})
@@ -367,7 +367,7 @@ def test_a_driver_beyond_its_time_limit(practice: Practice, monkeypatch: pytest.
     assert "timeout.run (900 s)" in finding.what
 
 
-def test_a_driver_that_nobody_watches(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_without_a_watching_worker(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     attempt, _ = run(practice, {"stall": 0, "run": 0})
     practice.announce(host="another")
     practice.serve()
@@ -377,9 +377,9 @@ def test_a_driver_that_nobody_watches(practice: Practice, monkeypatch: pytest.Mo
     finding = practice.one(FindingKind.UNWATCHED_DRIVER, besides=frozenset(OWN_CLOCK))
     assert finding.path == attempt
     assert "start a worker on elsewhere" in finding.remedy
-    survey = ClusterSnapshot.take(practice.own)
+    snapshot = ClusterSnapshot.take(practice.own)
     practice.hold()
-    assert list(drivers.check_drivers(survey)) == [], "taken while the doctor looks"
+    assert list(drivers.check_drivers(snapshot)) == [], "taken while the doctor looks"
     assert set(practice.kinds()) == OWN_CLOCK
 
 
@@ -502,12 +502,12 @@ def test_what_cannot_be_listed_with_the_tools_of_zookeeper(
     assert practice.kinds()[FindingKind.LARGE_FOLDER] == [practice.layout.queue("accept", "default")]
 
 
-# ---------------------------------------------------------------------- looking, mending
+# ---------------------------------------------------------------------- checks, repairs
 def plant(practice: Practice) -> dict[str, str]:
-    """Damage of many kinds; returns the paths by what is to become of it."""
+    """Plant damage of many kinds; return the paths by the expected repair."""
     for job_id in ("record-gone", "token-gone", "twice", "garbage", "dead", "warns"):
         practice.put(job_id=job_id)
-    paths = {"buried": practice.token("record-gone"), "restored": practice.path("token-gone")}
+    paths = {"dead": practice.token("record-gone"), "restored": practice.path("token-gone")}
     practice.commit(
         Delete(f"{practice.path('record-gone')}/definition"), Delete(practice.path("record-gone"))
     )
@@ -527,13 +527,13 @@ def plant(practice: Practice) -> dict[str, str]:
     return paths
 
 
-FIXABLE = {"buried", "restored", "singled", "lock", "stop", "slot"}
+FIXABLE = {"dead", "restored", "singled", "lock", "stop", "slot"}
 
 
 def test_a_look_writes_nothing(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = plant(practice)
     run(practice, {})
-    practice.own.clock.now_ms()  # makes its node
+    practice.own.clock.now_ms()  # creates its node
     before = practice.nodes_below()
     practice.later(monkeypatch, 25 * HOUR_S)
     found = practice.look()
@@ -554,11 +554,13 @@ def test_mending_puts_right_what_is_safe_and_leaves_the_rest(
     left = {finding.path: finding.kind for finding in found if not finding.fixed}
     assert left[paths["unreadable"]] is FindingKind.UNREADABLE_RECORD
     assert left[paths["foreign"]] is FindingKind.FOREIGN_NODE
-    assert FindingKind.JOB_IN_DEAD in left.values(), "the token without a record is in dead now, and told so"
+    assert FindingKind.JOB_IN_DEAD in left.values(), (
+        "the token without a record is in dead now and reported there"
+    )
     assert practice.is_there(practice.token("token-gone"))
-    for name in ("buried", "singled", "lock", "stop", "slot"):
+    for name in ("dead", "singled", "lock", "stop", "slot"):
         assert not practice.is_there(paths[name]), name
-    assert not practice.is_there(practice.nodes.leader), "who mends leads for that time only"
+    assert not practice.is_there(practice.nodes.leader), "a repair leads only for its own time"
     again = practice.doctor.fix(practice.doctor.check())
     assert not any(finding.fixed for finding in again)
     practice.put(job_id="record-gone")
@@ -609,5 +611,5 @@ def test_thousands_of_jobs_are_looked_at_in_few_requests(
     requests = count_requests(practice.own.session, monkeypatch)
     assert set(practice.kinds()) == {FindingKind.FULL_POOL}
     record_property("requests", requests())
-    # One for each of 256 folders of records, and few for what is in them.
+    # One for each of 256 folders of records, and few for their content.
     assert requests() < 350 + 30 * parts

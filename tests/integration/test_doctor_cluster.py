@@ -1,4 +1,4 @@
-"""Faults of workers, schedules, limits and servers: each is planted by hand, and found at its node."""
+"""Planted faults of workers, schedules, limits and servers: each is found at its node."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,12 +27,12 @@ def found(practice: Practice, kind: FindingKind) -> list[Finding]:
 
 
 def with_settings(monkeypatch: pytest.MonkeyPatch, session: Session, **changes: object) -> None:
-    """The session of the doctor as if it had been opened with these."""
+    """Make the settings of the doctor's session appear as these."""
     known = {"hosts": session.settings.hosts, **changes}
     monkeypatch.setattr(session, "settings", SessionSettings(**known))  # type: ignore[arg-type]  # as given
 
 
-# ---------------------------------------------------------------------- who takes jobs
+# ---------------------------------------------------------------------- workers of pools
 def test_jobs_of_a_pool_that_no_worker_takes(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
     practice.put(pool="lonely")
     practice.staff()
@@ -208,7 +208,7 @@ def test_limits_that_cannot_be_read(practice: Practice) -> None:
         FindingKind.UNREADABLE_LIMITS: [practice.nodes.config, practice.layout.pool("default")]
     }
     for path in (practice.nodes.config, practice.layout.pool("default")):
-        practice.commit(Set(path, b"{}", -1))  # what its remedy says
+        practice.commit(Set(path, b"{}", -1))  # the effect of its remedy
     assert practice.kinds() == {}
 
 
@@ -221,11 +221,11 @@ def test_a_server_that_takes_no_connection(practice: Practice, monkeypatch: pyte
     assert "127.0.0.1:1" in finding.what
 
 
-def test_reads_and_writes_are_timed_and_slow_ones_are_told(
+def test_reads_and_writes_are_timed_and_slow_ones_are_reported(
     practice: Practice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     practice.staff()
-    practice.own.clock.now_ms()  # makes its node
+    practice.own.clock.now_ms()  # creates its node
     before = practice.nodes_below()
     monkeypatch.setattr(ensemble, "_SLOW_MS", 0.0)
     (finding,) = found_with_figures(practice)

@@ -26,7 +26,7 @@ OURS = make_digest_acl(MINE.user, MINE.password, all=True)
 
 @pytest.fixture
 def root(zookeeper_hosts: str) -> Iterator[str]:
-    """A root that is removed as its owner."""
+    """A root that its owner removes at the end."""
     made = f"/test-{uuid.uuid4()}"
     yield made
     with as_login(zookeeper_hosts) as client:
@@ -58,7 +58,7 @@ def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> 
     with as_login(zookeeper_hosts) as client, zookeeper_client(zookeeper_hosts) as stranger:
         count = len(tree(client, root))
         assert count > 10
-        # What runs have been given by name stays theirs.
+        # Rights that were granted to a run by name stay.
         client.create(f"{root}/attempt", b"", acl=[*OPEN_ACL_UNSAFE, RUN])
         client.create(f"{root}/narrow", b"", acl=[OURS, RUN])
         stranger.create(f"{root}/planted", b"", ephemeral=True)
@@ -69,9 +69,9 @@ def test_open_nodes_are_reported_and_closed(zookeeper_hosts: str, root: str) -> 
             assert f"{count + 2:,} nodes ({root}, " in finding.what
             assert f"and {count + 2 - 10:,} more)" in finding.what
             assert FindingKind.FOREIGN_RIGHTS not in found(doctor)
-            mended = [each for each in doctor.fix(doctor.check()) if each.kind is FindingKind.OPEN_NODES]
-            assert [each.fixed for each in mended] == [True]
-            assert set(found(doctor)) == {FindingKind.SHARED_RIGHTS}, "of the run: nobody knows it here"
+            repaired = [each for each in doctor.fix(doctor.check()) if each.kind is FindingKind.OPEN_NODES]
+            assert [each.fixed for each in repaired] == [True]
+            assert set(found(doctor)) == {FindingKind.SHARED_RIGHTS}, "of the run: it is unknown here"
             for path in tree(client, root):
                 with pytest.raises(NoAuthError):
                     stranger.get(path)
@@ -162,7 +162,7 @@ def test_a_root_that_is_closed_to_this_login_is_a_finding_and_no_error(
 
 
 def test_what_is_made_during_the_walk_below_a_closed_node_is_closed(zookeeper_hosts: str, root: str) -> None:
-    """A stranger makes a node after the look at a folder's rights and before its listing."""
+    """Another user creates a node after the check of a folder's rights and before its listing."""
     with (
         queue_set(zookeeper_hosts, root, Acl.OPEN) as queues,
         zookeeper_client(zookeeper_hosts) as stranger,

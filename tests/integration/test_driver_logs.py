@@ -1,4 +1,4 @@
-"""Collecting what drivers write, with a real spool, under kills of everybody."""
+"""Collection of driver output into a real spool, while drivers and collectors are killed."""
 
 import json
 import os
@@ -39,7 +39,7 @@ LIMIT_BYTES = 150_000  # of a log: it is cut every second or two, and a collecto
 MODULE = [sys.executable, "-m", "tests.driver_logs_support"]
 
 
-class Desk:
+class Harness:
     """A state directory with one run directory, a spool, and collectors."""
 
     def __init__(self, state_dir: Path) -> None:
@@ -77,30 +77,30 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
+def harness(tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(tmp_path)
+    yield harness
+    harness.close()
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_each_byte_is_collected_once_whoever_is_killed(desk: Desk, seed: int) -> None:
-    desk.spool.close(remove=True)
-    with subprocess.Popen([*MODULE, "write", str(desk.directory), str(LIMIT_BYTES)]) as driver:
-        collecting = [*MODULE, "collect", str(desk.state_dir), str(seed), str(KILLS)]
+def test_each_byte_is_collected_once_whoever_is_killed(harness: Harness, seed: int) -> None:
+    harness.spool.close(remove=True)
+    with subprocess.Popen([*MODULE, "write", str(harness.directory), str(LIMIT_BYTES)]) as driver:
+        collecting = [*MODULE, "collect", str(harness.state_dir), str(seed), str(KILLS)]
         with subprocess.Popen(collecting) as collector:
-            log = desk.directory / "stdout.log"
+            log = harness.directory / "stdout.log"
             wait_until(lambda: read_cut(log).total > 2 * LIMIT_BYTES, 120, "a log that was cut several times")
             driver.kill()
             driver.wait()
-            desk.end()
+            harness.end()
             assert collector.wait(90) == 0
     for stream in ("stdout", "stderr"):
-        log = desk.directory / f"{stream}.log"
-        documents = documents_in(desk.root, stream)
+        log = harness.directory / f"{stream}.log"
+        documents = documents_in(harness.root, stream)
         cut, offset, text = read_cut(log), 0, ""
-        # The kill may come between a cut and its note: all that was there is in the older part then.
+        # The kill may come between a cut and its note: the older part has all data then.
         size = cut.total + max(log.stat().st_size, cut.pending)
         has_end = (Path(f"{log}{OLDER}").read_bytes() + log.read_bytes()).endswith(b"\n")
         for number, document in enumerate(documents, start=1):
@@ -109,34 +109,34 @@ def test_each_byte_is_collected_once_whoever_is_killed(desk: Desk, seed: int) ->
             offset += len(text)
         assert offset == size
         said = "".join(islice(words(stream), len(documents) + 1))
-        told = "".join(text_of(document, is_last=False) for document in documents[:-1])
-        assert said.startswith(told)
-    for records in in_spools(desk.root).values():
-        assert len(set(records)) == 1, "what came twice has the same index and time"
+        collected = "".join(text_of(document, is_last=False) for document in documents[:-1])
+        assert said.startswith(collected)
+    for records in in_spools(harness.root).values():
+        assert len(set(records)) == 1, "a repeated record has the same index and time"
 
 
-def test_what_was_announced_before_a_kill_comes_again_as_it_was(desk: Desk) -> None:
-    desk.write(b"one\ntwo\nthree\nfour\n")
-    with subprocess.Popen([*MODULE, "die", str(desk.state_dir), "2"]) as collector:
+def test_what_was_announced_before_a_kill_comes_again_as_it_was(harness: Harness) -> None:
+    harness.write(b"one\ntwo\nthree\nfour\n")
+    with subprocess.Popen([*MODULE, "die", str(harness.state_dir), "2"]) as collector:
         assert collector.wait(WAIT_S) == -signal.SIGKILL
-    desk.wait("one", "two")
-    desk.collector()
-    desk.wait("one", "two", "three", "four")
-    counts = {identity: len(records) for identity, records in in_spools(desk.root).items()}
+    harness.wait("one", "two")
+    harness.collector()
+    harness.wait("one", "two", "three", "four")
+    counts = {identity: len(records) for identity, records in in_spools(harness.root).items()}
     assert counts == dict(zip((f"key-1-inc-stdout-{n}" for n in (0, 4, 8, 14)), (2, 2, 1, 1), strict=True))
-    assert all(len(set(records)) == 1 for records in in_spools(desk.root).values())
+    assert all(len(set(records)) == 1 for records in in_spools(harness.root).values())
 
 
-def test_a_driver_is_collected_from_its_first_word_to_its_last(desk: Desk) -> None:
-    desk.write(b"one\ntwo\nthree has no e")
-    logs = desk.collector()
-    desk.wait("one", "two")
-    desk.write(b"nd\nfour has none")
-    desk.wait("one", "two", "three has no end")
-    desk.end()
-    desk.wait("one", "two", "three has no end", "four has none")
-    wait_until(lambda: is_collected(desk.directory), WAIT_S, "the mark of the end")
-    (first, *_) = documents_in(desk.root, "stdout")
+def test_a_driver_is_collected_from_its_first_word_to_its_last(harness: Harness) -> None:
+    harness.write(b"one\ntwo\nthree has no e")
+    logs = harness.collector()
+    harness.wait("one", "two")
+    harness.write(b"nd\nfour has none")
+    harness.wait("one", "two", "three has no end")
+    harness.end()
+    harness.wait("one", "two", "three has no end", "four has none")
+    wait_until(lambda: is_collected(harness.directory), WAIT_S, "the mark of the end")
+    (first, *_) = documents_in(harness.root, "stdout")
     assert {name: first[name] for name in first if name.startswith(("job.", "event.", "spark."))} == {
         "event.sequence": 0,
         "event.dataset": "spark.driver",
@@ -147,175 +147,175 @@ def test_a_driver_is_collected_from_its_first_word_to_its_last(desk: Desk) -> No
         "job.run_key": "key",
         "job.attempt": 1,
     }
-    assert "key-1-inc-stdout-4" in in_spools(desk.root)
+    assert "key-1-inc-stdout-4" in in_spools(harness.root)
     logs.stop()
-    desk.write(b"\nafter the end\n")
-    desk.collector()
-    other = desk.directory.with_name("later")
+    harness.write(b"\nafter the end\n")
+    harness.collector()
+    other = harness.directory.with_name("later")
     other.mkdir()
     (other / "stdout.log").write_bytes(b"another submission\n")
-    wait_until(lambda: "another submission" in desk.messages(), WAIT_S, "a new submission of the run")
-    assert "after the end" not in desk.messages(), "what is finished is not read again"
+    wait_until(lambda: "another submission" in harness.messages(), WAIT_S, "a new submission of the run")
+    assert "after the end" not in harness.messages(), "what is finished is not read again"
 
 
 def test_a_driver_on_a_node_of_a_cluster_may_take_its_time_to_say_something(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_logs, "_SETTLE_SECONDS", 0.0)
     plan = {"run_key": "key", "job": {"id": "nightly", "deploy_mode": "cluster"}}
-    (desk.directory / "plan.json").write_text(json.dumps(plan), "utf-8")
-    os.utime(desk.directory / "plan.json", (1.0, 1.0))  # submitted long ago, and no shim runs it
-    crashed = desk.directory.with_name("crashed")  # on this host, before its shim could begin
+    (harness.directory / "plan.json").write_text(json.dumps(plan), "utf-8")
+    os.utime(harness.directory / "plan.json", (1.0, 1.0))  # submitted long ago, and no shim runs it
+    crashed = harness.directory.with_name("crashed")  # on this host, before its shim could begin
     crashed.mkdir()
     (crashed / "plan.json").write_text("{}", "ascii")
     os.utime(crashed / "plan.json", (1.0, 1.0))
-    desk.collector()
+    harness.collector()
     wait_until(lambda: is_collected(crashed), WAIT_S, "the other one is given up")
-    desk.write(b"began\n")
-    desk.wait("began")
-    (document,) = documents_in(desk.root, "stdout")
+    harness.write(b"began\n")
+    harness.wait("began")
+    (document,) = documents_in(harness.root, "stdout")
     assert document["event.dataset"] == "spark.driver"
-    assert not is_collected(desk.directory)
-    desk.end()
-    wait_until(lambda: is_collected(desk.directory), WAIT_S, "the mark of the end")
+    assert not is_collected(harness.directory)
+    harness.end()
+    wait_until(lambda: is_collected(harness.directory), WAIT_S, "the mark of the end")
 
 
-def test_secrets_of_a_job_are_masked_by_a_collector_that_has_not_submitted_it(desk: Desk) -> None:
-    directory = run_directory(desk.state_dir, "other-2", "inc")
+def test_secrets_of_a_job_are_masked_by_a_collector_that_has_not_submitted_it(harness: Harness) -> None:
+    directory = run_directory(harness.state_dir, "other-2", "inc")
     directory.create()
     directory.write_plan(SubmitRequest("other-2", "inc", "weekly", {}, secrets=("nothing-like-one",)))
     (directory.path / "stdout.log").write_bytes(b"signed in as me with nothing-like-one\n")
-    copied = desk.state_dir / "kubernetes-logs" / "other-2" / "inc.executor-1"
+    copied = harness.state_dir / "kubernetes-logs" / "other-2" / "inc.executor-1"
     copied.mkdir(parents=True)
     (copied / "stdout.log").write_bytes(b"nothing-like-one is what I got\n")
-    desk.collector()
-    wait_until(lambda: len(desk.messages()) == 2, WAIT_S, "both are collected")
-    assert set(desk.messages()) == {"signed in as me with ***", "*** is what I got"}
+    harness.collector()
+    wait_until(lambda: len(harness.messages()) == 2, WAIT_S, "both are collected")
+    assert set(harness.messages()) == {"signed in as me with ***", "*** is what I got"}
     assert (directory.path / "secrets.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_that_all_nodes_see_is_collected_too(desk: Desk, tmp_path: Path) -> None:
+def test_a_folder_that_all_nodes_see_is_collected_too(harness: Harness, tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     directory = shared / "runs" / "other-2" / "inc"
     directory.mkdir(parents=True)
     plan = {"run_key": "other", "job": {"id": "weekly", "deploy_mode": "cluster"}}
     (directory / "plan.json").write_text(json.dumps(plan), "utf-8")
     (directory / "stdout.log").write_bytes(b"from a node\n")
-    desk.collector()
-    backend = StandaloneBackend(SparkSubmits(desk.state_dir), driver_main=Path("/main.py"))
+    harness.collector()
+    backend = StandaloneBackend(SparkSubmits(harness.state_dir), driver_main=Path("/main.py"))
     backend.runner_for(SparkTarget("spark://h:7077", "cluster", {"staging": str(shared)}))
-    desk.wait("from a node")
-    (document,) = documents_in(desk.root, "stdout")
+    harness.wait("from a node")
+    (document,) = documents_in(harness.root, "stdout")
     assert (document["job.id"], document["job.attempt"]) == ("weekly", 2)
     assert document["event.dataset"] == "spark.driver"
 
 
-def test_what_the_pods_of_executors_said_names_the_executor(desk: Desk) -> None:
-    copies = desk.state_dir / "kubernetes-logs" / "key-1"
+def test_what_the_pods_of_executors_said_names_the_executor(harness: Harness) -> None:
+    copies = harness.state_dir / "kubernetes-logs" / "key-1"
     for name, text in {"inc": b"driver\n", "inc.executor-3": b"26/11/22 10:00:00 WARN Task: slow\n"}.items():
         (copies / name).mkdir(parents=True)
         (copies / name / "stdout.log").write_bytes(text)
-    desk.collector()
-    wait_until(lambda: len(desk.messages()) == 2, WAIT_S, "both are collected")
-    driver, executor = sorted(documents_in(desk.root, "stdout"), key=lambda each: each["event.dataset"])
+    harness.collector()
+    wait_until(lambda: len(harness.messages()) == 2, WAIT_S, "both are collected")
+    driver, executor = sorted(documents_in(harness.root, "stdout"), key=lambda each: each["event.dataset"])
     assert (driver["event.dataset"], driver["spark.executor_id"]) == ("spark.driver", "driver")
     assert (executor["event.dataset"], executor["spark.executor_id"]) == ("spark.executor", "3")
     assert executor["job.id"] == "nightly", "the plan is that of its driver"
     assert executor["log.level"] == "warning", "in the log of a pod a line says how loud it is"
 
 
-def test_stopping_takes_what_is_there(desk: Desk) -> None:
-    logs = desk.collector()
-    desk.write(b"first\n")
-    desk.wait("first")
-    desk.write(b"said just before\n")
+def test_stopping_takes_what_is_there(harness: Harness) -> None:
+    logs = harness.collector()
+    harness.write(b"first\n")
+    harness.wait("first")
+    harness.write(b"said just before\n")
     logs.stop()
-    assert desk.messages() == ["first", "said just before"]
+    assert harness.messages() == ["first", "said just before"]
 
 
-def test_one_process_at_a_time_collects_and_the_next_goes_on(desk: Desk) -> None:
-    desk.write(b"one\n")
-    with folder_lock(desk.state_dir, name=LOCK) as is_ours:
+def test_one_process_at_a_time_collects_and_the_next_continues(harness: Harness) -> None:
+    harness.write(b"one\n")
+    with folder_lock(harness.state_dir, name=LOCK) as is_ours:
         assert is_ours
-        logs = desk.collector()
+        logs = harness.collector()
         waited = time.monotonic() + 1.0
         wait_until(lambda: time.monotonic() > waited, WAIT_S, "some looks in vain")
-        assert desk.messages() == []
-    desk.wait("one")
+        assert harness.messages() == []
+    harness.wait("one")
     logs.stop()
-    desk.write(b"two\n")
-    desk.collector()
-    desk.wait("one", "two")
-    assert all(len(records) == 1 for records in in_spools(desk.root).values())
+    harness.write(b"two\n")
+    harness.collector()
+    harness.wait("one", "two")
+    assert all(len(records) == 1 for records in in_spools(harness.root).values())
 
 
-def test_what_the_spool_does_not_take_comes_when_it_has_room(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+def test_records_that_the_spool_does_not_accept_arrive_when_it_has_capacity(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_logs, "_FULL_SECONDS", 0.3)
-    append_many, left = desk.spool.append_many, [2]
+    append_many, left = harness.spool.append_many, [2]
 
     def choosy(records: Iterable[tuple[bytes, int]]) -> int:
         appended = append_many(islice(records, max(0, left[0])))
         left[0] -= appended + 1
         return appended
 
-    monkeypatch.setattr(desk.spool, "append_many", choosy)
-    desk.write(b"one\ntwo\nthree\nfour\n")
-    desk.collector()
+    monkeypatch.setattr(harness.spool, "append_many", choosy)
+    harness.write(b"one\ntwo\nthree\nfour\n")
+    harness.collector()
     wait_until(lambda: left[0] < 0, WAIT_S, "the spool is full")
-    assert desk.messages() == ["one", "two"]
+    assert harness.messages() == ["one", "two"]
     left[0] = 1000
-    desk.wait("one", "two", "three", "four")
-    times = [document["@timestamp"] for document in documents_in(desk.root, "stdout")]
+    harness.wait("one", "two", "three", "four")
+    times = [document["@timestamp"] for document in documents_in(harness.root, "stdout")]
     assert len(set(times[:3])) == 1, "what was announced comes as it would have come"
-    assert all(len(records) == 1 for records in in_spools(desk.root).values())
+    assert all(len(records) == 1 for records in in_spools(harness.root).values())
 
 
-def test_a_run_that_is_cleaned_up_takes_its_position_with_it(desk: Desk) -> None:
-    desk.write(b"one\n")
-    logs = desk.collector()
-    desk.wait("one")
-    assert (desk.directory / POSITIONS).exists()
-    for path in desk.directory.iterdir():
+def test_a_run_that_is_cleaned_up_takes_its_position_with_it(harness: Harness) -> None:
+    harness.write(b"one\n")
+    logs = harness.collector()
+    harness.wait("one")
+    assert (harness.directory / POSITIONS).exists()
+    for path in harness.directory.iterdir():
         path.unlink()
-    desk.directory.rmdir()
+    harness.directory.rmdir()
     logs.stop()
-    assert not desk.directory.exists()
+    assert not harness.directory.exists()
 
 
-def test_a_line_without_end_is_taken_in_pieces(desk: Desk) -> None:
-    desk.write(b"x" * 3_000_000)
-    desk.collector()
-    wait_until(lambda: len(desk.messages()) == 2, WAIT_S, "two pieces of a mebibyte")
-    desk.end()
-    wait_until(lambda: is_collected(desk.directory), WAIT_S, "the end")
-    sequence = [document["event.sequence"] for document in documents_in(desk.root, "stdout")]
+def test_a_line_without_end_is_taken_in_pieces(harness: Harness) -> None:
+    harness.write(b"x" * 3_000_000)
+    harness.collector()
+    wait_until(lambda: len(harness.messages()) == 2, WAIT_S, "two pieces of a mebibyte")
+    harness.end()
+    wait_until(lambda: is_collected(harness.directory), WAIT_S, "the end")
+    sequence = [document["event.sequence"] for document in documents_in(harness.root, "stdout")]
     assert sequence == [0, 1 << 20, 2 << 20]
 
 
-def test_an_end_that_was_cut_before_it_was_collected_is_told_by_the_offsets(desk: Desk) -> None:
-    desk.write(b"0123456789\n" * 10)
-    assert limit_log(desk.directory / "stdout.log", 44)
-    desk.write(b"and on\n")
-    desk.end()
-    desk.collector()
-    wait_until(lambda: is_collected(desk.directory), WAIT_S, "the end")
+def test_an_end_that_was_cut_before_it_was_collected_shows_in_the_offsets(harness: Harness) -> None:
+    harness.write(b"0123456789\n" * 10)
+    assert limit_log(harness.directory / "stdout.log", 44)
+    harness.write(b"and on\n")
+    harness.end()
+    harness.collector()
+    wait_until(lambda: is_collected(harness.directory), WAIT_S, "the end")
     found = [
-        (document["event.sequence"], document["message"]) for document in documents_in(desk.root, "stdout")
+        (document["event.sequence"], document["message"]) for document in documents_in(harness.root, "stdout")
     ]
     assert found == [(66 + 11 * n, "0123456789") for n in range(4)] + [(110, "and on")]
 
 
-def test_copies_of_logs_elsewhere_have_ids_of_their_own(desk: Desk) -> None:
-    desk.write(b"of spark-submit\n")
-    copy = desk.state_dir / "kubernetes-logs" / "key-1" / "inc"
+def test_copies_of_logs_elsewhere_have_ids_of_their_own(harness: Harness) -> None:
+    harness.write(b"of spark-submit\n")
+    copy = harness.state_dir / "kubernetes-logs" / "key-1" / "inc"
     copy.mkdir(parents=True)
     (copy / "stdout.log").write_bytes(b"of the driver\n")
-    desk.collector()
-    wait_until(lambda: len(desk.messages()) == 2, WAIT_S, "both")
-    assert set(in_spools(desk.root)) == {"key-1-inc-stdout-0", "key-1-inc-copy-stdout-0"}
-    assert {document["job.id"] for document in documents_in(desk.root, "stdout")} == {"nightly"}
+    harness.collector()
+    wait_until(lambda: len(harness.messages()) == 2, WAIT_S, "both")
+    assert set(in_spools(harness.root)) == {"key-1-inc-stdout-0", "key-1-inc-copy-stdout-0"}
+    assert {document["job.id"] for document in documents_in(harness.root, "stdout")} == {"nightly"}
 
 
 def test_a_driver_under_a_real_shim_is_collected(runner: LocalRunner, run: str) -> None:

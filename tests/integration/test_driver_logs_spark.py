@@ -1,4 +1,4 @@
-"""What a real Spark driver writes, as documents."""
+"""The output of a real Spark driver, as documents."""
 
 from typing import Any
 

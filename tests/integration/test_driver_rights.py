@@ -1,4 +1,4 @@
-"""With rights for the creator alone, a driver may touch its own attempt in ZooKeeper and nothing else."""
+"""With rights for the creator alone, a driver may access its own attempt in ZooKeeper and nothing else."""
 
 import json
 import os
@@ -43,7 +43,7 @@ STRONG = "with digest any password is believed"
 
 
 def closed_settings(secured: Secured, folder: Path, creator: str) -> Settings:
-    """Those of a worker whose nodes are for itself alone; `creator`: how ZooKeeper knows it."""
+    """Settings of a worker with rights for itself alone; `creator`: the scheme of its identity."""
     password = folder / "worker-password"
     password.write_text(f"{STRONG if creator == 'digest' else SECRET}\n", "utf-8")
     given: dict[str, Any] = {"zookeeper_hosts": f"{secured.plain}/{folder.name}"}
@@ -76,7 +76,7 @@ def offices(secured: Secured, folder: Path, mark: str, creator: str) -> Iterator
 
 @pytest.fixture
 def office(secured: Secured, tmp_path: Path, process_mark: str) -> Iterator[Office]:
-    """One whose worker has a login of the scheme digest, with a password that cannot be guessed."""
+    """An office whose worker has a login of the scheme digest, with a password that cannot be guessed."""
     yield from offices(secured, tmp_path, process_mark, "digest")
 
 
@@ -84,7 +84,7 @@ def office(secured: Secured, tmp_path: Path, process_mark: str) -> Iterator[Offi
 def other_office(
     secured: Secured, tmp_path: Path, process_mark: str, request: pytest.FixtureRequest
 ) -> Iterator[Office]:
-    """One whose worker is known to ZooKeeper in another way."""
+    """An office whose worker has a login of another scheme."""
     yield from offices(secured, tmp_path, process_mark, request.param)
 
 
@@ -121,7 +121,7 @@ def is_started(office: Office, job_id: str) -> bool:
 # ---------------------------------------------------------------------- a hostile driver
 @contextmanager
 def intruder(zookeeper: dict[str, Any]) -> Iterator[Any]:
-    """A plain client with what the plan of a driver says of ZooKeeper."""
+    """A plain client with the ZooKeeper settings in the plan of a driver."""
     login, (hosts, _, _) = zookeeper["digest"], zookeeper["hosts"].partition("/")
     client = KazooClient(hosts, auth_data={("digest", f"{login['user']}:{login['password']}")})
     client.start(timeout=10)
@@ -133,7 +133,7 @@ def intruder(zookeeper: dict[str, Any]) -> Iterator[Any]:
 
 
 def populate(office: Office, folder: Path) -> list[str]:
-    """A root with a node of each kind; returns the ids of jobs that run until `folder/go` is there."""
+    """A root with a node of each kind; return the ids of jobs that run until `folder/go` exists."""
     client = office.client
     client.schedules.put(python_job("pass", name="nightly", schedule={"every": "1h"}))
     client.config.change(warn_after=7)
@@ -225,7 +225,7 @@ LITTER = {
 
 
 @pytest.mark.parametrize("litter", LITTER.values(), ids=[*LITTER])
-@pytest.mark.parametrize("way", ["by hand", "at the end of its retention"])
+@pytest.mark.parametrize("way", ["by an operator", "at the end of its retention"])
 def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_attempt(
     office: Office, litter: str, way: str
 ) -> None:
@@ -235,7 +235,7 @@ def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_at
     assert detail.job.status is Status.SUCCESS, detail.job.error
     office.client.retry(job_id, force=True)
     assert office.wait(job_id).job.attempt == 2
-    if way == "by hand":
+    if way == "by an operator":
         worker.drain()
         office.client.remove(job_id)
     else:
@@ -244,7 +244,7 @@ def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_at
     wait_until(lambda: office.queues.session.exists(record) is None, WAIT_S, "it is removed")
 
 
-def test_a_job_that_leaves_nodes_that_nobody_else_can_remove_stays_and_says_so(office: Office) -> None:
+def test_a_job_whose_nodes_only_its_driver_can_remove_stays_and_says_so(office: Office) -> None:
     worker = office.worker()
     job_id = office.submit(f"{LITTERS}for below in ('/a', '/a/b'): client.create(path + below, acl=own)\n")
     assert office.wait(job_id).job.status is Status.SUCCESS
@@ -254,7 +254,7 @@ def test_a_job_that_leaves_nodes_that_nobody_else_can_remove_stays_and_says_so(o
     assert office.client.get(job_id).status is Status.SUCCESS
 
 
-# ---------------------------------------------------------------------- what is handed over
+# ---------------------------------------------------------------------- data for the driver
 def test_neither_password_nor_key_of_the_worker_reaches_a_driver(
     other_office: Office, tmp_path: Path
 ) -> None:
@@ -272,9 +272,7 @@ def test_neither_password_nor_key_of_the_worker_reaches_a_driver(
         assert not [secret for secret in secrets if secret in path.read_bytes()], path
 
 
-def test_the_password_of_a_run_stands_in_private_files_of_its_host_alone(
-    office: Office, tmp_path: Path
-) -> None:
+def test_the_password_of_a_run_is_only_in_private_files_of_its_host(office: Office, tmp_path: Path) -> None:
     office.worker()
     plan_file = tmp_path / "plan.json"
     job_id = office.submit(SHOW_PLAN.format(str(plan_file)) + f"print(open({str(plan_file)!r}).read())")
@@ -374,7 +372,7 @@ def late_driver(office: Office) -> Iterator[LateDriver]:
 
 
 @pytest.mark.parametrize("login", [None, Login.random("run-of-the-dead")], ids=["old", "lost"])
-def test_an_announced_attempt_whose_login_nobody_has_is_submitted_with_a_new_one(
+def test_an_announced_attempt_whose_login_is_lost_is_submitted_with_a_new_one(
     office: Office, login: Login | None
 ) -> None:
     job_id = announced(office, "pass", "" if login is None else login.digest_id)
@@ -400,7 +398,7 @@ def test_a_driver_that_comes_after_its_attempt_was_given_to_another_is_supersede
 
 
 class Found(LocalRunner):
-    """A runner that finds one submission more of each run: its driver came too late for its attempt."""
+    """A runner that finds another submission of each run, whose driver was too late for its attempt."""
 
     def poll_many(self, runs: Sequence[str]) -> dict[str, list[Submission]]:
         late = {run: Submission(run, "late", RunState.EXITED, exit_codes.SUPERSEDED) for run in runs}
@@ -484,10 +482,10 @@ def test_a_request_to_stop_can_be_read_by_the_driver_that_it_is_for_alone(
     office.client.kill(job_id)
     wait_until(lambda: attempt_of(office, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
     other = late_driver(job_id, Login.random("run-another"))
-    assert not other._is_stopped()  # noqa: SLF001 - what its guard asks
+    assert not other._is_stopped()  # noqa: SLF001 - the check of its guard
 
 
-# ---------------------------------------------------------------------- drivers from before
+# ---------------------------------------------------------------------- drivers of earlier versions
 def test_a_driver_without_a_login_ends_well_though_its_root_is_closed_meanwhile(
     secured: Secured, tmp_path: Path, process_mark: str
 ) -> None:

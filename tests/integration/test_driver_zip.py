@@ -1,4 +1,4 @@
-"""What travels to the nodes of a cluster, and that a driver needs nothing else of ours."""
+"""The zip for the nodes of a cluster: a driver needs nothing else of this package."""
 
 import importlib.util
 import subprocess
@@ -39,7 +39,7 @@ strangers = sorted(
 )
 assert not strangers, strangers
 """
-    # -I -S: neither the folder of this checkout nor the installed packages are to be found.
+    # -I -S: neither this checkout nor the installed packages are on the path.
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
     )
@@ -50,7 +50,7 @@ def test_it_is_small_and_has_nothing_that_only_workers_need() -> None:
     assert len(zip_bytes()) < _MAX_BYTES
 
 
-def test_it_is_made_once_and_its_name_tells_what_is_in_it(tmp_path: Path) -> None:
+def test_the_zip_is_made_once_and_its_name_depends_on_its_content(tmp_path: Path) -> None:
     made = driver_zip(tmp_path / "cache")
     before = made.stat()
     driver_zip.cache_clear()

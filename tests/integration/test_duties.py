@@ -1,4 +1,4 @@
-"""What each duty of the leader does, what it leaves alone, and that two who do it at once do no harm."""
+"""Each duty of the leader: what it changes, what it keeps, and that two leaders at once do no harm."""
 
 import threading
 import time
@@ -38,7 +38,7 @@ HOUR_MS = 3_600_000
 
 
 class Hall:
-    """The queues of jobs, seen by several who may lead."""
+    """The queues of jobs, with several candidates for the leader."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.nodes = settings, Nodes(settings.root)
@@ -55,7 +55,7 @@ class Hall:
         return made
 
     def elected(self, queue_set: QueueSet) -> Election:
-        """Lead with this session, whoever did so before."""
+        """Lead with this session, whoever led before."""
         election = Election(queue_set.session, self.nodes, "leader")
         if queue_set.session.exists(self.nodes.leader) is not None:
             commit(queue_set.session, [Delete(self.nodes.leader)])
@@ -72,7 +72,7 @@ class Hall:
         run_key: str = "",
         **state: Any,
     ) -> None:
-        """A job as it would stand there."""
+        """Put a job in this state."""
         fields = {"status": Status.ACCEPT, **state}
         payload = JobState.enqueued("test").evolve(**fields).model_dump(mode="json", exclude_defaults=True)
         due = self.set.clock.now_ms() + due_in_ms
@@ -106,7 +106,7 @@ def hall(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Hall]:
 
 
 def at_once(*duties: Duty, steps: int = 1) -> None:
-    """Several workers that take themselves for the leader."""
+    """Several workers that all act as leader."""
     barrier, errors = threading.Barrier(len(duties)), list[BaseException]()
 
     def run(duty: Duty) -> None:
@@ -114,7 +114,7 @@ def at_once(*duties: Duty, steps: int = 1) -> None:
         try:
             for _ in range(steps):
                 duty.step()
-        except BaseException as error:  # noqa: BLE001 - it belongs to the test
+        except BaseException as error:  # noqa: BLE001 - raised by the test
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(duty,)) for duty in duties]
@@ -215,7 +215,7 @@ def test_records_of_waiting_jobs_are_read_once(hall: Hall, monkeypatch: pytest.M
     for _ in range(3):
         read.clear()
         duty.step()
-        assert folder not in read  # nothing has changed, nothing is listed
+        assert folder not in read  # without a change nothing is listed
         assert [path for path in read if "/jobs/" in path] == []
     hall.put("one-more", queued_limit=600.0)
     read.clear()
@@ -329,10 +329,10 @@ def test_stop_nodes_without_a_job_to_stop_are_removed(hall: Hall) -> None:
     hall.put("waits")
     hall.put("runs", queue=Queue.RUNNING, status=Status.RUNNING)
     hall.put("ended", queue=Queue.FINISH, status=Status.SUCCESS, due_in_ms=HOUR_MS)
-    hall.put("buried", queue=Queue.DEAD, status=Status.DEAD)
+    hall.put("dead", queue=Queue.DEAD, status=Status.DEAD)
     hall.put("anew", pool="team.low")
     kept = [stop(hall, job_id, hall.run_key(job_id)) for job_id in ("waits", "runs")]
-    for job_id in ("ended", "buried"):
+    for job_id in ("ended", "dead"):
         stop(hall, job_id, hall.run_key(job_id))
     stop(hall, "gone", "f00")
     stop(hall, "anew", "of-an-earlier-one", pool="team.low")
@@ -340,7 +340,7 @@ def test_stop_nodes_without_a_job_to_stop_are_removed(hall: Hall) -> None:
     folder = hall.set.layout.stops("default")
     assert sorted(f"{folder}/{name}" for name in hall.session.children(folder) or ()) == sorted(kept)
     assert hall.session.children(hall.set.layout.stops("team.low")) == []
-    assert not hall.set.contains("gone")  # the proof that there is none left none behind
+    assert not hall.set.contains("gone")  # the precondition that there is no job left no node
 
 
 def test_two_who_look_for_stop_nodes_do_no_harm(hall: Hall) -> None:
@@ -402,7 +402,7 @@ def test_a_job_that_was_put_anew_in_the_moment_of_the_removal_keeps_its_request(
 
 
 def before_the_next_removal(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
-    """Somebody does this after the leader has looked, and before its multis arrive."""
+    """Another client does this after the leader's reads and before its multis arrive."""
     acts = [act]
 
     def late(session: Session, steps: Sequence[Sequence[Operation]]) -> Any:
@@ -413,8 +413,8 @@ def before_the_next_removal(monkeypatch: pytest.MonkeyPatch, act: Callable[[], N
     monkeypatch.setattr(stale_nodes, "commit_many", late)
 
 
-# ---------------------------------------------------------------------- places
-def place(hall: Hall, path: str, job_id: str, run_key: str) -> str:
+# ---------------------------------------------------------------------- slots
+def take_slot(hall: Hall, path: str, job_id: str, run_key: str) -> str:
     hall.session.ensure_path(path.rpartition("/")[0])
     commit(hall.session, [Create(path, encode({"id": job_id, "run_key": run_key, "attempt": 1}))])
     return path
@@ -443,22 +443,20 @@ CASES: list[Any] = [
 
 
 @pytest.mark.parametrize(("job", "stays"), CASES)
-def test_a_place_in_which_no_job_runs_is_given_back(
-    hall: Hall, job: dict[str, Any] | None, stays: bool
-) -> None:
+def test_a_slot_without_a_running_job_is_freed(hall: Hall, job: dict[str, Any] | None, stays: bool) -> None:
     if job is not None:
         hall.put("job", **{"pool": "team", "run_key": "this", "due_in_ms": HOUR_MS, **job})
-    path = place(hall, hall.nodes.slot("team", 3), "job", "this")
+    path = take_slot(hall, hall.nodes.slot("team", 3), "job", "this")
     stale_slots(hall).step()
     assert (hall.session.exists(path) is not None) is stays
     assert hall.set.contains("job") is (job is not None)
 
 
-def test_a_place_of_a_name_is_given_back_and_the_folder_goes_when_it_is_empty(hall: Hall) -> None:
+def test_a_slot_of_a_name_is_freed_and_an_empty_folder_is_removed(hall: Hall) -> None:
     hall.put("runs", **RUNS, run_key="this", name_slot=0, name="mine")
-    kept = place(hall, hall.nodes.name_slot("mine", 0), "runs", "this")
-    other = place(hall, hall.nodes.name_slot("mine", 1), "runs", "this")
-    wrong = place(hall, hall.nodes.name_slot("theirs", 0), "runs", "this")
+    kept = take_slot(hall, hall.nodes.name_slot("mine", 0), "runs", "this")
+    other = take_slot(hall, hall.nodes.name_slot("mine", 1), "runs", "this")
+    wrong = take_slot(hall, hall.nodes.name_slot("theirs", 0), "runs", "this")
     duty = stale_slots(hall)
     duty.step()
     assert hall.session.exists(kept) is not None
@@ -476,36 +474,36 @@ def test_nodes_that_say_nothing_of_a_job_are_left_alone(hall: Hall) -> None:
     assert sorted(hall.session.children(folder) or ()) == ["0", "1"]
 
 
-def test_two_who_look_for_places_do_no_harm(hall: Hall) -> None:
+def test_two_simultaneous_searches_for_stale_slots_do_no_harm(hall: Hall) -> None:
     hall.put("runs", **RUNS, run_key="this", slot=99)
-    place(hall, hall.nodes.slot("default", 99), "runs", "this")
+    take_slot(hall, hall.nodes.slot("default", 99), "runs", "this")
     for n in range(50):
-        place(hall, hall.nodes.slot("default", n), f"gone-{n}", "f00")
+        take_slot(hall, hall.nodes.slot("default", n), f"gone-{n}", "f00")
     at_once(stale_slots(hall), stale_slots(hall), steps=3)
     assert hall.session.children(hall.nodes.slots("default")) == ["99"]
 
 
-def test_a_place_that_another_leader_gave_back_and_a_job_took_again_stays(
+def test_a_slot_that_another_leader_freed_and_a_job_took_again_stays(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = place(hall, hall.nodes.slot("default", 0), "gone", "f00")
+    path = take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")
 
     def replaced() -> None:
         stale_slots(hall, election=hall.elected(hall.queue_set())).step()
         assert hall.session.exists(path) is None
         hall.put("next", **RUNS, run_key="next", slot=0)
-        place(hall, path, "next", "next")
+        take_slot(hall, path, "next", "next")
 
     before_the_next_removal(monkeypatch, replaced)
     stale_slots(hall).step()
     found = hall.session.get(path)
-    assert found is not None, "a running job has lost its place: the cap can be overshot"
+    assert found is not None, "a running job has lost its slot: the cap can be overshot"
     assert b"next" in found[0]
 
 
 # ---------------------------------------------------------------------- twice, some time apart
 class Time:
-    """Stands in for the module `time`."""
+    """Replaces the module `time`."""
 
     now = 1000.0
 
@@ -521,7 +519,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def test_a_left_over_is_removed_when_it_was_seen_twice_a_minute_apart(hall: Hall, clock: Time) -> None:
-    paths = [stop(hall, "gone", "f00"), place(hall, hall.nodes.slot("default", 0), "gone", "f00")]
+    paths = [stop(hall, "gone", "f00"), take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")]
     duties: list[Duty] = [
         StaleStops(hall.set, hall.election.fence),
         StaleSlots(hall.set, hall.nodes, hall.election.fence),
@@ -616,7 +614,7 @@ def test_very_many_pools_do_not_make_very_many_series() -> None:
 
 
 # ---------------------------------------------------------------------- scrub
-def test_damage_is_mended_when_its_time_has_come(hall: Hall) -> None:
+def test_damage_is_repaired_when_its_time_has_come(hall: Hall) -> None:
     hall.put("damaged")
     layout, (token,) = hall.set.layout, hall.set.tokens(Queue.ACCEPT)
     commit(hall.session, [Delete(layout.token(Queue.ACCEPT, "default", token))])
@@ -624,7 +622,7 @@ def test_damage_is_mended_when_its_time_has_come(hall: Hall) -> None:
     assert Scrub(scrubber, 600).step() > 250
     assert hall.ids(Queue.ACCEPT) == []
     duty = Scrub(scrubber, 0.1)
-    wait_until(lambda: duty.step() and hall.ids(Queue.ACCEPT) == ["damaged"], 10, "it is mended")
+    wait_until(lambda: duty.step() and hall.ids(Queue.ACCEPT) == ["damaged"], 10, "it is repaired")
 
 
 def test_two_who_scrub_at_once_do_no_harm(hall: Hall) -> None:
@@ -642,7 +640,7 @@ def test_two_who_scrub_at_once_do_no_harm(hall: Hall) -> None:
 
 # ---------------------------------------------------------------------- the fence
 def test_nothing_is_removed_by_who_does_not_lead_any_more(hall: Hall) -> None:
-    paths = [stop(hall, "gone", "f00"), place(hall, hall.nodes.slot("default", 0), "gone", "f00")]
+    paths = [stop(hall, "gone", "f00"), take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")]
     hall.elected(hall.queue_set())
     assert hall.election.is_leader  # it has not noticed
     stale_stops(hall).step()

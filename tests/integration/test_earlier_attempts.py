@@ -1,4 +1,4 @@
-"""Attempts whose nodes were named `attempt-<n>`, before the run key came into the name, go on as they are."""
+"""Attempts with nodes named `attempt-<n>`, from before the name had the run key, continue unchanged."""
 
 import pytest
 

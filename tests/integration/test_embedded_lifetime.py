@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 TICK_MS = 500
 
 GONE_S = 20
-"""The guard's grace, its kill, and a slow machine."""
+"""Time for the guard's grace, its kill, and a slow machine."""
 
 OWNER_PROGRAM = """
 import signal, sys
@@ -37,7 +37,7 @@ def config(data_dir: Path) -> ServerConfig:
 
 
 def ended(process: psutil.Process) -> bool:
-    """Tell whether a process runs no more; one without a parent stays a zombie until init looks."""
+    """Whether a process has ended; one without a parent stays a zombie until init reaps it."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -76,7 +76,7 @@ def test_a_new_server_can_start_at_once_when_the_owner_is_killed(tmp_path: Path)
 
 def test_a_stuck_server_is_killed_when_the_owner_is_killed(tmp_path: Path) -> None:
     with owner_of(tmp_path) as owner:
-        owner.server.suspend()  # takes no TERM
+        owner.server.suspend()  # ignores TERM
         owner.process.kill()
         wait_until(owner.gone, GONE_S, "server and guard are gone")
 
@@ -89,8 +89,8 @@ def test_no_process_is_left_when_the_guard_is_killed(tmp_path: Path) -> None:
     os.kill(server.guard_pid, signal.SIGKILL)
     wait_until(lambda: ended(process), GONE_S, "the server is gone")
     wait_until(lambda: not server.is_running(), GONE_S, "the owner sees it")
-    # The threads of a killed JVM, and what they hold, end a moment after its first one.
-    wait_until(lambda: running_server(tmp_path) is None, GONE_S, "nobody believes in it any more")
+    # The threads of a killed JVM end, with all they hold, a moment after its first one.
+    wait_until(lambda: running_server(tmp_path) is None, GONE_S, "it is not reported any more")
     server.stop()
 
 
@@ -111,7 +111,7 @@ def test_an_interrupt_from_the_terminal_reaches_the_owner_and_not_the_server(tmp
         assert owner.process.stdout.readline() == "interrupted\n"
         with zookeeper_client(owner.hosts) as client:
             assert client.get_children("/") == ["zookeeper"]
-        owner.process.stdin.close()  # the program ends in order
+        owner.process.stdin.close()  # a normal end of the program
         assert owner.process.wait(GONE_S) == 0
         assert owner.gone()
 

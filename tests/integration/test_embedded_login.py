@@ -1,4 +1,4 @@
-"""A closed server: what another user of the host can do there, who has its port and no password."""
+"""A closed server against another user of the host, who has its port and no password."""
 
 import contextlib
 import errno
@@ -23,7 +23,7 @@ from kazoo.security import make_digest_acl
 
 from orchestrator.config.zookeeper import DriverAccess
 from queues import EmbeddedZooKeeper, PortTaken, ServerConfig, ServerStartFailed, login_of, running_server
-from queues.embedded import server as embedded_server
+from queues.embedded import server as server_module
 from queues.embedded.packets import four_letter_command, is_root_of
 from queues.embedded.ports import free_ports
 from queues.embedded.zkcli import logged_in
@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeep
 
 
 def tried(hosts: str, act: Callable[[KazooClient], object], login: str = "") -> Any:
-    """What another user gets for `act`: its answer as text, or the name of the error."""
+    """The result of `act` as another user: its answer as text, or the name of the error."""
 
     def attempt() -> str:
         client = KazooClient(hosts, auth_data={("digest", login)} if login else None)
@@ -145,7 +145,7 @@ def test_what_is_planted_while_a_new_server_starts_is_gone_when_it_serves(
         assert made == "/zookeeper/quota/a"
         close(hosts, **rest)
 
-    monkeypatch.setattr(embedded_server, "close_nodes", plant_and_close)
+    monkeypatch.setattr(server_module, "close_nodes", plant_and_close)
     with closed(tmp_path) as server, session_of(server) as session:
         assert session.children("/") == ["zookeeper"]
         assert session.children("/zookeeper/quota") == []
@@ -220,7 +220,7 @@ def test_a_start_that_is_cut_off_before_the_nodes_are_closed_closes_them_next_ti
         def die(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr(embedded_server, "close_nodes", die)
+        patch.setattr(server_module, "close_nodes", die)
         with pytest.raises(KeyboardInterrupt):
             closed(tmp_path).start()
     assert login_of(tmp_path) is None
@@ -238,7 +238,7 @@ def test_what_is_planted_in_a_new_server_whose_start_is_cut_off_is_gone_when_the
             assert tried(hosts, lambda client: client.create("/orchestrator", b"theirs")) == "/orchestrator"
             raise KeyboardInterrupt
 
-        patch.setattr(embedded_server, "close_nodes", plant_and_die)
+        patch.setattr(server_module, "close_nodes", plant_and_die)
         with pytest.raises(KeyboardInterrupt):
             closed(tmp_path).start()
     with closed(tmp_path) as server, session_of(server) as session:
@@ -256,7 +256,7 @@ def test_a_disk_that_is_full_as_the_password_is_kept_ends_the_start_and_the_next
         def full(_directory: Path, _login: Login) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        patch.setattr(embedded_server, "keep_login", full)
+        patch.setattr(server_module, "keep_login", full)
         with pytest.raises(ServerStartFailed, match="No space left on device"):
             closed(tmp_path).start()
     assert running_server(tmp_path) is None
@@ -271,7 +271,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
         hosts, login = server.hosts, login_of(tmp_path)
         assert login is not None
         of_driver = DriverAccess().settings(session.settings, Login.random("run-1"), session.owners("/"))
-    heard, hear = os.pipe()
+    heard, send = os.pipe()
     ready, be_ready = os.pipe()
 
     def listen() -> None:
@@ -284,7 +284,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
                     client, _ = listener.accept()
                     client.settimeout(1)
                     with client, contextlib.suppress(TimeoutError):
-                        os.write(hear, client.recv(4096))
+                        os.write(send, client.recv(4096))
 
     thief = threading.Thread(target=as_another_user, args=(listen,))
     thief.start()
@@ -296,7 +296,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
             pass
     host, port = hosts.split(":")
     with pytest.raises(ConnectionRefusedError, match="is not a server of this user"):
-        is_root_of(login, host, int(port))  # what a start asks its server
+        is_root_of(login, host, int(port))  # the check of a start
     with logged_in(SessionSettings(hosts, digest=login)) as way:
         host, port = way.split(":")
         with socket.create_connection((host, int(port))) as client:
@@ -307,7 +307,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
     os.set_blocking(heard, False)
     with pytest.raises(BlockingIOError):
         assert not os.read(heard, 100_000)
-    for end in (heard, hear, ready, be_ready):
+    for end in (heard, send, ready, be_ready):
         os.close(end)
 
 
@@ -359,7 +359,7 @@ def test_another_users_server_at_the_chosen_port_is_not_taken_for_ours(
     thief = threading.Thread(target=as_another_user, args=(answer,))
     thief.start()
     os.read(ready, 1)
-    monkeypatch.setattr(embedded_server, "is_free", lambda _host, _port: True)
+    monkeypatch.setattr(server_module, "is_free", lambda _host, _port: True)
     try:
         with pytest.raises(PortTaken):
             EmbeddedZooKeeper(ServerConfig(tmp_path, port=port, tick_ms=TICK_MS, closed=True)).start()

@@ -28,7 +28,7 @@ def config(data_dir: Path, *, port: int | None = None, owner: str = "") -> Serve
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
-    """At a port that was asked for, in a data directory with a name of its own kind."""
+    """At a requested port, in a data directory with an unusual name."""
     (port,) = free_ports("127.0.0.1", 1)
     data_dir = tmp_path_factory.mktemp("server") / "a b=ü\\n"
     with EmbeddedZooKeeper(config(data_dir, port=port, owner="up")) as running:
@@ -63,7 +63,7 @@ def test_sessions_last_from_two_ticks_to_forty_seconds(server: EmbeddedZooKeeper
             assert f",to={granted_ms}," in mine
 
 
-def test_a_second_server_on_the_same_directory_is_refused_and_told_whose_it_is(
+def test_a_second_server_on_the_same_directory_is_refused_and_the_error_names_the_owner(
     server: EmbeddedZooKeeper,
 ) -> None:
     data_dir = server.config.data_dir
@@ -139,16 +139,16 @@ def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         EmbeddedZooKeeper(config(data_dir)).start()
 
 
-def test_a_server_that_dies_while_it_starts_tells_why(tmp_path: Path) -> None:
+def test_the_error_of_a_server_that_dies_while_it_starts_says_why(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "version-2").touch()  # where ZooKeeper wants a folder
+    (tmp_path / "data" / "version-2").touch()  # where ZooKeeper needs a folder
     server = EmbeddedZooKeeper(config(tmp_path))
     with pytest.raises(ServerStartFailed, match=r"died while it started: .*version-2.*see .*zookeeper\.log"):
         server.start()
     assert not server.is_running()
 
 
-def test_a_jvm_that_cannot_start_tells_why(tmp_path: Path) -> None:
+def test_the_error_of_a_jvm_that_cannot_start_says_why(tmp_path: Path) -> None:
     server = EmbeddedZooKeeper(ServerConfig(tmp_path, heap_mb=0))
     with pytest.raises(ServerStartFailed, match="heap"):
         server.start()

@@ -1,4 +1,4 @@
-"""Queues on three servers while their leader is killed and comes back."""
+"""Queues on three servers while their leader is killed and restarted."""
 
 import threading
 from collections import Counter
@@ -20,7 +20,7 @@ QUEUES = ("accept", "running", "finish")
 NEXT = {"accept": "running", "running": "finish"}
 ROOT = "/queues"
 STEP = 150
-"""Items that must come to their end before the next thing happens to the ensemble."""
+"""Items that must finish before the next act on the ensemble."""
 
 
 def connect(hosts: str, owner: str, call_timeout: float) -> QueueSet:
@@ -33,7 +33,7 @@ def move_on(claim: Claim) -> Action:
 
 
 class Worker:
-    """Brings items from queue to queue, and notes what the server accepted of it."""
+    """Moves items from queue to queue, and records the changes that the server accepted."""
 
     def __init__(self, hosts: str, name: str) -> None:
         self.accepted: list[Event] = []
@@ -43,7 +43,7 @@ class Worker:
 
 
 class Producer:
-    """Puts items one by one and together until told to stop, and notes what was acknowledged."""
+    """Puts items one by one and together until it is stopped, and records the acknowledged ones."""
 
     def __init__(self, hosts: str) -> None:
         self.acknowledged: set[str] = set()
@@ -85,8 +85,8 @@ class Producer:
         self.acknowledged |= set(ids) - failed
 
 
-def places(queues: QueueSet) -> Counter[str]:
-    """In how many queues each item stands."""
+def queue_counts(queues: QueueSet) -> Counter[str]:
+    """The number of queues that each item is in."""
     return Counter(token.id for queue in queues.queues for token in queues.tokens(queue))
 
 
@@ -108,19 +108,19 @@ def test_the_loss_of_a_leader_loses_no_item_and_honours_no_claim_twice(tmp_path:
             other = wait_until(ensemble.leader, 30, "another leader is elected")
             assert other != leader
             done = count("finish")
-            wait_until(lambda: count("finish") > done + STEP, 20, "it goes on with two servers")
+            wait_until(lambda: count("finish") > done + STEP, 20, "it continues with two servers")
 
             ensemble.members[leader].start()
-            ensemble.members[other].kill()  # now the one that came back is needed
+            ensemble.members[other].kill()  # now the restarted server is needed
             wait_until(ensemble.leader, 30, "a third leader is elected")
             done = count("finish")
-            wait_until(lambda: count("finish") > done + STEP, 20, "it goes on with the one that came back")
+            wait_until(lambda: count("finish") > done + STEP, 20, "it continues with the one that came back")
         ensemble.members[other].start()
 
         queues = workers[0].set
         wait_until(lambda: queues.count("accept") + queues.count("running") == 0, 20, "all are through")
         wait_until(lambda: not queues.session.children(queues.layout.locks("default")), 10, "all are let go")
-        found = places(queues)
+        found = queue_counts(queues)
         assert set(found.values()) == {1}
         assert producer.acknowledged <= set(found) <= producer.acknowledged | producer.doubtful
         assert queues.count("dead") == 0
@@ -128,7 +128,7 @@ def test_the_loss_of_a_leader_loses_no_item_and_honours_no_claim_twice(tmp_path:
         accepted = [event for worker in workers for event in worker.accepted]
         moves = Counter((event.id, event.queue) for event in accepted if event.kind is EventKind.MOVE)
         assert set(moves.values()) == {1}
-        # Each change of an item has a fence of its own: two with the same one would be two holders at once.
+        # Each change of an item has another fence: two changes with one fence would mean two holders at once.
         kinds = (EventKind.CLAIM, EventKind.MOVE)
         fences = Counter((event.id, event.version) for event in accepted if event.kind in kinds)
         assert set(fences.values()) == {1}

@@ -26,10 +26,10 @@ class Heard:
     def __init__(self, queues: QueueSet, *, session: bool = False) -> None:
         self.events: list[Event] = []
         self._session = session
-        queues.listen(self._hear)
+        queues.listen(self._note)
 
-    def _hear(self, event: Event) -> None:
-        # The session tells of its changes in its own time, between any two others.
+    def _note(self, event: Event) -> None:
+        # The session reports its changes at any time, between any two other events.
         if (event.kind is EventKind.SESSION) is self._session:
             self.events.append(event)
 
@@ -41,7 +41,7 @@ class Heard:
         return event
 
 
-def test_a_put_is_told_with_the_item_and_how_long_it_took(open_queues: Open) -> None:
+def test_a_put_is_reported_with_the_item_and_its_duration(open_queues: Open) -> None:
     queues = open_queues()
     heard = Heard(queues)
     record = queues.put("accept", ITEM, {}, pool="team")
@@ -51,7 +51,7 @@ def test_a_put_is_told_with_the_item_and_how_long_it_took(open_queues: Open) -> 
     assert 0 < event.seconds < 10
 
 
-def test_each_of_many_puts_is_told_and_none_that_was_refused(open_queues: Open) -> None:
+def test_each_of_many_puts_is_reported_and_no_refused_one(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", "taken", {})
     heard = Heard(queues)
@@ -79,7 +79,7 @@ def test_each_of_many_puts_is_told_and_none_that_was_refused(open_queues: Open) 
     ],
     ids=["commit", "release", "requeue", "move", "pool", "dead", "remove"],
 )
-def test_a_step_is_told_with_where_the_item_stood_and_stands(
+def test_a_transition_is_reported_with_the_old_and_the_new_queue(
     open_queues: Open, act: Callable[[Claim], Any], kind: EventKind, to_queue: str, *, released: bool
 ) -> None:
     queues = open_queues()
@@ -101,7 +101,7 @@ def test_a_step_is_told_with_where_the_item_stood_and_stands(
         assert (event.version, event.nonce) == (version, record.nonce)  # the fence
 
 
-def test_the_steps_of_handlers_are_told_too(open_queues: Open) -> None:
+def test_the_transitions_of_handlers_are_reported_too(open_queues: Open) -> None:
     queues, worker = open_queues(), open_queues()
     heard = Heard(worker)
 
@@ -111,14 +111,14 @@ def test_the_steps_of_handlers_are_told_too(open_queues: Open) -> None:
     queues.put("accept", ITEM, {})
     with HandlerPool(worker, ["accept"], fail, retries=Retries(attempts=2, delay_ms=0)):
         wait_until(lambda: places_of(queues, ITEM) == ["dead"], 10, "it is dead")
-        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is told")
+        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is reported")
     assert heard.kinds() == [EventKind.CLAIM, EventKind.REQUEUE, EventKind.CLAIM, EventKind.DEAD]
     dead = heard.only(EventKind.DEAD)
     assert (dead.id, dead.queue, dead.to_queue) == (ITEM, "accept", "dead")
     assert "no such file" in dead.detail
 
 
-def test_a_lost_claim_is_told_once_with_the_reason(open_queues: Open) -> None:
+def test_a_lost_claim_is_reported_once_with_the_reason(open_queues: Open) -> None:
     queues, operator = open_queues(), open_queues()
     queues.put("accept", ITEM, {})
     claim = claim_of(queues, ITEM)
@@ -133,7 +133,7 @@ def test_a_lost_claim_is_told_once_with_the_reason(open_queues: Open) -> None:
     assert event.same_session
 
 
-def test_a_claim_that_was_lost_with_its_session_is_told_as_such(open_queues: Open) -> None:
+def test_a_claim_that_was_lost_with_its_session_is_reported_as_such(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {})
     claim = claim_of(queues, ITEM)
@@ -144,7 +144,7 @@ def test_a_claim_that_was_lost_with_its_session_is_told_as_such(open_queues: Ope
     assert not heard.only(EventKind.LOST).same_session
 
 
-def test_a_change_that_was_refused_is_told_as_nothing_but_a_lost_claim(open_queues: Open) -> None:
+def test_a_refused_change_is_reported_only_as_a_lost_claim(open_queues: Open) -> None:
     queues, other = open_queues(), open_queues()
     queues.put("accept", ITEM, {})
     claim_of(other, ITEM)
@@ -154,19 +154,19 @@ def test_a_change_that_was_refused_is_told_as_nothing_but_a_lost_claim(open_queu
     assert heard.events == []
 
 
-def test_the_burial_of_a_corrupt_item_is_told_with_its_id_and_place(open_queues: Open) -> None:
+def test_the_move_of_a_corrupt_item_to_dead_is_reported_with_its_id_and_queue(open_queues: Open) -> None:
     queues, worker = open_queues(), open_queues()
     heard = Heard(worker)
     queues.put("accept", ITEM, {}, pool="team")
     commit(queues.session, [Set(queues.layout.record(ITEM), b"garbage", -1)])
     with Collector(worker, pools=["team"]):
-        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is told")
+        wait_until(lambda: EventKind.DEAD in heard.kinds(), 10, "it is reported")
     event = heard.only(EventKind.DEAD)
     assert (event.id, event.queue, event.to_queue, event.pool) == (ITEM, "accept", "dead", "team")
     assert "cannot be read" in event.detail
 
 
-def test_what_an_operator_does_is_told_on_the_side_of_the_operator(open_queues: Open) -> None:
+def test_acts_of_an_operator_are_reported_in_the_operators_queue_set(open_queues: Open) -> None:
     queues = open_queues()
     heard = Heard(queues)
     queues.put("accept", ITEM, {})
@@ -177,12 +177,12 @@ def test_what_an_operator_does_is_told_on_the_side_of_the_operator(open_queues: 
     assert steps == [EventKind.PUT, EventKind.REQUEUE, EventKind.MOVE, EventKind.REMOVE]
 
 
-def test_changes_of_the_session_are_told(open_queues: Open) -> None:
+def test_changes_of_the_session_are_reported(open_queues: Open) -> None:
     queues = open_queues()
     heard = Heard(queues, session=True)
     expire(queues.session)
 
-    # It may be away in several steps: suspended, lost.
+    # It may be lost in several steps: suspended, lost.
     wait_until(lambda: "connected" in [event.detail for event in heard.events], 10, "it is back")
     assert heard.events[0].detail != "connected"
     assert heard.events[-1].detail == "connected"

@@ -1,4 +1,4 @@
-"""The figures of examples/flights.sql, against DuckDB computing them from the same data in other words."""
+"""The figures of examples/flights.sql, against other queries on the same data in DuckDB."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the examples, so that results land outside of the project."""
+    """A copy of the examples, so that results are written outside of the project."""
     target = tmp_path_factory.mktemp("copy") / "examples"
     shutil.copytree(EXAMPLES, target, ignore=shutil.ignore_patterns("output"))
     return target
@@ -29,7 +29,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(local_spark: LocalSpark, examples: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The results with another limit of visibility, and those of the script as it stands, run after it."""
+    """The results with another limit of visibility, and those of the unchanged script, run after it."""
 
     def run(**variables: str) -> list[dict[str, Any]]:
         script = examples / "flights.sql"
@@ -43,7 +43,7 @@ def both(local_spark: LocalSpark, examples: Path) -> tuple[list[dict[str, Any]],
 
 @pytest.fixture(scope="module")
 def results(both: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Those of the script as it stands: nothing of the run before is left."""
+    """Those of the unchanged script: nothing of the run before is left."""
     return both[1]
 
 
@@ -91,7 +91,7 @@ def test_delays_by_carrier_and_hour(
 ) -> None:
     written = database.read_parquet(f"{results[0]['location']}/*.parquet")
     assert written.columns == results[0]["columns"]
-    # No joins, no aggregates by group: one correlated look at the flights per carrier and hour.
+    # No joins and no aggregates by group: one correlated subquery per carrier and hour.
     expected = database.execute(
         """
         SELECT k.carrier, (SELECT name FROM airlines WHERE airlines.carrier = k.carrier), k.hour,
@@ -109,7 +109,7 @@ def test_delays_by_carrier_and_hour(
     for found_row, expected_row in zip(found, expected, strict=True):
         assert found_row[:5] == expected_row[:5]
         for one, other in zip(found_row[5:], expected_row[5:], strict=True):
-            # Nothing, where all flights were cancelled.
+            # Null where all flights were cancelled.
             assert one is None if other is None else one == pytest.approx(other, rel=1e-9)
     assert sum(row[3] for row in found) == 336_776
     assert sum(row[4] for row in found) == 336_776 - 328_521
@@ -151,7 +151,7 @@ def test_carriers_in_bad_weather(results: list[dict[str, Any]], database: duckdb
     for _, airline, flights, *means in rows:
         assert int(flights) == expected[airline][0]
         for written, exact in zip(means, expected[airline][1:], strict=True):
-            # Two decimals were written; nothing, where there was no flight.
+            # Two decimals were written, and nothing where there was no flight.
             assert written == "" if exact is None else float(written) == pytest.approx(exact, abs=0.00501)
     by_extra = sorted(expected, key=lambda airline: -(expected[airline][3] or float("-inf")))
     assert [row[1] for row in rows] == by_extra

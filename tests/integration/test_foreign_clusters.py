@@ -1,4 +1,4 @@
-"""The worker's credentials for Kubernetes reach the server that the operator's files name, and no other."""
+"""The worker's credentials for Kubernetes are sent only to the server that the operator's files name."""
 
 import ssl
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tests.receiver import receiver
 
 pytest.importorskip("kubernetes")
 
-TOKEN = "the-token-of-the-worker"  # noqa: S105 - of nobody
+TOKEN = "the-token-of-the-worker"  # noqa: S105 - made up
 OURS = "https://127.0.0.1:1"
 
 

@@ -1,4 +1,4 @@
-"""A program that writes what no driver writes: its job can be stopped all the same, and ends."""
+"""A program that forges the documents of its driver: its job can still be stopped, and ends."""
 
 import pytest
 
@@ -123,7 +123,7 @@ OUTCOMES: dict[str, dict[str, object]] = {
 def test_a_job_ends_whatever_its_program_leaves_as_its_outcome(
     office: Office, outcome: dict[str, object], words: int
 ) -> None:
-    """Read where ZooKeeper has none, as that of a driver that could not reach it at its end."""
+    """It is read if ZooKeeper has none, as for a driver that could not reach ZooKeeper at its end."""
     office.worker()
     leaves = f"""
 import json, os

@@ -23,7 +23,7 @@ AT_ONCE = Retries(attempts=3, delay_ms=0)
 
 
 class Seen:
-    """A handler that notes what it gets and does what the test says for each queue."""
+    """A handler that records its claims and acts as the test sets for each queue."""
 
     def __init__(self, **by_queue: Callable[[Claim], Action]) -> None:
         self._by_queue = by_queue
@@ -95,7 +95,7 @@ def test_a_requeue_keeps_the_payload_when_no_other_is_given(open_queues: Open) -
     assert queues.get(ITEM).payload == {"n": 7}
 
 
-def test_an_item_moves_on_with_its_new_payload_and_is_let_go_where_nobody_here_takes_it(
+def test_an_item_moves_with_its_new_payload_and_is_released_to_a_queue_without_a_local_handler(
     open_queues: Open,
 ) -> None:
     queues = open_queues()
@@ -293,9 +293,9 @@ def test_a_failure_of_an_item_near_the_limit_of_size_is_recorded_all_the_same(op
 @pytest.mark.parametrize("action", ["move", "fail"])
 def test_an_item_as_large_as_may_be_put_can_be_moved_on_and_can_fail(open_queues: Open, action: str) -> None:
     queues = open_queues()
-    room = MAX_RECORD_BYTES - len(queues.put("accept", ITEM, {"text": ""}).encode())
+    spare = MAX_RECORD_BYTES - len(queues.put("accept", ITEM, {"text": ""}).encode())
     queues.remove(ITEM)
-    queues.put("accept", ITEM, {"text": "x" * room})  # not one byte more
+    queues.put("accept", ITEM, {"text": "x" * spare})  # not one byte more
 
     def handle(claim: Claim) -> Action:
         return Move("running") if action == "move" else fail(claim)
@@ -304,7 +304,7 @@ def test_an_item_as_large_as_may_be_put_can_be_moved_on_and_can_fail(open_queues
         wait_until(lambda: places_of(queues, ITEM) != ["accept"], 10, "it is brought on")
     record = queues.get(ITEM)
     assert (record.queue, record.failures) == (("running", 0) if action == "move" else ("dead", 3))
-    assert len(record.payload["text"]) == room
+    assert len(record.payload["text"]) == spare
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_no_more_items_are_in_hand_than_allowed(open_queues: Open, queue_names: 
 
     def wait(_claim: Claim) -> Action:
         most.append(len(locks(queues)))
-        go_on.wait(0.02)  # until the end of the test nobody is in a hurry
+        go_on.wait(0.02)  # until the end of the test
         return Done()
 
     pool = HandlerPool(open_queues(), queue_names, wait, threads=2, held=3)
@@ -445,7 +445,7 @@ def test_an_item_that_was_moving_on_when_it_stopped_is_let_go(
     monkeypatch.setattr(dispatcher, "run_transitions", slowly)
     seen = Seen(accept=lambda _claim: Move("running"), running=done)
     pool = HandlerPool(open_queues(), ["accept", "running"], seen, threads=1).start()
-    assert under_way.wait(10)  # its next place is decided: it stays held
+    assert under_way.wait(10)  # its next queue is decided: it stays held
     stopped = threading.Thread(target=pool.stop)
     stopped.start()
     wait_until(lambda: _is_stopping(pool), 10, "it stops")
@@ -482,7 +482,7 @@ def test_what_was_let_go_is_handled_by_the_next(open_queues: Open) -> None:
     handled: list[str] = []
 
     def note(claim: Claim) -> Action:
-        time.sleep(0.001)  # a handler that takes its time, so that much is in hand
+        time.sleep(0.001)  # a slow handler, so that many items are held
         handled.append(claim.id)
         return Done()
 

@@ -1,4 +1,4 @@
-"""What the last runs of a name took, on a real ZooKeeper: noted by many, lost by none."""
+"""The history of the last runs of a name, on a real ZooKeeper: concurrent writers lose no run."""
 
 import threading
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -
                 mine.record("flights", run(number))
                 mine.record("flights", run(number))  # again, as after a crash
                 mine.record(f"other-{thread}", run(number))
-        except Exception as error:  # noqa: BLE001 - told below
+        except Exception as error:  # noqa: BLE001 - raised below
             failed.append(error)
 
     threads = [threading.Thread(target=note, args=(number,)) for number in range(THREADS)]
@@ -62,7 +62,7 @@ def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -
         histories[0].record("flights", run(number))
     kept = names(histories[1].read("flights"))
     assert (len(kept), kept[-1]) == (MAX_RUNS, "run-109")
-    histories[0].record("flights", run(0))  # it was there, and has gone: it does not come back
+    histories[0].record("flights", run(0))  # it was there and is gone: it does not return
     assert names(histories[1].read("flights")) == kept
 
 
@@ -75,7 +75,7 @@ def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: p
         posted = post(session, operations)
         if not lost:
             lost.append(True)
-            posted.results(10)  # it is carried out, and nobody hears of it
+            posted.results(10)  # it is carried out, and the reply is lost
 
             def results(_timeout: float) -> list[Any]:
                 raise ReplyLost("lost by the test")
@@ -89,7 +89,7 @@ def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: p
     assert names(mine.read("flights")) == ["run-000", "run-001"]
 
 
-def test_what_is_no_history_is_told_and_begun_anew(office: Office) -> None:
+def test_an_invalid_history_is_reported_and_begun_anew(office: Office) -> None:
     mine, path = history(office), Nodes(office.settings.root).history("flights")
     with pytest.raises(HistoryNotFound, match="no run of a job named 'flights' is known"):
         mine.read("flights")
@@ -153,7 +153,7 @@ def test_a_history_that_cannot_be_written_keeps_no_job_from_its_end(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
-        raise ValueError("no room")
+        raise ValueError("disk full")
 
     monkeypatch.setattr(History, "record", broken)
     office.worker()
@@ -181,6 +181,6 @@ def test_a_history_that_seems_old_by_the_servers_clock_alone_stays(office: Offic
     mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
     an_hour_later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     mine.record("flights", {"run": "run-1", "ended": an_hour_later})
-    # As for a server that was far behind when it was written: its time is older than what is kept.
+    # As from a server whose clock was far behind: its time is older than the retention.
     OldHistories(queue_set, Nodes(office.settings.root), tuple, keep_ms=-60_000).step()
     assert names(mine.read("flights")) == ["run-1"]

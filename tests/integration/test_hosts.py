@@ -1,4 +1,4 @@
-"""Jobs whose drivers are on another host: left to its workers, followed from here when it has none."""
+"""Jobs whose drivers are on another host: its workers take them; without any, a worker here follows them."""
 
 import json
 import os
@@ -26,7 +26,7 @@ THERE = SubmissionPlace("local", "elsewhere", "boot", "store")
 
 
 class Far(LocalRunner):
-    """A runner of another host, as far as anybody can tell."""
+    """A runner that appears to be on another host."""
 
     def place(self) -> SubmissionPlace:
         return THERE
@@ -36,16 +36,16 @@ class Far(LocalRunner):
 
 
 def announce(office: Office, pools: list[str] | None) -> str:
-    """A worker of the other host, as its node says; returns the node."""
+    """Create the node of a worker of the other host; return its path."""
     session, nodes = office.session(), Nodes(office.settings.root)
     session.ensure_path(nodes.workers)
-    path, told = nodes.worker("theirs"), {"places": [THERE.to_json()], "pools": pools}
-    commit(session, [Create(path, json.dumps(told).encode(), ephemeral=True)])
+    path, document = nodes.worker("theirs"), {"places": [THERE.to_json()], "pools": pools}
+    commit(session, [Create(path, json.dumps(document).encode(), ephemeral=True)])
     return path
 
 
 def running_elsewhere(office: Office, go: Path) -> str:
-    """A job whose driver runs on the other host, and that nobody holds."""
+    """A job without a holder whose driver runs on the other host."""
     theirs = office.worker(runner=Far(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN))
     job_id = office.submit(waits_for(go))
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
@@ -63,9 +63,9 @@ def test_a_job_is_left_to_the_workers_of_the_host_where_its_driver_runs(
     job_id = running_elsewhere(office, go)
     announced = announce(office, None)
     ours = office.worker()
-    elsewhere = ours._context.admission.elsewhere  # noqa: SLF001 - what it leaves to others
+    elsewhere = ours._context.admission.elsewhere  # noqa: SLF001 - the jobs that it leaves to others
     wait_until(lambda: not elsewhere.accepts(job_id), 20, "it was looked at and let go")
-    wait_until(lambda: office.client.detail(job_id).held_by is None, 10, "nobody holds it")
+    wait_until(lambda: office.client.detail(job_id).held_by is None, 10, "it is not held")
     assert office.client.get(job_id).queue is Queue.RUNNING
     commit(office.session(), [Delete(announced)])  # the last worker of that host is gone
     wait_until(lambda: office.client.detail(job_id).held_by, 30, "it is followed from here")

@@ -18,7 +18,7 @@ def put_some(queues: QueueSet, count: int, pool: str = "default") -> list[str]:
     return ids
 
 
-def test_an_item_is_looked_up_by_its_id_wherever_it_stands(open_queues: Open) -> None:
+def test_an_item_is_looked_up_by_its_id_in_any_queue(open_queues: Open) -> None:
     queues = open_queues()
     assert not queues.contains("a")
     with pytest.raises(ItemNotFound):
@@ -75,7 +75,7 @@ def test_what_cannot_be_read_and_what_is_foreign_does_not_break_a_listing(open_q
     queues = open_queues()
     put_some(queues, 3)
     commit(queues.session, [Set(queues.layout.record("i001"), b"garbage", -1)])
-    foreign = f"{queues.layout.queue('accept', 'default')}/somebody-elses"
+    foreign = f"{queues.layout.queue('accept', 'default')}/of-another-application"
     commit(queues.session, [Create(foreign, b"x")])
     assert [record.id for record in queues.look.page("accept", "default").items] == ["i000", "i002"]
     assert [token.id for token in queues.tokens("accept")] == ["i000", "i001", "i002"]
@@ -116,7 +116,7 @@ def test_the_next_due_item_is_seen_without_being_taken(open_queues: Open) -> Non
     put_some(queues, 3)
     early = queues.put("accept", "early", {}, due_ms=5).token
     assert queues.look.next_due("accept", "default") == early
-    claim_of(queues, "early")  # nobody holds it
+    claim_of(queues, "early")  # not held
 
 
 def test_the_age_of_the_oldest_item_counts_from_its_put_and_not_from_its_last_move(open_queues: Open) -> None:

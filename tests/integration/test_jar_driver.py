@@ -27,7 +27,7 @@ from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path, intent
 from spark_runner.protocol.process import TERMINATION_LOG_VARIABLE
 from spark_runner.runners.base import SparkTarget, SubmitRequest
-from spark_runner.runners.kubernetes import program as pod_program
+from spark_runner.runners.kubernetes.program import CODE, PLAN, program_of
 from tests.class_archive import SUBMIT_OPTIONS, session_environment
 from tests.jar_support import make_jar, spark_jars
 from tests.queues_support import open_session
@@ -43,7 +43,7 @@ HOUR_S = 3600.0
 
 @dataclass
 class Site:
-    """Attempts in ZooKeeper, and JVMs as the image of Spark would start them, but for Spark itself."""
+    """Attempts in ZooKeeper, and JVMs as the image of Spark would start them, but without Spark itself."""
 
     session: Session
     root: str
@@ -89,7 +89,7 @@ class Site:
         zookeeper: SessionSettings | None = None,
         **settings: float,
     ) -> "Driver":
-        """A driver, its command behind that of `within`; `settings` are other ones of its session."""
+        """A driver, its command after that of `within`; `settings` change those of its session."""
         zookeeper = zookeeper or self.session.settings
         incarnation = uuid.uuid4().hex
         plan = {
@@ -111,7 +111,7 @@ class Site:
 
 @dataclass
 class Driver:
-    """One JVM, started as the runner of Kubernetes would have it started in a pod."""
+    """One JVM, started as in a pod of the Kubernetes runner."""
 
     incarnation: str
     folder: Path
@@ -119,15 +119,12 @@ class Driver:
 
     @classmethod
     def of(cls, site: Site, request: SubmitRequest, within: tuple[str, ...]) -> "Driver":
-        program = pod_program.program_of(request, folder=site.folder, driver_main=Path("none"))
+        program = program_of(request, folder=site.folder, driver_main=Path("none"))
         folder = site.folder / request.incarnation
         folder.mkdir()
         for name, data in {**program.plan["data"], **program.code["data"]}.items():
             (folder / name).write_bytes(base64.b64decode(data))
-        arguments = [
-            each.replace(pod_program.PLAN, str(folder)).replace(pod_program.CODE, str(folder))
-            for each in program.arguments
-        ]
+        arguments = [each.replace(PLAN, str(folder)).replace(CODE, str(folder)) for each in program.arguments]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
                 [*within, "java", *java_options(site.jar), program.main_class, *arguments],
@@ -152,7 +149,7 @@ class Driver:
 
 @cache
 def java_options(jar: Path) -> tuple[str, ...]:
-    """As the image has them for a short job, and with the archive of all tests where it is there."""
+    """The options of the image for a short job, with the archive of all tests if it exists."""
     found = session_environment()
     options = shlex.split(found.get("SPARK_SUBMIT_OPTS", SUBMIT_OPTIONS))
     api = next(spark_jars().glob("slf4j-api-*.jar"))  # as the launcher of Spark orders them
@@ -176,7 +173,7 @@ def site(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, jar: Path) -
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
-    """One that each test may stop, and starts again."""
+    """A server that each test may stop and restart."""
     with EmbeddedZooKeeper(ServerConfig(tmp_path_factory.mktemp("zookeeper"), tick_ms=500)) as server:
         yield server
 
@@ -184,7 +181,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeep
 @pytest.fixture
 def own_site(server: EmbeddedZooKeeper, tmp_path: Path, jar: Path) -> Iterator[Site]:
     """As `site`, on a ZooKeeper that a test may stop."""
-    server.start()  # if a test has failed before it did so
+    server.start()  # if a failed test has not
     with ExitStack() as stack, open_session(server.hosts) as session:
         made = Site(session, f"/{tmp_path.name}", tmp_path, jar, stack)
         made.announce()
@@ -237,14 +234,14 @@ def test_what_main_throws_is_the_error_with_its_class_and_stack(
 def test_relative_paths_of_spark_are_errors_that_say_why(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "JAVA_TOOL_OPTIONS", "-Dspark.hadoop.fs.defaultFS=hdfs://localhost:9"
-    )  # nobody is asked
+    )  # no server is asked
     assert site.start("relative", "orders.csv").ended() == 1
     local, _, default = site.attempt().document["error"]["message"].partition(" and ")
     assert "relative paths mean the folder of the definition, which is not in this pod/orders.csv" in local
     assert "the default file system is hdfs/orders.csv" in default
     for path in (local, default):
-        place = Path(path.removeprefix("file:")).parent
-        assert not place.is_dir(), "nothing can be made below it"
+        directory = Path(path.removeprefix("file:")).parent
+        assert not directory.is_dir(), "nothing can be made below it"
 
 
 def test_relative_paths_of_spark_mean_the_folder_of_the_definition(site: Site, tmp_path: Path) -> None:
@@ -334,7 +331,7 @@ def test_a_driver_whose_attempt_was_given_up_meanwhile_ends(site: Site) -> None:
     assert site.attempt().state is AttemptState.LOST
 
 
-def test_a_driver_that_has_lost_its_session_opens_another_and_goes_on(site: Site) -> None:
+def test_a_driver_that_has_lost_its_session_opens_another_and_continues(site: Site) -> None:
     go = site.folder / "go"
     driver = site.start("wait", str(go), session_timeout=3.0)
     wait_until(site.starts, END_S, "it runs")
@@ -390,7 +387,7 @@ def test_an_end_while_zookeeper_is_away_is_recorded_when_it_is_back(
     wait_until(own_site.starts, END_S, "it runs")
     server.stop()
     go.touch()
-    wait_until((driver.folder / "kept.json").exists, END_S, "it has ended, as far as it can tell")
+    wait_until((driver.folder / "kept.json").exists, END_S, "its own end is stored")
     assert driver.process.poll() is None
     server.start()
     assert driver.ended() == 0

@@ -28,7 +28,7 @@ def test_main_finds_the_session_that_is_there_and_gets_its_arguments(
     assert (tmp_path / "rows").read_text("utf-8") == f"7 {spark.sparkContext.appName}"
 
 
-def test_what_main_throws_is_told_with_its_class_and_the_stack_of_java(spark: SparkSession) -> None:
+def test_an_exception_of_main_is_reported_with_its_class_and_the_java_stack(spark: SparkSession) -> None:
     with pytest.raises(JvmError, match="no rows today") as caught:
         run_main(spark, "Program", ["1", "throw"])
     assert caught.value.type == "java.lang.IllegalStateException"
@@ -44,7 +44,7 @@ def test_a_class_that_cannot_be_run_is_named(spark: SparkSession, name: str, wor
         run_main(spark, name, [])
 
 
-@pytest.mark.usefixtures("process_mark")  # nothing is left of Python when the JVM is gone
+@pytest.mark.usefixtures("process_mark")  # without the JVM Python has ended too
 def test_the_end_of_the_jvm_is_the_end_of_the_driver_with_its_exit_code(
     request: pytest.FixtureRequest, zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_program_that_fails_because_somebody_ends_its_jvm_has_no_outcome_and_i
         os.kill(record.driver.pid, signal.SIGTERM)  # the JVM alone
         (ended,) = kit.wait_ended(attempt.run)
         assert (ended.state, ended.exit_code, ended.outcome) == (RunState.EXITED, 143, None)
-        # The JVM may take Python along before it has a word to say, or at any moment after that.
+        # The JVM may end Python before it writes anything, or at any moment after that.
         said = (folder.path / "stderr.log").read_text("utf-8")
         assert "Traceback" not in said, said
         started = kit.read(attempt.path)

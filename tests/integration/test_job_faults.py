@@ -1,4 +1,4 @@
-"""Jobs under faults that were found by review: stale stops, hung drivers, accidents before the start."""
+"""Jobs under faults that a review found: stale stops, hung drivers, failures before the start."""
 
 import dataclasses
 import os
@@ -34,7 +34,7 @@ def stop_path(office: Office, job_id: str) -> str:
 
 def scans(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Count the scans of all consumers from now on."""
-    counted, scan = [0], Consumer._scan  # noqa: SLF001 - what the test waits for
+    counted, scan = [0], Consumer._scan  # noqa: SLF001 - the condition of the test
 
     def counting(self: Consumer) -> float:
         counted[0] += 1
@@ -57,7 +57,7 @@ def test_a_finished_job_is_kept_when_two_workers_see_a_late_stop(
 
     def between(self: Claimer, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
         if session.exists(stop) is not None:
-            commit(session, [Delete(stop)])  # another worker claims, removes the stop, lets go
+            commit(session, [Delete(stop)])  # another worker claims it, removes the stop and releases it
         return claim(self, candidates)
 
     monkeypatch.setattr(Claimer, "claim", between)
@@ -149,7 +149,7 @@ for _ in range(600):
     job_id = office.submit(program, retry={"attempts": 2, "delay": "0s"}, timeout={"lease": 5})
     wait_until(lambda: out.exists() and out.read_text(), 30, "the program runs")
     hung = psutil.Process(int(out.read_text().split()[0]))
-    os.kill(hung.pid, signal.SIGSTOP)  # its session expires, and it would wake up beside the next one
+    os.kill(hung.pid, signal.SIGSTOP)  # its session expires, and it would wake up beside its successor
     detail = office.wait(job_id, timeout=60)
     assert detail.job.status is Status.SUCCESS
     assert [attempt["state"] for attempt in detail.attempts] == ["lost", "succeeded"]
@@ -198,7 +198,7 @@ def test_a_worker_keeps_no_watch_for_jobs_that_it_has_let_go(office: Office) -> 
     ids = [office.submit("pass") for _ in range(4)]
     for job_id in ids:
         office.wait(job_id)
-    session: Session = worker._set.session  # noqa: SLF001 - whose watches are counted
+    session: Session = worker._set.session  # noqa: SLF001 - its watches are counted
     client = session._client  # noqa: SLF001 - likewise
     watched = {**client._data_watchers, **client._child_watchers}  # noqa: SLF001 - likewise
     left = [path for path, found in watched.items() if found and any(job_id in path for job_id in ids)]
@@ -226,7 +226,7 @@ def test_a_job_that_ends_in_the_moment_of_ctrl_c_is_shown_as_it_ended(
     assert _follow(office.client, job_id, screen, interrupt).status is Status.SUCCESS
 
 
-def test_a_worker_finds_and_mends_what_was_damaged_while_it_works(office: Office) -> None:
+def test_a_worker_finds_and_repairs_damage_while_it_works(office: Office) -> None:
     job_id = office.submit("pass")
     session, folder = office.session(), f"{office.settings.root}/queues/{Queue.ACCEPT}/default"
     tokens = session.children(folder) or []

@@ -171,13 +171,13 @@ def test_a_running_job_that_is_killed_leaves_no_process_and_ends_as_kill(
     job_id = office.submit(program)
     wait_until(started.exists, 30, "the program runs")
     office.client.kill(job_id)
-    office.client.kill(job_id)  # asking twice is no error
+    office.client.kill(job_id)  # a second request is no error
     detail = office.wait(job_id, timeout=30)
     assert detail.job.status is Status.KILL
     assert [attempt["state"] for attempt in detail.attempts] == ["killed"]
     run = run_name(detail.run_key, 1)
     assert all(submission.exit_code is not None for submission in office.runner().find(run))
-    stops = office.queues.session.children(office.queues.layout.stops("default"))  # what zkCli shows
+    stops = office.queues.session.children(office.queues.layout.stops("default"))  # as zkCli shows it
     assert stops == []
 
 
@@ -296,7 +296,7 @@ def test_a_job_that_ends_its_workers_again_and_again_is_brought_to_dead(office: 
         (token,) = queue_set.tokens(Queue.ACCEPT)
         claim = queue_set.claim(Queue.ACCEPT, "default", token)
         assert claim is not None
-        claim.release()  # as when the worker ends: the lock goes, and nothing else happens
+        claim.release()  # as when the worker ends: only the lock is removed
     office.worker()
     detail = office.wait(job_id)
     assert (detail.job.queue, detail.job.status, detail.job.attempt) == (Queue.DEAD, Status.DEAD, 0)
@@ -350,7 +350,7 @@ def test_a_request_to_stop_that_came_too_late_is_removed(office: Office) -> None
     office.worker()
     job_id = office.submit("pass")
     office.wait(job_id)
-    stop = office.queues.layout.stop("default", job_id)  # as a client that was slow
+    stop = office.queues.layout.stop("default", job_id)  # as a slow client
     session = office.session()
     commit(session, [Create(stop, b'{"run_key": "of an earlier job"}')])
     wait_until(lambda: session.exists(stop) is None, 15, "the stop node is removed")
@@ -360,7 +360,7 @@ def test_a_request_to_stop_that_came_too_late_is_removed(office: Office) -> None
 def test_a_stop_of_an_earlier_job_of_the_same_id_does_not_stop_this_one(office: Office) -> None:
     job = office.client.submit(python_job("pass"), job_id="reused")
     session = office.session()
-    stop = office.queues.layout.stop("default", "reused")  # as a client that was slow
+    stop = office.queues.layout.stop("default", "reused")  # as a slow client
     commit(session, [Create(stop, b'{"run_key": "of an earlier job"}')])
     office.worker()
     assert office.wait(job.id).job.status is Status.SUCCESS
@@ -379,7 +379,7 @@ def test_what_the_driver_shows_can_be_read_with_plain_tools(office: Office, tmp_
     job_id = office.submit(program)
     wait_until(started.exists, 30, "the program runs")
     view = office.client.get(job_id)
-    path = attempt_path(office.queues.layout.record(job_id), view.run_key, 1)  # what zkCli shows
+    path = attempt_path(office.queues.layout.record(job_id), view.run_key, 1)  # as zkCli shows it
     session = office.session()
     found = session.get(path)
     assert found is not None
@@ -394,16 +394,16 @@ def test_what_the_driver_shows_can_be_read_with_plain_tools(office: Office, tmp_
     office.wait(job_id)
 
 
-def test_the_outcome_stands_beside_the_logs_when_zookeeper_never_hears_of_it(
+def test_the_outcome_is_beside_the_logs_when_zookeeper_never_receives_it(
     office: Office, tmp_path: Path
 ) -> None:
     # The driver cannot record its end; the worker reads it from the run directory and records it.
     office.worker()
     program = f"""
-import spark_runner.driver.attempt_holder as holder
+from spark_runner.driver import attempt_holder
 from queues.model.errors import OutcomeUnknown
 def away(*_, **__): raise OutcomeUnknown('cut off by the test')
-holder.commit = away
+attempt_holder.commit = away
 open({str(tmp_path / "ran")!r}, 'a').write('x')
 """
     detail = office.wait(office.submit(program, timeout={"lease": 5}), timeout=60)

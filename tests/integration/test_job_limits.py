@@ -1,4 +1,4 @@
-"""Limits of jobs: in time, of submissions, of how many run at once; and warnings."""
+"""Limits of jobs: time, submissions, concurrent jobs; and warnings."""
 
 import time
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def waiting(tmp_path: Path, name: str = "job") -> tuple[str, Path, Path]:
 
 
 class Scripted(LocalRunner):
-    """A local runner that fails as the test says."""
+    """A local runner with scripted failures."""
 
     def __init__(self, office: Office) -> None:
         super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
@@ -93,7 +93,7 @@ def test_the_time_limit_counts_from_the_start_of_the_driver_also_for_who_adopts_
 
 def test_a_job_that_has_waited_for_too_long_fails_and_never_runs(office: Office, tmp_path: Path) -> None:
     job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'w')", timeout={"queued": "100ms"})
-    due = office.queues.get(job_id).token.due  # since when it waits
+    due = office.queues.get(job_id).token.due  # the start of its wait
     clock = office.queues.clock
     wait_until(lambda: clock.now_ms() - due > 200, 10, "it has waited")
     office.worker()
@@ -114,7 +114,7 @@ def test_the_delay_of_a_job_is_no_waiting(office: Office) -> None:
 def test_a_driver_that_never_takes_its_attempt_is_given_up_and_ended(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # it obeys nobody
+    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # it obeys no request
     idle = LocalRunner(
         SparkSubmits(office.settings.state_dir, spark_submit=("/bin/sh", "-c", "exec sleep 600")),
         driver_main=DRIVER_MAIN,
@@ -191,7 +191,7 @@ def test_a_backend_that_answers_now_and_then_is_no_warning_each_time(
     runner = Scripted(office)
     worker = office.worker(runner=runner, warn_after=1, hooks=[Listener()])
     program, started, go = waiting(tmp_path)
-    job_id = office.submit(program, timeout={"lease": 5})  # it is looked at four times in that
+    job_id = office.submit(program, timeout={"lease": 5})  # four polls in that time
     wait_until(started.exists, 30, "it runs")
     held = worker.dispatcher.in_flight.get(job_id)
     assert held is not None
@@ -221,7 +221,7 @@ def test_a_driver_without_progress_is_a_warning_that_says_so(office: Office, tmp
     assert (detail.job.status, detail.job.warning) == (Status.SUCCESS, None)
 
 
-# ---------------------------------------------------------------------- how many at once
+# ---------------------------------------------------------------------- concurrent jobs
 def test_a_capped_pool_runs_no_more_than_its_cap_whoever_holds_the_jobs(
     office: Office, tmp_path: Path
 ) -> None:
@@ -232,7 +232,7 @@ def test_a_capped_pool_runs_no_more_than_its_cap_whoever_holds_the_jobs(
     programs = [waiting(tmp_path, f"job{number}") for number in range(2)]
     ids = [office.submit(program) for program, _, _ in programs]
     wait_until(lambda: any(started.exists() for _, started, _ in programs), 30, "one runs")
-    first.drain()  # its driver goes on, and nobody holds the job
+    first.drain()  # its driver still runs, and the job is not held
     running = [job_id for job_id in ids if office.client.get(job_id).queue is Queue.RUNNING]
     assert len(running) == 1
     office.worker(slots=4)
@@ -253,7 +253,7 @@ def test_jobs_of_one_name_run_one_at_a_time_when_their_definition_says_so(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.admission.declined._LOOK_SECONDS", 0.1)
-    rescan_often(monkeypatch)  # what ends in one worker makes room in the other, which nobody tells
+    rescan_often(monkeypatch)  # an end in one worker frees a slot for the other without an event
     office.worker(slots=4)
     office.worker(slots=4)
     ledger = tmp_path / "ledger"
@@ -334,7 +334,7 @@ def test_a_worker_with_many_running_jobs_lets_go_of_them_in_one_go(office: Offic
     wait_until(lambda: all(office.client.progress(office.client.get(i)) for i in ids), 60, "all run")
     before = time.monotonic()
     assert worker.drain()
-    assert time.monotonic() - before < 10  # the limit of the promise, some thirty times what it takes
+    assert time.monotonic() - before < 10  # the promised limit, about thirty times the usual duration
     assert [office.client.detail(job_id).held_by for job_id in ids] == [None] * 12
     go.touch()
     office.worker(slots=12)
@@ -385,7 +385,7 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
         wait_until(lambda: not worker._context.admission.declined.accepts(large), 20, "it was looked at")  # noqa: SLF001 - no other trace
         wait_until(lambda: office.client.detail(large).held_by is None, 20, "it is let go")
 
-        def waits_for_memory() -> bool:  # rather than for the one slot, which the small one gives back
+        def waits_for_memory() -> bool:  # rather than for the one slot, which the small one frees
             waiting = office.client.detail(large).waiting
             return (
                 waiting is not None
@@ -395,7 +395,7 @@ def test_a_job_whose_driver_does_not_fit_is_left_to_others_until_the_guard_is_ta
 
         wait_until(waits_for_memory, 20, "it says what it waits for")
         assert (office.client.get(large).queue, office.client.get(large).attempt) == (Queue.ACCEPT, 0)
-        assert office.queues.get(large).claims == 0  # else it would come to count as poison
+        assert office.queues.get(large).claims == 0  # else it would count as poison
         office.client.config.change(memory_guard=False)
         assert office.wait(large).job.status is Status.SUCCESS
     finally:

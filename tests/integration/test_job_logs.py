@@ -20,7 +20,7 @@ print("the second attempt speaks", flush=True)
 """
 
 
-def test_following_waits_for_the_start_and_goes_on_through_retries(
+def test_following_waits_for_the_start_and_continues_through_retries(
     office: Office, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program = PROGRAM.format(first=str(tmp_path / "first"))

@@ -1,4 +1,4 @@
-"""A kill counts wherever a job is: what has not started never does, and what runs leaves nothing."""
+"""A kill is effective in every state of a job: a waiting one never starts, a running one leaves nothing."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,11 +25,11 @@ SOON = {"attempts": 2, "delay": "1h"}  # the next attempt is not before the end 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # what is idle obeys nobody
+    monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 0.5)  # an idle driver obeys no request
 
 
 class Full(LocalRunner):
-    """A backend that takes nothing."""
+    """A backend that refuses every submission."""
 
     def submit(self, request: SubmitRequest) -> Submission:
         raise SubmissionError(f"no room for {request.name}")
@@ -40,7 +40,7 @@ def runner(office: Office, kind: str) -> Runner:
     match kind:
         case "full":
             return Full(stand_ins(directory), driver_main=DRIVER_MAIN)
-        case "idle":  # what is started never comes to take its attempt
+        case "idle":  # the started process never takes its attempt
             return LocalRunner(
                 SparkSubmits(directory, spark_submit=("/bin/sh", "-c", "sleep 600")), driver_main=DRIVER_MAIN
             )
@@ -56,7 +56,7 @@ def paused(office: Office) -> str:
 
 def waits_for_its_backend(office: Office) -> str:
     job_id = office.submit(SLEEPS, retry=SOON)
-    wait_until(lambda: _stands(office, job_id, Queue.ACCEPT, 1), 30, "its submission has failed")
+    wait_until(lambda: _is_at(office, job_id, Queue.ACCEPT, 1), 30, "its submission has failed")
     return job_id
 
 
@@ -80,11 +80,11 @@ def warned(office: Office) -> str:
 
 def waits_for_its_next_attempt(office: Office) -> str:
     job_id = office.submit("raise ValueError", retry=SOON)
-    wait_until(lambda: _stands(office, job_id, Queue.ACCEPT, 1), 30, "it has failed once")
+    wait_until(lambda: _is_at(office, job_id, Queue.ACCEPT, 1), 30, "it has failed once")
     return job_id
 
 
-def _stands(office: Office, job_id: str, queue: Queue, attempt: int) -> bool:
+def _is_at(office: Office, job_id: str, queue: Queue, attempt: int) -> bool:
     view = office.client.get(job_id)
     return (view.queue, view.attempt) == (queue, attempt)
 
@@ -115,7 +115,7 @@ def test_a_kill_counts_wherever_the_job_is(
 ) -> None:
     worker = office.worker(runner=runner(office, kind))
     job_id = comes_there(office)
-    if not held:  # nobody looks after it in the moment of the kill
+    if not held:  # no worker watches it at the moment of the kill
         worker.drain()
     office.client.kill(job_id)
     if not held:

@@ -1,4 +1,4 @@
-"""What travels to pods in secrets of a day: old ones go, and never one that a pod needs."""
+"""The code for pods, in secrets of a day: old secrets are removed, but never one that a pod needs."""
 
 import uuid
 
@@ -6,7 +6,7 @@ import pytest
 
 from spark_runner.runners.base import RunState, SubmitRequest
 from spark_runner.runners.kubernetes import program
-from spark_runner.runners.kubernetes import runner as kubernetes_runner
+from spark_runner.runners.kubernetes import runner as runner_module
 from spark_runner.runners.kubernetes.launch import pod_name
 from spark_runner.runners.kubernetes.program import LAYOUT
 from spark_runner.runners.kubernetes.runner import KubernetesRunner
@@ -27,10 +27,10 @@ class Versions:
     def __init__(self, site: KubernetesSite, monkeypatch: pytest.MonkeyPatch) -> None:
         self.site = site
         self._patch = monkeypatch
-        self._today = program._today()  # noqa: SLF001 - as the workers count
+        self._today = program._today()  # noqa: SLF001 - the day as workers count it
 
     def on_day(self, day: int) -> None:
-        """Go to this day, 0 is today."""
+        """Change to this day; 0 is today."""
         self._patch.setattr(program, "_today", lambda: self._today + day)
 
     def name(self, version: str, day: int) -> str:
@@ -96,7 +96,7 @@ def test_code_of_past_days_goes_with_the_next_run_but_not_while_a_pod_mounts_it(
     versions.on_day(2)
     end(first, today)
     assert versions.code() == {versions.name("first", 0)}, "no more than one sweep in an hour"
-    monkeypatch.setattr(kubernetes_runner, "_SWEEP_SECONDS", 0)
+    monkeypatch.setattr(runner_module, "_SWEEP_SECONDS", 0)
     first.cleanup(today)
     assert versions.code() == set()
 
@@ -114,9 +114,9 @@ def test_what_a_worker_with_another_clock_has_just_made_stays(versions: Versions
     assert versions.code() == {versions.name("ahead", 1), versions.name("behind", 0)}
 
 
-def test_no_secret_of_anybody_else_is_touched(versions: Versions) -> None:
+def test_no_secret_of_another_application_is_touched(versions: Versions) -> None:
     api, path = versions.site.cluster.api, f"/api/v1/namespaces/{versions.site.namespace}/secrets"
-    api.create(path, {"metadata": {"name": "of-somebody-else"}})
+    api.create(path, {"metadata": {"name": "of-another-application"}})
     api.create(path, {"metadata": {"name": "with-labels", "labels": {program.CODE_LABEL: "strange"}}})
     worker = versions.worker("any")
     run = versions.submit(worker, "any")
@@ -124,7 +124,7 @@ def test_no_secret_of_anybody_else_is_touched(versions: Versions) -> None:
     versions.on_day(5)
     end(worker, run)
     assert versions.site.cluster.names(versions.site.namespace, "secrets") == {
-        "of-somebody-else",
+        "of-another-application",
         "with-labels",
     }
 

@@ -1,4 +1,4 @@
-"""Following the log of a pod: each line once, as soon as it is there."""
+"""Following the log of a pod: each line once, as soon as it is written."""
 
 import threading
 from contextlib import redirect_stdout
@@ -28,7 +28,7 @@ sys.stdout.write("the last one has no end")
 """
 
 
-def test_each_line_is_printed_once_while_its_pod_goes_on(
+def test_each_line_is_printed_once_while_its_pod_runs(
     office: Office,
     kubernetes_site: KubernetesSite,
     tmp_path: Path,
@@ -39,14 +39,14 @@ def test_each_line_is_printed_once_while_its_pod_goes_on(
     target = kubernetes_site.target()
     program = PROGRAM.format(lines=LINES, folder=str(tmp_path))
     job_id = office.submit(program, spark={"master": target.master, "kubernetes": {**target.options}})
-    # A runner of its own, as a `job logs` beside the worker has: it knows nothing but the files.
+    # Another runner, as that of `job logs` beside the worker: it has only the files.
     runners = Runners.of(kubernetes_site.runner())
     follower = threading.Thread(
         target=print_logs,
         args=(office.client, runners, job_id, None, [LogStream.STDOUT]),
         kwargs={"follow": True},
     )
-    printed = tmp_path / "printed"  # a capture of pytest loses what is printed while it is read
+    printed = tmp_path / "printed"  # pytest's capture loses text that is printed while it is read
 
     def is_printed(line: str) -> bool:
         return line in printed.read_text()

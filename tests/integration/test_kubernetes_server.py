@@ -1,4 +1,4 @@
-"""The Kubernetes of the tests is one: real API, pods that run, end, are refused, and leave nothing."""
+"""The test server behaves as Kubernetes: a real API, and pods that run, end, are refused, leave nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -120,6 +120,6 @@ def test_a_quota_and_missing_rights_refuse_a_pod(pods: Pods) -> None:
         wait_until(lambda: pods.start("refused", ["true"]), 10, "the quota is known")
     with (
         pytest.raises(ApiError, match="forbidden"),
-        pods.cluster.user(pods.namespace, "nobody", []) as nobody,
+        pods.cluster.user(pods.namespace, "nobody", []) as unprivileged,
     ):
-        nobody.get(pods.path)
+        unprivileged.get(pods.path)

@@ -1,4 +1,4 @@
-"""Folders too large to be listed for each change: what comes and goes is told by its name."""
+"""Folders too large to be listed for each change: events name the nodes that come and go."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def listings(monkeypatch: pytest.MonkeyPatch) -> Listings:
-    """How often accept was listed by anybody."""
+    """The number of listings of accept by any client."""
     listing, listed = Session.listing, list[str]()
 
     def note(session: Session, path: str, wake: Wake | None = None) -> tuple[list[str], Stat] | None:
@@ -71,7 +71,7 @@ def test_a_new_due_item_of_a_large_folder_is_found_without_a_listing(
         assert listings() == before
 
 
-def test_a_rescan_of_a_large_folder_lists_nothing_when_all_was_told(
+def test_a_rescan_of_a_large_folder_lists_nothing_after_complete_events(
     open_queues: Open, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notice, noticed = WatchedFolder.notice, list[str]()
@@ -92,7 +92,7 @@ def test_a_rescan_of_a_large_folder_lists_nothing_when_all_was_told(
         assert listings() == before
 
 
-def test_a_rescan_finds_what_was_not_told(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rescan_finds_changes_without_events(open_queues: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     queues = open_queues()
     fill(queues)
     monkeypatch.setattr(WatchedFolder, "_on_news", lambda *_: None)
@@ -109,10 +109,10 @@ def test_what_has_gone_from_a_large_folder_is_not_tried(open_queues: Open) -> No
         folder = wait_followed(seen)
         seen.room = 0
         queues.put_many("accept", [NewItem({}, item_id) for item_id in ("gone", "stays")])
-        wait_until(lambda: len(folder._news) == 2, 10, "it was told")  # noqa: SLF001 - nothing else shows it
+        wait_until(lambda: len(folder._news) == 2, 10, "the event has come")  # noqa: SLF001 - nothing else shows it
         backlog = seen.consumer._views["default"].backlog_of("accept")  # noqa: SLF001 - likewise
         queues.remove("gone")
-        wait_until(lambda: len(folder._news) == 3, 10, "it was told")  # noqa: SLF001 - likewise
+        wait_until(lambda: len(folder._news) == 3, 10, "the event has come")  # noqa: SLF001 - likewise
         seen.room = 2
         seen.consumer.look_again()
         seen.wait_for("stays")
@@ -136,7 +136,7 @@ def test_consumers_share_what_comes_into_a_large_folder(open_queues: Open) -> No
         assert len({*first.ids(), *second.ids()}) == 40
 
 
-def test_two_consumers_of_one_session_are_both_told(open_queues: Open) -> None:
+def test_two_consumers_of_one_session_are_both_notified(open_queues: Open) -> None:
     queues, worker = open_queues(), open_queues()
     fill(queues)
     with Collector(worker) as first, Collector(worker) as second:
@@ -159,7 +159,7 @@ def test_a_large_folder_is_followed_again_after_a_lost_session(open_queues: Open
         seen.wait_for("a", "b")
 
 
-def test_a_server_that_cannot_tell_is_asked_for_listings(
+def test_a_server_without_the_needed_watches_is_asked_for_listings(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(_session: Session, path: str, _follow: Follow) -> None:
@@ -176,7 +176,7 @@ def test_a_server_that_cannot_tell_is_asked_for_listings(
     assert caplog.text.count("are detected late") == 1
 
 
-def test_changes_that_nobody_fetches_are_listed_in_the_end(
+def test_changes_that_are_never_fetched_are_listed_in_the_end(
     open_queues: Open, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watched_folder, "_MAX_NEWS", 5)
@@ -194,7 +194,7 @@ def test_changes_that_nobody_fetches_are_listed_in_the_end(
     assert listings() > before
 
 
-def test_names_below_the_folder_of_the_hosts_are_told(zookeeper_hosts: str, zookeeper_root: str) -> None:
+def test_names_below_the_folder_of_the_hosts_are_reported(zookeeper_hosts: str, zookeeper_root: str) -> None:
     hosts = f"{zookeeper_hosts}{zookeeper_root}"
     with QueueSet.connect(hosts, "/inner", ["accept"]) as queues:
         queues.ensure_pool()

@@ -1,4 +1,4 @@
-"""Who leads, and that nobody does a duty who does not: on a real server, with sessions that end."""
+"""One leader at a time, and only it performs duties: on a real server, with sessions that end."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ from tests.queues_support import expire
 from tests.waiting import wait_until
 
 SESSION_S = 2.0
-TAKE_OVER_S = SESSION_S + 2 * 2 + 2  # what is promised: session timeout, two ticks of 2 s, 2 s
+TAKE_OVER_S = SESSION_S + 2 * 2 + 2  # as promised: session timeout, two ticks of 2 s, 2 s
 
 
 class Counting:
@@ -48,7 +48,7 @@ class Failing(Counting):
 
 
 class Slow:
-    """A duty that looks, is kept from going on for as long as the test wants, and then writes."""
+    """A duty that reads, pauses until the test releases it, and then writes."""
 
     name = "slow"
 
@@ -89,7 +89,7 @@ Stand = Callable[..., Candidate]
 
 @pytest.fixture
 def stand(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Stand]:
-    """Make a candidate with a session of its own, and let it stand for election; all are stopped."""
+    """Make a candidate with another session and start it; all are stopped at the end."""
     made: list[Candidate] = []
 
     def make(*duties: Duty, name: str = "", hosts: str = zookeeper_hosts, start: bool = True) -> Candidate:
@@ -145,7 +145,7 @@ def test_a_leader_that_is_cut_off_stops_before_another_one_leads_which_is_soon(
 
     def new_leads_alone() -> bool:
         leads = new.leads
-        assert not (leads and old.leads), "two lead"  # in this order: it led before the other one was asked
+        assert not (leads and old.leads), "two lead"  # in this order: it led before the other one started
         return leads
 
     cut_at = time.monotonic()
@@ -158,7 +158,7 @@ def test_a_leader_that_is_cut_off_stops_before_another_one_leads_which_is_soon(
     proxy.heal()
     wait_until(lambda: old.session.wait_connected(0.1), 20, "the old one is back")
     steps = after.steps
-    wait_until(lambda: after.steps > steps + 20, 10, "the new one goes on")
+    wait_until(lambda: after.steps > steps + 20, 10, "the new one continues")
     assert not old.leads
     assert before.steps == done
 
@@ -171,12 +171,12 @@ def test_a_leader_whose_session_was_ended_is_elected_anew_or_does_nothing(stand:
     for _ in range(3):
         (leader,) = (candidate for candidate in candidates if candidate.leads)
         expire(leader.session)
-        wait_until(lambda: any(candidate.leads for candidate in candidates), TAKE_OVER_S, "somebody leads")
+        wait_until(lambda: any(candidate.leads for candidate in candidates), TAKE_OVER_S, "one of them leads")
         assert sum(candidate.election.verify() for candidate in candidates) == 1
 
 
 # ---------------------------------------------------------------------- drain
-def test_a_leader_that_drains_hands_over_at_once_though_its_session_goes_on(stand: Stand) -> None:
+def test_a_leader_that_drains_hands_over_at_once_although_its_session_continues(stand: Stand) -> None:
     first, second = Counting(), Counting()
     leader = stand(first)
     leader.wait_leads()
@@ -204,7 +204,7 @@ def test_a_former_leader_that_drains_does_not_remove_the_next_one(stand: Stand, 
     assert former.election.look(lambda: None)
     commit(leader.session, [Delete(Nodes(zookeeper_root).leader)])
     assert leader.election.look(lambda: None)
-    assert former.leads  # it has not looked since
+    assert former.leads  # it has not read since
     former.election.resign()
     assert leader.election.verify()
     assert not former.election.look(lambda: None)
@@ -230,8 +230,8 @@ def test_what_a_leader_sends_after_it_was_paused_for_too_long_is_refused(
     old.leadership.start()
     assert slow.looked.wait(10)
     new = stand()
-    expire(old.session)  # the server gave it up; its thread has noticed nothing, and has a connection again
-    wait_until(lambda: old.leads or new.leads, TAKE_OVER_S, "somebody leads")
+    expire(old.session)  # the server expired it; its thread has noticed nothing and is connected again
+    wait_until(lambda: old.leads or new.leads, TAKE_OVER_S, "one of them leads")
     slow.go_on.set()
     wait_until(lambda: slow.outcome, 10, "it has tried")
     assert isinstance(slow.outcome[0], Conflict)
@@ -276,9 +276,9 @@ def test_a_leader_looks_again_before_each_step_of_a_duty(
     new.wait_leads()
     wait_until(lambda: after.steps > 5, 10, "the new one does the duty")
     done = before.steps
-    wait_until(lambda: after.steps > 50, 10, "the new one goes on")
+    wait_until(lambda: after.steps > 50, 10, "the new one continues")
     assert before.steps == done
-    assert old.leads  # as far as it knows
+    assert old.leads  # it has not noticed its loss
 
 
 def test_a_candidate_that_never_led_has_no_fence(stand: Stand) -> None:
@@ -288,7 +288,7 @@ def test_a_candidate_that_never_led_has_no_fence(stand: Stand) -> None:
 
 # ---------------------------------------------------------------------- accidents
 @pytest.mark.parametrize("arrives", [True, False])
-def test_a_leader_whose_election_was_not_answered_knows_that_it_leads(
+def test_a_leader_whose_election_got_no_reply_detects_that_it_leads(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
     candidate = stand(start=False)
@@ -299,7 +299,7 @@ def test_a_leader_whose_election_was_not_answered_knows_that_it_leads(
     commit(candidate.session, [*candidate.election.fence()])
 
 
-def test_a_node_that_somebody_removed_is_made_again(stand: Stand, zookeeper_root: str) -> None:
+def test_a_removed_node_is_created_again(stand: Stand, zookeeper_root: str) -> None:
     duty = Counting()
     candidate = stand(duty)
     candidate.wait_leads()
@@ -309,17 +309,17 @@ def test_a_node_that_somebody_removed_is_made_again(stand: Stand, zookeeper_root
     with pytest.raises(Conflict):
         commit(candidate.session, [*fence])
     steps = duty.steps
-    wait_until(lambda: duty.steps > steps, 10, "it goes on with its duty")
+    wait_until(lambda: duty.steps > steps, 10, "its duty continues")
 
 
-def test_a_node_that_somebody_changed_is_made_anew(stand: Stand, zookeeper_root: str) -> None:
+def test_a_changed_node_is_created_anew(stand: Stand, zookeeper_root: str) -> None:
     candidate = stand(name="alice")
     candidate.wait_leads()
     commit(candidate.session, [Set(Nodes(zookeeper_root).leader, b"bob", -1)])
     wait_until(
         lambda: b"alice" in (candidate.session.get(Nodes(zookeeper_root).leader) or (b"",))[0],
         10,
-        "the node tells the truth again",
+        "the node is right again",
     )
     wait_until(candidate.election.verify, 10, "it leads again")
     commit(candidate.session, [*candidate.election.fence()])
@@ -341,7 +341,7 @@ def test_a_slow_duty_hinders_no_other(stand: Stand, zookeeper_root: str) -> None
     candidate.leadership.start()
     assert slow.looked.wait(10)
     steps = counting.steps
-    wait_until(lambda: counting.steps > steps + 20, 10, "the other one goes on")
+    wait_until(lambda: counting.steps > steps + 20, 10, "the other one continues")
     assert not slow.outcome
     slow.go_on.set()
     wait_until(lambda: slow.outcome, 10, "the slow one ends")

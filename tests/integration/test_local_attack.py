@@ -73,7 +73,7 @@ def shelf() -> Iterator[Path]:
 
 
 def keep_rows(runner: LocalRunner, run: str, conf: Mapping[str, str], tmp_path: Path) -> None:
-    """Start a driver with these settings, and wait until it has rows in its cache."""
+    """Start a driver with these settings and wait until it has rows in its cache."""
     target = SparkTarget("local[1]")
     runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", {}, target, conf, is_short=True))
     directory = next((tmp_path / "state" / "runs" / run).iterdir())
@@ -86,7 +86,7 @@ def keep_rows(runner: LocalRunner, run: str, conf: Mapping[str, str], tmp_path: 
 
 
 def ports(run: str) -> tuple[int, ...]:
-    """Where the processes of a run listen, as each user of the host sees it in /proc/net/tcp."""
+    """The addresses on which the processes of a run listen, as any user can read them in /proc/net/tcp."""
     found = listening(tuple(processes_of(run)))
     assert found, "a driver listens on loopback"
     return found
@@ -119,7 +119,7 @@ def test_a_driver_with_a_local_master_listens_on_loopback_alone(
 def test_the_settings_that_a_definition_cannot_have_open_ports_beyond_loopback(
     runner: LocalRunner, run: str, tmp_path: Path
 ) -> None:
-    """So `test_policy_ports` refuses what works. The pages are on loopback, and have no login there."""
+    """`test_policy_ports` refuses working settings, since the pages on loopback have no login."""
     keep_rows(runner, run, all_of(OPENINGS), tmp_path)
     with pytest.raises(AssertionError, match="reached from other hosts") as beyond:
         ports(run)

@@ -30,7 +30,7 @@ from tests.runner_support import (
 
 @pytest.fixture
 def few_open_files() -> Iterator[None]:
-    """As many as a service gets from systemd would take longer to use up."""
+    """The number that systemd grants a service would take longer to use up."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     yield
@@ -122,7 +122,7 @@ def test_logs_are_found_and_streams_kept_apart(runner: LocalRunner, run: str) ->
     }
 
 
-def test_names_and_places_are_in_the_environment_and_the_users_own_too(
+def test_names_and_paths_are_in_the_environment_beside_the_users_own_variables(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
@@ -146,7 +146,7 @@ def test_names_and_places_are_in_the_environment_and_the_users_own_too(
     assert {key: environment[key] for key in expected} == expected
 
 
-def test_a_remote_master_is_not_told_that_the_driver_is_on_loopback(
+def test_a_remote_master_does_not_receive_a_loopback_address_of_the_driver(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
@@ -200,7 +200,7 @@ def test_a_state_directory_that_cannot_be_made_is_named(tmp_path: Path, driver_m
         runner.submit(request(run))
 
 
-def test_a_missing_spark_is_told(
+def test_a_missing_spark_is_reported(
     tmp_path: Path, driver_main: Path, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))

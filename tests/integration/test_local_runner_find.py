@@ -45,7 +45,7 @@ def test_submissions_are_found_oldest_first_by_any_runner_of_the_directory(
     assert [found.exit_code for found in other.find(run)] == [7, 143]
 
 
-def test_a_shim_becomes_no_zombie_and_warns_nobody(runner: LocalRunner, run: str) -> None:
+def test_a_shim_becomes_no_zombie_and_causes_no_warning(runner: LocalRunner, run: str) -> None:
     submitted = request(run, SLEEPS)
     runner.submit(submitted)
     shim = record(wait_until_up(runner, submitted))["pid"]
@@ -55,7 +55,7 @@ def test_a_shim_becomes_no_zombie_and_warns_nobody(runner: LocalRunner, run: str
     wait_until(lambda: runner.poll_many([]) == {} and not Path(f"/proc/{shim}").exists(), 10, "reaping")
 
 
-def test_a_shim_is_reaped_though_nobody_asks_for_its_run_any_more(runner: LocalRunner, run: str) -> None:
+def test_a_shim_is_reaped_although_its_run_is_not_polled_any_more(runner: LocalRunner, run: str) -> None:
     for number in range(2):  # the second one after all children had ended
         submitted = request(f"{run}-{number}", SLEEPS)
         runner.submit(submitted)
@@ -77,7 +77,7 @@ def test_many_runs_are_polled_without_a_look_at_all_processes(
     submitted, ended = request(run, SLEEPS), request(f"{run}-ended")
     runner.submit(ended)
     wait_for(runner, ended.run, RunState.EXITED)
-    looks.clear()  # a poll that meets a shim in its last moment may look
+    looks.clear()  # a poll that meets a shim at its end may read it
     runner.submit(submitted)
     wait_until_up(runner, submitted)
     states = runner.poll_many([run, ended.run, "unknown"])
@@ -137,7 +137,7 @@ print(json.dumps([runner.find(sys.argv[2])[0].state, killed, reaches]))
 
 
 def look_from_another_pid_namespace(runner: LocalRunner, run: str) -> list[Any]:
-    """What a worker in a container beside ours makes of a run: its state, a kill, and whom it reaches."""
+    """A run as a worker in another container handles it: its state, a kill, and the runners in its reach."""
     place = json.dumps(runner.place().to_json())
     look = [sys.executable, "-c", _LOOK, str(runner.submits.state_dir), run, place]
     found: list[Any] = json.loads(subprocess.check_output([*IN_ANOTHER_PID_NAMESPACE, *look], text=True))
@@ -186,7 +186,7 @@ def test_a_lost_shim_is_gone_only_when_its_driver_is(runner: LocalRunner, run: s
     assert wait_for(runner, run, RunState.GONE).exit_code is None
 
 
-def test_the_last_words_of_a_shim_that_failed_are_told(
+def test_the_last_output_of_a_failed_shim_is_reported(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_runner.runners.spark_submits.shim.__file__", "/no/such/shim.py")

@@ -115,7 +115,7 @@ def test_a_shim_that_comes_after_the_kill_starts_no_driver(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted = request(run, "print('user code ran')")
-    start = SparkSubmits._start_shim  # noqa: SLF001  # the moment before it is what this test is about
+    start = SparkSubmits._start_shim  # noqa: SLF001  # the moment before it is under test
 
     def killed_before_start(self: SparkSubmits, *arguments: Any) -> None:
         runner.kill(run, grace_seconds=0)

@@ -20,7 +20,7 @@ START_SECONDS = 90.0  # Spark's start on two busy cores; 8 s when they are free
 DRIVER = "import json, sys; exec(json.load(open(sys.argv[1]))['code'])"
 SESSION = "from pyspark.sql import SparkSession; spark = SparkSession.builder.getOrCreate(); "
 OUTCOME = "json.dump({}, open('outcome.json', 'w')); "
-SECRET = "correct-horse-battery"  # noqa: S105  # a made-up one, to be searched for
+SECRET = "correct-horse-battery"  # noqa: S105  # made up, to search for
 ODD = {
     "spark.odd.signs": "a=b:c#d!e \\ \"quoted\" 'single' $x ${nothing} %s;|&<>*",
     "spark.odd.unicode": "žluťoučký 😀 \u2028 €",

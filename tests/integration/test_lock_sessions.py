@@ -14,21 +14,21 @@ from tests.claims_support import SOON, Collector, claim_of, locks
 from tests.queues_support import QUEUES, Open, expire, places_of
 from tests.waiting import wait_until
 
-ROOM_FOR = 2  # locks of one session
+LOCKS = 2  # of one session
 
 OpenSmall = Callable[[], QueueSet]
 
 
 @pytest.fixture
 def open_small(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[OpenSmall]:
-    """Queue sets whose sessions have room for the locks of two items."""
+    """Queue sets whose sessions hold the locks of two items."""
     made: list[QueueSet] = []
 
     def make() -> QueueSet:
         layout = Layout(zookeeper_root)
-        room = ROOM_FOR * 2 * len(layout.lock(DEFAULT_POOL, "i00"))  # each counts for its place as well
+        max_bytes = LOCKS * 2 * len(layout.lock(DEFAULT_POOL, "i00"))  # each counts for its slot as well
         settings = SessionSettings(
-            zookeeper_hosts, session_timeout=4, call_timeout=20, max_ephemeral_bytes=room
+            zookeeper_hosts, session_timeout=4, call_timeout=20, max_ephemeral_bytes=max_bytes
         )
         queues = QueueSet(Session(settings).start(), layout, QUEUES, owner="small")
         queues.ensure_pool()
@@ -72,7 +72,7 @@ def test_no_session_owns_more_paths_than_it_may(open_small: OpenSmall) -> None:
     assert owners[0] == queues.session.id
 
 
-def test_the_room_of_what_was_let_go_is_used_again(open_small: OpenSmall) -> None:
+def test_the_capacity_of_released_items_is_used_again(open_small: OpenSmall) -> None:
     queues = open_small()
     endings: list[Callable[[Claim], None]] = [
         lambda claim: claim.release(),
@@ -86,7 +86,7 @@ def test_the_room_of_what_was_let_go_is_used_again(open_small: OpenSmall) -> Non
     claims = [
         claim_of(queues, item_id, queue=queue) for item_id, queue in (("i02", "running"), ("i00", "accept"))
     ]
-    assert len(claims) == ROOM_FOR
+    assert len(claims) == LOCKS
     assert sessions_of(claims) == [queues.session]
 
 
@@ -144,7 +144,7 @@ def test_a_lock_that_moves_to_another_pool_stays_in_its_session(open_small: Open
     assert locks(queues, "other") == []
 
 
-def test_places_of_a_capped_pool_stand_in_the_session_of_their_lock(open_small: OpenSmall) -> None:
+def test_slots_of_a_capped_pool_are_in_the_session_of_their_lock(open_small: OpenSmall) -> None:
     queues = open_small()
     ids = put_some(queues, 4)
     queues.pools.change(DEFAULT_POOL, cap=3)
@@ -156,7 +156,7 @@ def test_places_of_a_capped_pool_stand_in_the_session_of_their_lock(open_small: 
     assert queues.claim("accept", DEFAULT_POOL, token) is not None
 
 
-def test_a_stray_lock_in_another_session_is_released_by_the_rescan(open_small: OpenSmall) -> None:
+def test_an_orphan_lock_in_another_session_is_released_by_the_rescan(open_small: OpenSmall) -> None:
     queues = open_small()
     ids = put_some(queues, 3)
     with Collector(queues, rescan_seconds=SOON) as seen:
@@ -202,11 +202,11 @@ def test_all_sessions_that_were_opened_end_with_the_queue_set(open_small: OpenSm
     queues.close()
     wait_until(lambda: locks(queues) == ["i00", "i01"], 10, "the lock of the other session is gone")
     for claim in claims:
-        claim.abandon()  # whoever still has one in hand may forget it
+        claim.abandon()  # a thread that still has one may drop it
     assert queues.session.wait_connected(0)  # it was not opened there
 
 
-def test_room_is_counted_for_each_session(zookeeper_hosts: str) -> None:
+def test_capacity_is_counted_for_each_session(zookeeper_hosts: str) -> None:
     with Session(SessionSettings(zookeeper_hosts, max_ephemeral_bytes=100)) as first:
         sessions = LockSessions(first)
         assert sessions.reserve(60) is first

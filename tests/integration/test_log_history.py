@@ -1,4 +1,4 @@
-"""What workers log of jobs: the history outlives ZooKeeper, and trouble with logs is told."""
+"""Logs of workers about jobs: the history outlives ZooKeeper, and trouble with logs is reported."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,25 +117,25 @@ def _about_logs(client: Client) -> list[Finding]:
     return [finding for finding in client.doctor.check() if finding.kind is FindingKind.LOGS_NOT_SHIPPED]
 
 
-def test_a_spool_that_cannot_be_written_is_one_sentence_and_everything_goes_on(
+def test_an_unwritable_spool_is_reported_in_one_sentence_and_work_continues(
     office: Office, tmp_path: Path
 ) -> None:
     occupied = tmp_path / "occupied"
     occupied.write_text("a file")
-    told = list[str]()
-    handler = logger.add(lambda message: told.append(message.record["message"]), level="WARNING")
+    logged = list[str]()
+    handler = logger.add(lambda message: logged.append(message.record["message"]), level="WARNING")
     with LogPipeline(LogSettings(dir=occupied), tmp_path, "test") as pipeline:
         office.worker(logs=pipeline)
         assert office.wait(office.submit("print(1)")).job.status is Status.SUCCESS
     logger.remove(handler)
-    assert [words for words in told if "occupied" in words] == [pipeline.trouble]
+    assert [words for words in logged if "occupied" in words] == [pipeline.trouble]
 
 
 def test_what_became_of_records_is_counted_for_prometheus(
     tmp_path: Path, log_alias: str, elasticsearch_url: str
 ) -> None:
     metrics = Metrics()
-    assert metrics.registry.get_sample_value(COUNTED, {"outcome": "created"}) is None, "nobody ships"
+    assert metrics.registry.get_sample_value(COUNTED, {"outcome": "created"}) is None, "no process ships"
     settings = LogSettings(url=elasticsearch_url, alias=log_alias)
     with LogPipeline(settings, tmp_path, "test") as pipeline:
         metrics.ask_logs(pipeline.status)

@@ -1,4 +1,4 @@
-"""Servers that are away, hang or are the wrong ones: programs go on, and their records arrive later."""
+"""Log servers that are away, hang or are wrong: programs continue, and their records arrive later."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from tests.log_support import KIB, QUICK, document, drain, opened, read_records
 from tests.waiting import wait_until
 
 ARRIVE_S = 60
-CLOSE_S = 5.0  # what a program gives its logs at its end
+CLOSE_S = 5.0  # the time of a program for its logs at its end
 QUICK_END = ShipperOptions(flush_seconds=0.2)
 STOP_S = 2.0  # for threads in the middle of a request, on a loaded machine
 
@@ -61,12 +61,12 @@ def test_after_an_hour_without_a_server_all_arrives_once_and_without_a_stampede(
             assert spool.append(log_index.day(number % 5 + 1), document(number, "x" * 100))
             assert gone.append(log_index.day(1), document(100_000 + number, "x" * 100))
         gone.close()
-        wait_until(lambda: shipper.status()["trouble"], ARRIVE_S, "it is told")
+        wait_until(lambda: shipper.status()["trouble"], ARRIVE_S, "it is reported")
         wait_until(
             lambda: any(each.is_compressed for each in segments_in(gone.folder.path)), ARRIVE_S, "sealed"
         )
         away_s, refused = time.monotonic() - since, proxy.refused
-        # With a delay of up to a second each, one at a time.
+        # Each with a delay of up to a second, one at a time.
         assert refused <= 10 + 10 * away_s
         proxy.most_at_once, before = 0, len(proxy.bulks)
         proxy.away = False
@@ -89,7 +89,7 @@ def test_a_server_that_never_was_there_costs_the_program_its_flush_and_nothing_e
     assert spool is not None
     for number in range(100):
         assert spool.append(log_index.day(), document(number))
-    wait_until(lambda: pipeline.trouble, ARRIVE_S, "it is told")
+    wait_until(lambda: pipeline.trouble, ARRIVE_S, "it is reported")
     assert str(port) in pipeline.trouble
     since = time.monotonic()
     pipeline.close()
@@ -133,7 +133,7 @@ def test_a_template_in_the_way_is_told_in_a_sentence_until_it_is_gone(
             shipper.start()
             for number in range(20):
                 assert spool.append(log_index.day(), document(number))
-            wait_until(lambda: said, ARRIVE_S, "it is told")
+            wait_until(lambda: said, ARRIVE_S, "it is reported")
             assert "template" in said[0]
             assert rival in said[0]
             assert log_index.indices() == []
@@ -168,17 +168,17 @@ def _says(status: int, content_type: str, body: bytes) -> Callable[[Asked], Said
     ids=range(10),
 )
 @pytest.mark.usefixtures("quick_pace")
-def test_a_server_that_is_another_one_takes_nothing_and_is_told(
+def test_another_server_at_the_address_gets_nothing_and_is_reported(
     tmp_path: Path, rule: Callable[[Asked], Said]
 ) -> None:
     with LogProxy("http://127.0.0.1:1", rule) as proxy, opened(tmp_path / "spool") as spool:
-        target = LogIndex(proxy.url, "logs", None).target()  # type: ignore[arg-type]  # nobody looks for anything
+        target = LogIndex(proxy.url, "logs", None).target()  # type: ignore[arg-type]  # nothing is searched
         said = list[str]()
         shipper = Shipper(tmp_path / "spool", target, spool=spool, options=QUICK, report=said.append)
         shipper.start()
         for number in range(20):
             assert spool.append("logs-2026-01-01", document(number))
-        wait_until(lambda: said, ARRIVE_S, "it is told")
+        wait_until(lambda: said, ARRIVE_S, "it is reported")
         assert "\n" not in said[0]
         assert not shipper.close(0)
         assert shipper.counts.requests == 0
@@ -188,7 +188,7 @@ def test_a_server_that_is_another_one_takes_nothing_and_is_told(
 @pytest.mark.usefixtures("short_flush")
 @pytest.mark.parametrize("text", [None, "no certificate"])
 @pytest.mark.parametrize("name", ["key_file", "ca_file"])
-def test_a_file_that_is_missing_or_is_another_one_is_told_and_records_stay(
+def test_a_missing_or_wrong_file_is_reported_and_records_stay(
     tmp_path: Path, name: str, text: str | None
 ) -> None:
     file = tmp_path / "file"
@@ -198,7 +198,7 @@ def test_a_file_that_is_missing_or_is_another_one_is_told_and_records_stay(
     pipeline = LogPipeline(settings, tmp_path, "test")
     pipeline.open()
     logger.info("still here")
-    wait_until(lambda: pipeline.trouble, ARRIVE_S, "it is told")
+    wait_until(lambda: pipeline.trouble, ARRIVE_S, "it is reported")
     assert "https://127.0.0.1:1: " in pipeline.trouble
     assert "\n" not in pipeline.trouble
     assert (str(file) in pipeline.trouble) == (text is None)
@@ -210,12 +210,12 @@ def test_a_file_that_is_missing_or_is_another_one_is_told_and_records_stay(
 
 
 @pytest.mark.usefixtures("short_flush")
-def test_a_server_without_tls_where_it_should_have_some_is_told(log_index: LogIndex, tmp_path: Path) -> None:
+def test_a_server_without_the_expected_tls_is_reported(log_index: LogIndex, tmp_path: Path) -> None:
     url = log_index.url.replace("http:", "https:")
     pipeline = LogPipeline(LogSettings(url=url, alias=log_index.alias), tmp_path, "test")
     pipeline.open()
     logger.info("n1 still here")
-    wait_until(lambda: pipeline.trouble, ARRIVE_S, "it is told")
+    wait_until(lambda: pipeline.trouble, ARRIVE_S, "it is reported")
     assert url in pipeline.trouble
     pipeline.close()
     assert drain(tmp_path / "spool", log_index.target())

@@ -53,7 +53,7 @@ def shipped(tmp_path: Path, url: str, alias: str, documents: list[bytes]) -> Pat
 def test_more_than_a_page_of_one_moment_is_read_in_order_and_whole(
     tmp_path: Path, elasticsearch_url: str, log_alias: str
 ) -> None:
-    # What a driver prints within one look has one time: pages must not lose what is alike.
+    # Lines of one poll have the same time: pages must not lose equal records.
     count = 12_345
     same = [
         json.dumps({"@timestamp": f"{DAY}T10:00:00.000000Z", "message": str(n)}).encode()

@@ -1,4 +1,4 @@
-"""Keys of log servers reach the servers that the settings name: a redirect takes them nowhere else."""
+"""Keys of log servers are sent only to the servers in the settings, never to the target of a redirect."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Logs on their way to a real Elasticsearch: what it takes, what it refuses, and what it takes later."""
+"""Logs to a real Elasticsearch: records that it accepts, refuses, or accepts later."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def _quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def shipped(root: Path, index: LogIndex, url: str = "") -> Iterator[tuple[Spool, Shipper, list[str]]]:
-    """A spool with its shipper, and what that has said."""
+    """A spool with its shipper and the reports of that."""
     said = list[str]()
     with opened(root, SMALL) as spool:
         shipper = Shipper(root, index.target(url), spool=spool, options=QUICK, report=said.append)
@@ -58,17 +58,17 @@ def arrives(index: LogIndex, shipper: Shipper, numbers: range | list[int]) -> No
 
 
 def busy_for_half(asked: Asked) -> Said:
-    """A rule: every other document of a request is not taken at present."""
+    """A rule: every other document of a request is refused for now."""
     if not asked.is_bulk:
         return asked.forward()
     records = asked.records
     taken = json.loads(asked.forward(b"".join(records[::2])).body)["items"]
     busy = {"create": {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "busy"}}}
-    items = [taken[place // 2] if place % 2 == 0 else busy for place in range(len(records))]
+    items = [taken[number // 2] if number % 2 == 0 else busy for number in range(len(records))]
     return Said.document(200, {"errors": True, "items": items})
 
 
-# ---------------------------------------------------------------------- what it takes
+# ---------------------------------------------------------------------- accepted records
 def test_what_a_program_logs_is_found_under_the_alias_on_the_day_of_its_own_time(
     log_index: LogIndex, tmp_path: Path
 ) -> None:
@@ -103,7 +103,7 @@ def test_what_is_there_already_counts_as_done(log_index: LogIndex, tmp_path: Pat
     assert log_index.numbers() == list(range(40))
 
 
-# ---------------------------------------------------------------------- what it never takes
+# ---------------------------------------------------------------------- refused records
 def test_what_does_not_fit_the_mapping_is_put_aside_with_the_reason_and_its_neighbours_arrive(
     log_index: LogIndex, tmp_path: Path
 ) -> None:
@@ -174,7 +174,7 @@ def test_one_document_for_which_a_whole_request_is_refused_is_found_out(
     assert (letter["status"], "parse_exception" in str(letter["reason"])) == (400, True)
 
 
-# ---------------------------------------------------------------------- what it takes later
+# ---------------------------------------------------------------------- records accepted later
 def test_what_is_not_taken_at_present_comes_again_and_nothing_else_does(
     log_index: LogIndex, tmp_path: Path
 ) -> None:
@@ -220,7 +220,7 @@ def test_who_may_not_write_says_so_once_keeps_all_and_goes_on_when_it_may(
         assert settled(shipper) == 0
         proxy.rule = Asked.forward
         arrives(log_index, shipper, range(50))
-        wait_until(lambda: len(said) == 2, ARRIVE_S, "the end of it is told")
+        wait_until(lambda: len(said) == 2, ARRIVE_S, "its end is reported")
         assert str(status) in said[0]
         assert said[1] == "logs are shipped again"
         assert not shipper.status()["paused"]

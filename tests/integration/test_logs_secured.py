@@ -1,4 +1,4 @@
-"""Logs to an Elasticsearch with TLS that asks who comes: keys with the rights of docs/logs.md, and others."""
+"""Logs to an Elasticsearch with TLS and logins: keys with the rights of docs/logs.md, and others."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,23 +62,23 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     key = tmp_path / "key"
     key.write_text(f"{SHIPPER}\n")
 
-    # Another authority: said at the first request, and not tried again every moment.
+    # Another authority: reported at the first request, and not retried every moment.
     other = target_of(settings_of(server, key, server.certificates.other_ca))
     with pytest.raises(TargetRefuses, match=r"certificate verify failed.*logs\.ca_file"):
         other.prepare()
     other.close()
 
-    # A key that nobody knows: shipping pauses, records stay; the right one in the same file, and they go.
+    # With an unknown key shipping pauses and records stay; with the right one in the same file they are sent.
     root = tmp_path / "logs" / "spool"
     wrong = tmp_path / "wrong"
     wrong.write_text("bm9ib2R5Om5vdGhpbmc=")
-    spool, told = Spool(root), list[str]()
+    spool, reported = Spool(root), list[str]()
     for number in range(10):
         spool.append(f"{ALIAS}-2026-11-22", b'{"@timestamp":"2026-11-22T10:00:00Z","message":"m%d"}' % number)
-    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, report=told.append)
+    shipper = Shipper(root, target_of(settings_of(server, wrong)), spool=spool, report=reported.append)
     shipper.start()
-    wait_until(lambda: told, DELIVERED_S, "it says that it may not")
-    assert "401" in told[0]
+    wait_until(lambda: reported, DELIVERED_S, "the refusal is reported")
+    assert "401" in reported[0]
     assert shipper.status()["paused"]
     assert not shipper.close(0.1)
     spool.close()
@@ -96,12 +96,12 @@ def test_a_guarded_server_takes_logs_of_who_has_the_rights_and_tells_others_what
     indices.remove(index)
     assert indices.all() == []
 
-    # What was read as a key is never logged.
+    # Text that was read as a key is never logged.
     assert key.read_text().strip() not in REDACTOR.mask(f"the key is {key.read_text()}")
 
 
 @pytest.mark.timeout(300)
-def test_a_worker_says_at_its_start_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
+def test_a_worker_reports_at_its_start_what_is_wrong_and_continues(tmp_path: Path) -> None:
     settings = LogSettings(url="https://localhost:9", alias=ALIAS, key_file=tmp_path / "no-key")
     with LogPipeline(settings, tmp_path / "logs", "test") as pipeline:
         assert "no-key" in pipeline.trouble

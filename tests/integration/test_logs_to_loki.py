@@ -80,7 +80,7 @@ def test_a_push_that_is_not_taken_comes_again(tmp_path: Path, script: list[Said]
 def test_what_was_taken_without_a_word_is_there_once(tmp_path: Path, said: Said) -> None:
     store, root = LokiStore(), tmp_path / "spool"
     spool = Spool(root)
-    # Hours between the first and the last of a push: the first must not come too late the second time.
+    # Hours between the first and the last of a push: the first must not be too late on the second try.
     documents = [document(number, at=NOW - timedelta(minutes=20 * (20 - number))) for number in range(20)]
     ids = fill(spool, documents)
     with log_stub(store, said) as stub, shipping(root, loki(stub), spool) as shipper:
@@ -100,7 +100,7 @@ def test_a_server_that_asks_for_time_gets_it(tmp_path: Path) -> None:
     assert second.time - first.time >= 1
 
 
-def test_a_line_that_is_too_long_is_put_aside_and_the_others_arrive(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_becomes_a_dead_letter_and_the_others_arrive(tmp_path: Path) -> None:
     store, root = LokiStore(max_line=1_000), tmp_path / "spool"
     spool = Spool(root)
     documents = [document(number) for number in range(40)]
@@ -130,7 +130,7 @@ def test_what_another_process_left_hours_ago_is_not_too_late(tmp_path: Path) -> 
     assert dead_letters(root) == []
 
 
-def test_what_is_older_than_loki_takes_is_put_aside_at_once(tmp_path: Path) -> None:
+def test_a_record_that_is_too_old_for_loki_becomes_a_dead_letter_at_once(tmp_path: Path) -> None:
     store, root = LokiStore(), tmp_path / "spool"
     spool = Spool(root)
     old = [document(number, at=NOW - timedelta(days=8)) for number in range(15)]
@@ -152,7 +152,7 @@ def test_what_is_older_than_loki_takes_is_put_aside_at_once(tmp_path: Path) -> N
         (Said(260, b"ingestion blocked for user fake until 2027"), "ingestion blocked"),
     ],
 )
-def test_what_only_people_can_mend_stays_in_the_spool_until_they_have(
+def test_records_stay_in_the_spool_until_an_operator_has_fixed_the_server(
     tmp_path: Path, said: Said, words: str
 ) -> None:
     store, root = LokiStore(), tmp_path / "spool"

@@ -114,7 +114,7 @@ def test_copies_after_a_lost_answer_have_one_id(tmp_path: Path) -> None:
     assert store.groups[0] == store.groups[1]
 
 
-def test_a_record_that_sls_refuses_is_put_aside_and_the_others_arrive_once(tmp_path: Path) -> None:
+def test_a_record_that_sls_refuses_becomes_a_dead_letter_and_the_others_arrive_once(tmp_path: Path) -> None:
     store, root = SlsStore(), tmp_path / "spool"
     spool = Spool(root)
     documents = [document(number, job_id=f"j-{number % 2}") for number in range(40)]
@@ -137,7 +137,7 @@ def test_a_record_that_sls_refuses_is_put_aside_and_the_others_arrive_once(tmp_p
         (refused(400, "RequestTimeExpired", "more than 15 minutes"), "RequestTimeExpired"),
     ],
 )
-def test_what_only_people_can_mend_stays_in_the_spool_until_they_have(
+def test_records_stay_in_the_spool_until_an_operator_has_fixed_the_server(
     tmp_path: Path, said: Said, words: str
 ) -> None:
     store, root = SlsStore(), tmp_path / "spool"

@@ -1,4 +1,4 @@
-"""What a worker says of itself: metrics after what really happened, and its probes."""
+"""Metrics of a worker after real events, and its probes."""
 
 import threading
 import urllib.request
@@ -131,7 +131,7 @@ def test_a_job_that_is_taken_by_force_and_a_failing_handler_are_counted(
     job_id = scripted_office.submit(f"until({str(tmp_path / 'go')!r})")
     wait_until(lambda: _runs(scripted_office, job_id), 30, "it runs")
     scripted_office.queues.move(job_id, Queue.RUNNING, force=True)
-    (tmp_path / "go").touch()  # its holder has something to commit
+    (tmp_path / "go").touch()  # its holder has a change to commit
     wait_until(lambda: value(worker, "claims_lost_total", reason="taken") == 1, 30, "the claim is lost")
     assert value(worker, "claims_lost_total", reason="session") == 0
     assert scripted_office.wait(job_id).job.status is Status.SUCCESS
@@ -260,7 +260,7 @@ def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
     monkeypatch.setattr(dispatcher, "STUCK_SECONDS", 0.05)
     go = threading.Event()
     worker = scripted_office.worker(slots=20)
-    hands = worker.dispatcher._quick  # noqa: SLF001 - what is judged
+    hands = worker.dispatcher._quick  # noqa: SLF001 - the judged part
     look, threads = hands._work, hands._threads  # noqa: SLF001 - likewise
 
     def hang(job: JobContext) -> None:
@@ -286,10 +286,12 @@ def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
 
 
 def _stuck(worker: Worker) -> list[str]:
-    return [words for beat in worker.dispatcher._quick._heartbeats if (words := beat.trouble())]  # noqa: SLF001 - what is judged
+    return [words for beat in worker.dispatcher._quick._heartbeats if (words := beat.trouble())]  # noqa: SLF001 - the judged part
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # it is what is made here
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+)  # the one that is made here
 def test_a_worker_whose_loop_has_died_is_not_live(
     scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,7 +299,7 @@ def test_a_worker_whose_loop_has_died_is_not_live(
     wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
 
     def die(_self: object) -> None:
-        raise SystemExit  # what no loop catches, as it is meant for the whole process
+        raise SystemExit  # no loop catches it, as it ends the whole process
 
     monkeypatch.setattr("queues.consumer.pool_views.PoolViews.refresh", die)
     worker.look_again()

@@ -1,4 +1,4 @@
-"""What is served to whom, and that nobody can hold it up."""
+"""The pages of the metrics server, its access rules, and clients that try to block it."""
 
 import shutil
 import socket
@@ -15,7 +15,6 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from orchestrator.config.listening import Listening
 from orchestrator.metrics import pages, server
-from orchestrator.metrics import server as connections
 from orchestrator.metrics.pages import Probe
 from orchestrator.metrics.server import serving
 from orchestrator.model.errors import SettingsError
@@ -42,7 +41,7 @@ def registry() -> CollectorRegistry:
 
 @pytest.fixture
 def serve(registry: CollectorRegistry) -> Iterator[Serve]:
-    """Serves a registry and two probes; returns the port."""
+    """Serve a registry and two probes; return the port."""
     LIVE.clear()
     with ExitStack() as stack:
 
@@ -123,7 +122,7 @@ def test_there_is_nothing_else(serve: Serve, target: str, method: str, status: i
     assert "Traceback" not in body
 
 
-# ---------------------------------------------------------------------- who may read
+# ---------------------------------------------------------------------- access
 def test_with_a_token_only_whether_a_probe_passes_is_for_everybody(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n", "utf-8")
     port = serve(token_file=tmp_path / "token")
@@ -146,7 +145,7 @@ def test_with_a_certificate_it_speaks_tls_alone(serve: Serve, tmp_path: Path) ->
     trusting = ssl.create_default_context(cafile=certificates.ca)
     connection = HTTPSConnection("localhost", port, timeout=20, context=trusting)
     assert _answer(connection, "/livez", "GET", {}) == (200, "ok\n")
-    with pytest.raises(OSError):  # noqa: PT011 - a reset, or an end without a word
+    with pytest.raises(OSError):  # noqa: PT011 - a reset, or an end without data
         get(port, "/livez")
 
 
@@ -172,7 +171,7 @@ def test_files_that_cannot_be_used_and_an_address_that_is_taken_are_refused(
 
 # ---------------------------------------------------------------------- bounds
 def test_a_drip_of_bytes_is_ended(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(server, "MOST_SECONDS", 0.5)
     with socket.create_connection(("127.0.0.1", serve()), 20) as slow:
 
         def is_ended() -> bool:
@@ -192,7 +191,7 @@ def test_a_reader_that_is_silent_is_ended(serve: Serve, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("is_secured", [False, True])
-def test_whoever_holds_all_connections_keeps_nobody_out(
+def test_a_client_that_holds_all_connections_keeps_no_other_out(
     serve: Serve, tmp_path: Path, *, is_secured: bool
 ) -> None:
     context = None
@@ -211,15 +210,15 @@ def test_whoever_holds_all_connections_keeps_nobody_out(
         return _answer(HTTPSConnection("localhost", port, timeout=20, context=context), "/livez", "GET", {})
 
     with ExitStack() as stack:
-        # Each for as long as a request may last, without a word, or in the middle of a request.
-        for number in range(3 * connections.AT_ONCE):
+        # Each for as long as a request may last, without data or in the middle of a request.
+        for number in range(3 * server.AT_ONCE):
             held = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
             held.sendall(b"GET /livez HT" * (number % 2))
-            if number >= connections.AT_ONCE:
+            if number >= server.AT_ONCE:
                 assert probe() == (200, "ok\n")
         threads = [thread for thread in threading.enumerate() if "process_request_thread" in thread.name]
-        assert len(threads) <= connections.AT_ONCE
-    wait_until(lambda: probe() == (200, "ok\n"), 10, "it goes on")
+        assert len(threads) <= server.AT_ONCE
+    wait_until(lambda: probe() == (200, "ok\n"), 10, "it serves again")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rules, dashboard and documents name what a worker really serves."""
+"""Rules, dashboard and documents name the metrics that a worker serves."""
 
 import json
 import re
@@ -26,15 +26,17 @@ from tests.waiting import wait_until
 _PROJECT = Path(__file__).parents[2]
 MONITORING = _PROJECT / "deploy" / "monitoring"
 DOCUMENT = _PROJECT / "docs" / "operating.md"
-NOBODY = "http://127.0.0.1:9"  # the target of logs: what is shipped waits
+NOBODY = "http://127.0.0.1:9"  # the target of logs: records wait
 
 
 @pytest.fixture
 def text(scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """What a worker that leads serves after its first job."""
+    """The metrics of a leading worker after its first job."""
     monkeypatch.setattr("orchestrator.leader.queues._LOOK_SECONDS", 0.1)
     close = Shipper.close
-    monkeypatch.setattr(Shipper, "close", lambda shipper: close(shipper, 0.1))  # nobody is there to wait for
+    monkeypatch.setattr(
+        Shipper, "close", lambda shipper: close(shipper, 0.1)
+    )  # no server is there to wait for
     with LogPipeline(LogSettings(url=NOBODY), tmp_path / "logs", "orchestrator") as logs:
         worker = scripted_office.worker(logs=logs)
         scripted_office.wait(scripted_office.submit("pass"))
@@ -87,9 +89,9 @@ def test_each_rule_asks_for_what_is_served_and_says_what_to_do(served: Served) -
 
 
 def test_each_command_in_a_rule_is_one() -> None:
-    told = re.findall(r"`orchestrator ([^`]+)`", (MONITORING / "alerts.yml").read_text("utf-8"))
-    assert len(told) > 5
-    for line in told:
+    commands = re.findall(r"`orchestrator ([^`]+)`", (MONITORING / "alerts.yml").read_text("utf-8"))
+    assert len(commands) > 5
+    for line in commands:
         command: Any = get_command(app)
         words = line.split()
         while words and hasattr(command, "get_command"):
@@ -112,8 +114,8 @@ def test_each_panel_asks_for_what_is_served(served: Served) -> None:
 def test_the_document_has_all_metrics_and_no_others(text: str) -> None:
     table = DOCUMENT.read_text("utf-8").partition("| metric (`orchestrator_...`)")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
-    assert told == set(_families(text))
+    documented = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
+    assert documented == set(_families(text))
 
 
 def _families(text: str) -> Iterable[str]:

@@ -66,7 +66,7 @@ def test_a_job_that_has_not_ended_is_not_run_again(stage: Stage, queue: Queue) -
     stage.hold().release()
 
 
-def test_who_acts_on_a_job_that_runs_hears_what_is_wrong_and_not_who_holds_it(stage: Stage) -> None:
+def test_the_error_of_an_act_on_a_running_job_says_what_is_wrong_and_not_who_holds_it(stage: Stage) -> None:
     stage.put(Queue.RUNNING, None, STARTED)
     claim = stage.hold()
     with pytest.raises(NotEnded):
@@ -92,7 +92,7 @@ def test_a_late_request_to_stop_does_not_stop_the_job_that_is_run_again(stage: S
     assert not stage.is_there(stage.stop())
 
 
-def test_a_job_that_somebody_holds_is_not_run_again(stage: Stage) -> None:
+def test_a_held_job_is_not_run_again(stage: Stage) -> None:
     stage.put(Queue.FINISH)
     claim = stage.hold()
     with pytest.raises(JobHeld, match="worker-7"):
@@ -107,7 +107,7 @@ def test_a_dead_job_whose_driver_may_run_is_not_run_a_second_time(stage: Stage) 
     assert stage.places_of() == [("dead", "default")]
 
 
-def test_of_two_who_run_a_job_again_at_once_one_is_told_that_it_has_not_ended(stage: Stage) -> None:
+def test_of_two_simultaneous_reruns_of_a_job_one_is_refused_because_it_has_not_ended(stage: Stage) -> None:
     stage.put(Queue.FINISH, Status.ERROR_FAIL, FAILED)
     outcomes = list[Exception | None]()
 
@@ -194,7 +194,7 @@ def test_a_job_whose_attempt_is_open_is_not_removed(
     assert stage.tree() == before
 
 
-def test_places_of_another_job_stay_when_one_is_removed(stage: Stage) -> None:
+def test_slots_of_another_job_stay_when_one_is_removed(stage: Stage) -> None:
     stage.make(stage.nodes.slot("default", 0), {"run_key": "another"})
     stage.ask_to_stop("another")
     stage.put(slot=0)
@@ -203,7 +203,7 @@ def test_places_of_another_job_stay_when_one_is_removed(stage: Stage) -> None:
     assert stage.is_there(stage.stop())
 
 
-def test_a_job_that_somebody_holds_is_not_removed(stage: Stage) -> None:
+def test_a_held_job_is_not_removed(stage: Stage) -> None:
     stage.put()
     claim = stage.hold()
     with pytest.raises(JobHeld, match="worker-7"):
@@ -245,7 +245,7 @@ def test_a_token_in_dead_without_a_record_can_be_removed(stage: Stage) -> None:
     assert stage.places_of() == []
 
 
-def test_a_job_that_cannot_be_read_is_removed_only_when_no_driver_may_run_and_nobody_holds_it(
+def test_an_unreadable_job_is_removed_only_when_no_driver_may_run_and_no_claim_is_held(
     stage: Stage,
 ) -> None:
     stage.put(Queue.DEAD, Status.DEAD, STARTED)
@@ -274,7 +274,7 @@ def test_a_job_that_cannot_be_read_and_is_not_in_dead_yet_is_left_to_the_workers
 def change_before_the_claim(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
 ) -> None:
-    """Let somebody be faster: between the look of the client and its claim."""
+    """Run an act of another client between the read of the client and its claim."""
     claim_by_id, done = QueueSet.claim_by_id, list[str]()
 
     def slow(self: QueueSet, job_id: str, *, force: bool = False) -> Claim:
@@ -332,7 +332,7 @@ _ENDED = {Queue.RUNNING: AttemptState.FAILED, Queue.KILL: AttemptState.KILLED}
 
 
 @pytest.mark.parametrize(("source", "target"), SANE, ids=str)
-def test_a_job_is_moved_by_hand_and_its_status_belongs_where_it_stands(
+def test_an_operator_moves_a_job_and_its_status_fits_its_new_queue(
     stage: Stage, source: Queue, target: Queue
 ) -> None:
     undone = (source, target) == (Queue.KILL, Queue.RUNNING)
@@ -367,7 +367,7 @@ def test_other_moves_by_hand_are_refused_with_what_to_do(stage: Stage, source: Q
 
 
 @pytest.mark.parametrize("queue", Queue)
-def test_a_move_to_where_a_job_stands_changes_nothing(stage: Stage, queue: Queue) -> None:
+def test_a_move_to_the_queue_of_a_job_changes_nothing(stage: Stage, queue: Queue) -> None:
     stage.put(queue)
     before = stage.queues.get(JOB).payload
     stage.client.move(JOB, queue)
@@ -404,7 +404,7 @@ def test_a_killed_job_whose_driver_was_faster_is_not_finished_as_killed(stage: S
     assert stage.places_of() == [("kill", "default")]
 
 
-def test_a_held_job_is_moved_by_force_alone_and_its_holder_is_told(stage: Stage) -> None:
+def test_a_held_job_is_moved_only_by_force_and_its_holder_is_notified(stage: Stage) -> None:
     stage.put(Queue.FAIL)
     claim = stage.hold()
     with pytest.raises(JobHeld, match=r"worker-7.*by force"):

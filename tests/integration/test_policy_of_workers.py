@@ -37,19 +37,19 @@ def test_a_job_that_no_client_has_checked_fails_for_good_and_names_the_rule(offi
     assert 'by the setting policy."*".masters (allowed: yarn)' in error.message
 
 
-def test_the_end_of_a_job_is_not_told_to_a_receiver_that_is_not_listed(
+def test_the_end_of_a_job_is_not_reported_to_a_receiver_that_is_not_listed(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.settings = office.settings.model_copy(
         update={"policy": {"*": PoolPolicy(callback_hosts=("hooks.example.org",))}}
     )
     with receiver() as there:
-        monkeypatch.setenv("RECEIVER", there.url)  # the worker's: the client cannot look at it
+        monkeypatch.setenv("RECEIVER", there.url)  # a file of the worker: the client cannot check it
         office.worker()
         job = office.wait(office.submit("pass", callback={"url": "${env:RECEIVER}", "attempts": 5})).job
     assert there.told == []
     assert job.status is Status.SUCCESS
-    assert job.callback.attempts == 1  # no try of the other four can have another end
+    assert job.callback.attempts == 1  # the other four tries would end in the same way
     assert job.callback.error is not None
     assert "by the setting policy" in job.callback.error
 
@@ -85,7 +85,7 @@ def test_who_submits_with_the_settings_is_refused_before_anything_is_enqueued(of
 def test_a_receiver_at_the_address_of_a_cloud_s_metadata_is_not_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # No test can have the address itself: that of the server counts as one here.
+    # No test can bind the real address: that of the server counts as one here.
     monkeypatch.setattr(http_post, "is_metadata", lambda address: address == "127.0.0.1")
     with stranger() as there:
         port = there.url.rpartition(":")[2]

@@ -1,4 +1,4 @@
-"""The nodes of pools: how many there are, how they go, and what becomes of damage by hand."""
+"""The nodes of pools: their number, their removal, and the repair of damage."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ def drop(queues: QueueSet, *paths: str) -> None:
 
 @pytest.fixture
 def open_bounded(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Callable[[int], QueueSet]]:
-    """A queue set that makes so many pools at most."""
+    """A queue set that makes at most this many pools."""
     sessions: list[Session] = []
 
     def make(max_pools: int) -> QueueSet:
@@ -62,7 +62,7 @@ def open_bounded(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Callable
 
 @pytest.fixture
 def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Claim | QueueError]:
-    """What became of all claims that are tried from now on."""
+    """The results of all claims from now on."""
     made: list[Claim | QueueError] = []
     claim = claimer.Claimer.claim
 
@@ -75,7 +75,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[Claim | QueueError]:
     return made
 
 
-# ---------------------------------------------------------------------- how many
+# ---------------------------------------------------------------------- number of nodes
 def test_a_consumer_owns_one_node_whatever_the_number_of_pools(open_queues: Open) -> None:
     queues, worker = open_queues(), open_queues()
     for number in range(30):
@@ -94,8 +94,8 @@ def test_the_node_of_a_consumer_counts_as_a_path_of_its_session(
     zookeeper_hosts: str, open_queues: Open
 ) -> None:
     layout = open_queues().layout
-    room = len(layout.consumer("consumer-123456"))
-    settings = SessionSettings(zookeeper_hosts, session_timeout=4, max_ephemeral_bytes=room)
+    max_bytes = len(layout.consumer("consumer-123456"))
+    settings = SessionSettings(zookeeper_hosts, session_timeout=4, max_ephemeral_bytes=max_bytes)
     with Session(settings) as session, QueueSet(session, layout, QUEUES) as worker, Collector(worker):
         wait_until(lambda: session.children(layout.consumers), 10, "it is a member")
         assert worker.claimer.sessions.reserve(1) is not session
@@ -137,7 +137,7 @@ def test_consumers_of_other_queues_or_pools_have_no_share(open_queues: Open) -> 
         wait_until(
             lambda: len(queues.session.children(queues.layout.consumers) or ()) == 3, 10, "all are there"
         )
-        view = wait_until(lambda: mine.consumer._views.get(POOL), 10, "the pool is served")  # noqa: SLF001 - who shares it shows nowhere else
+        view = wait_until(lambda: mine.consumer._views.get(POOL), 10, "the pool is served")  # noqa: SLF001 - nothing else shows its users
         backlog = view.backlog_of("accept")
         wait_until(lambda: backlog._share.of == 2, 10, "it is shared by two")  # noqa: SLF001 - likewise
         other = mine.consumer._views[DEFAULT_POOL].backlog_of("accept")  # noqa: SLF001 - likewise
@@ -158,7 +158,7 @@ def test_a_put_makes_no_more_pools_than_there_may_be(open_bounded: Callable[[int
     with pytest.raises(TooManyPools, match=r"three\.low"):
         open_bounded(3).put("accept", "f", {}, pool="three.low")  # with its pool it would be two
     assert nodes_of(queues, "three") == []
-    queues.move("e", "accept", pool="one.low")  # a bound is for puts
+    queues.move("e", "accept", pool="one.low")  # a limit applies to puts
     assert queues.pools.names(low=True) == ["one", "one.low", "two"]
 
 
@@ -198,7 +198,7 @@ def test_a_pool_that_is_removed_while_a_consumer_begins_to_serve_it_stays_remove
     with Collector(open_queues(), pools=pools, then=lambda claim: claim.remove()) as seen:
         assert removed.wait(10)
         assert queues.pools.names(low=True) == [DEFAULT_POOL, POOL]
-        queues.put("accept", "a", {}, pool=POOL)  # what is left is served
+        queues.put("accept", "a", {}, pool=POOL)  # the rest is served
         seen.wait_for("a")
 
 
@@ -233,7 +233,7 @@ def test_a_pool_that_a_consumer_names_is_not_removed(open_queues: Open) -> None:
 def test_a_consumer_of_all_pools_serves_a_pool_that_was_removed_and_comes_again(open_queues: Open) -> None:
     queues, producer = open_queues(), open_queues()
     with Collector(open_queues(), pools=None, then=lambda claim: claim.remove()) as seen:
-        for item_id in ("a", "b", "c"):  # who puts takes the pool for there, each time
+        for item_id in ("a", "b", "c"):  # each put assumes that the pool exists
             producer.put("accept", item_id, {}, pool=POOL)
             wait_until(lambda item_id=item_id: item_id in seen.ids(), 10, f"{item_id} is handed out")  # type: ignore[misc] # mypy cannot type the default of a lambda
             assert queues.remove_pool(POOL)
@@ -295,7 +295,7 @@ def test_puts_and_removals_at_once_lose_nothing_and_strand_nothing(open_queues: 
     assert queues.count("accept", POOL) == queues.count("accept", LANE) == 0
 
 
-# ---------------------------------------------------------------------- damage by hand
+# ---------------------------------------------------------------------- damage
 @pytest.mark.parametrize("pools", [None, [POOL]], ids=["all", "named"])
 @pytest.mark.parametrize("item_pool", [POOL, LANE])
 def test_a_pool_whose_node_was_removed_by_hand_gets_it_again_without_a_storm_of_claims(
@@ -325,13 +325,13 @@ def test_a_pool_that_is_removed_by_hand_again_and_again_is_tried_now_and_then(
     queues.put("accept", "a", {}, pool=POOL)
 
     def make(folders: pool_nodes.PoolFolders, pool: str, *_: object, **_more: object) -> None:
-        folders._made.add(pool)  # noqa: SLF001 - it was made, and is gone again
+        folders._made.add(pool)  # noqa: SLF001 - it was created and removed
 
     with Collector(open_queues(), pools=[POOL], room=0) as seen:
         wait_until(lambda: seen.consumer._views.get(POOL), 10, "the pool is served")  # noqa: SLF001 - nothing else shows it
         monkeypatch.setattr(pool_nodes.PoolFolders, "_make", make)
         tries: list[int] = []
-        scan = seen.consumer._scan  # noqa: SLF001 - how often one tries shows nowhere else
+        scan = seen.consumer._scan  # noqa: SLF001 - nothing else shows the number of tries
 
         def counted_scan() -> float:
             before = len(outcomes)
@@ -355,7 +355,7 @@ def test_a_folder_that_was_removed_by_hand_is_made_again(open_queues: Open, fold
     with Collector(open_queues(), "accept", pools=None, rescan_seconds=SOON) as seen:
         wait_until(lambda: seen.consumer._views.get(POOL), 10, "the pool is served")  # noqa: SLF001 - nothing else shows it
         drop(queues, path)
-        if folder != "holds":  # nobody watches that one: the next put makes it
+        if folder != "holds":  # it has no watch: the next put makes it
             wait_until(lambda: queues.session.exists(path), 10, "it is there again")
         queues.root.forget_folders()
         queues.put("accept", "a", {}, pool=POOL)
@@ -373,7 +373,7 @@ def test_a_put_into_a_folder_that_was_removed_by_hand_makes_it_again(open_queues
 
 
 @pytest.mark.parametrize("item_pool", [POOL, LANE])
-def test_a_pool_whose_node_was_removed_while_nobody_served_it_is_served_after_a_scrub(
+def test_a_pool_whose_node_was_removed_while_no_worker_served_it_is_served_after_a_scrub(
     open_queues: Open, item_pool: str
 ) -> None:
     queues = open_queues()
@@ -409,7 +409,7 @@ def test_what_is_left_of_a_pool_without_a_node_is_removed_when_it_is_empty(
     assert nodes_of(queues, POOL) + nodes_of(queues, LANE) == []
 
 
-def test_a_note_beside_the_pools_hinders_nobody(open_queues: Open) -> None:
+def test_a_foreign_node_beside_the_pools_hinders_no_client(open_queues: Open) -> None:
     queues = open_queues()
     commit(queues.session, [Create(f"{queues.layout.pools}/my note")])
     with Collector(open_queues(), pools=None) as seen:
@@ -426,7 +426,7 @@ def test_a_consumer_whose_node_was_removed_by_hand_is_seen_again(open_queues: Op
         wait_until(lambda: queues.session.children(layout.consumers) == [name], 10, "it is there again")
 
 
-# ---------------------------------------------------------------------- what is known and not true any more
+# ---------------------------------------------------------------------- stale caches
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "with others"])
 @pytest.mark.parametrize("release", [False, True])
 def test_an_item_moves_into_a_pool_that_was_removed_since_it_was_used(
@@ -473,7 +473,7 @@ def test_pools_that_could_not_be_served_at_once_are_served_later(
     def fail_once(pool: str) -> bool:
         if pool == POOL and not failed:
             failed.append(pool)
-            raise Unreachable("nobody", 1)
+            raise Unreachable("host", 1)
         return restore(pool)
 
     with Collector(worker, pools=None) as seen:

@@ -64,7 +64,7 @@ def test_a_weight_that_is_changed_while_consumers_run_counts_from_then_on(open_q
         seen.wait_count(10)
         assert pools_of(seen, 10).count("a") == 5
         queues.pools.change("a", weight=4)
-        wait_until(lambda: seen.consumer._set.pools.limits("a")[0].weight == 4, 10, "the weight is known")  # noqa: SLF001 - the next round goes by it
+        wait_until(lambda: seen.consumer._set.pools.limits("a")[0].weight == 4, 10, "the weight is known")  # noqa: SLF001 - the next round depends on it
         seen.room = 20
         seen.consumer.look_again()
         seen.wait_count(20)
@@ -106,7 +106,7 @@ def test_an_item_that_comes_with_an_earlier_due_time_goes_before_those_that_wait
     assert seen.ids() == ["i0", "old", "i1", "i2", "i3", "i4"]
 
 
-def test_an_item_that_is_not_due_holds_up_nobody(open_queues: Open) -> None:
+def test_an_item_that_is_not_due_delays_no_other(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", "later", {}, delay_ms=600)
     queues.put("accept", "now", {})
@@ -133,7 +133,7 @@ def test_a_pool_that_appears_while_another_is_busy_is_served_in_the_next_round(o
         if claim.id == "busy-000":
             queues.put("accept", "new", {}, pool="brand-new")
             names = seen.consumer._views._names  # noqa: SLF001 - nothing else shows that the watch has fired
-            wait_until(lambda: names.changed, 10, "the consumer knows of it")
+            wait_until(lambda: names.changed, 10, "the consumer has noticed it")
 
     with Collector(open_queues(), room=2_000, pools=None, then=put_beside) as seen:
         seen.wait_count(1_001)
@@ -222,7 +222,7 @@ def test_a_resume_wakes_a_consumer_whose_own_queue_set_has_looked_at_the_limits_
 ) -> None:
     operator, worker = open_queues(), open_queues()
     operator.pools.change(DEFAULT_POOL, paused=True)
-    worker.put("accept", "waiting", {})  # to see whether there is room it reads the limits
+    worker.put("accept", "waiting", {})  # it reads the limits to check the capacity
     with Collector(worker, pools=[DEFAULT_POOL, "other"]) as seen:
         operator.put("accept", "sign", {}, pool="other")
         seen.wait_for("sign")
@@ -393,13 +393,13 @@ def test_a_claim_in_a_pool_that_has_come_since_its_limits_were_looked_at_is_made
     assert isinstance(outcome, Claim)
 
 
-def test_a_claim_by_somebody_who_has_not_heard_of_new_limits_is_made_all_the_same(
+def test_a_claim_by_a_client_that_has_not_read_new_limits_succeeds(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, other = open_queues(), open_queues()
     put_in(queues, DEFAULT_POOL, 1)
     (token,) = queues.tokens("accept", DEFAULT_POOL)
-    queues.pools.limits(DEFAULT_POOL)  # known from here on, and no watch tells of a change
+    queues.pools.limits(DEFAULT_POOL)  # cached from here on, and no watch reports a change
     monkeypatch.setattr(queues.pools, "on_change", lambda _pool: None)
     other.pools.change(DEFAULT_POOL, weight=2)
     claim = queues.claim("accept", DEFAULT_POOL, token)

@@ -146,7 +146,7 @@ def test_nothing_put_is_no_error(open_queues: Open) -> None:
     assert open_queues().put_many("accept", []) == []
 
 
-# ---------------------------------------------------------------------- bound
+# ---------------------------------------------------------------------- limit
 def test_a_full_pool_refuses_at_once_and_says_what_to_do(open_queues: Open) -> None:
     queues = open_queues()
     queues.pools.change("default", bound=3)
@@ -155,13 +155,13 @@ def test_a_full_pool_refuses_at_once_and_says_what_to_do(open_queues: Open) -> N
     started = time.monotonic()
     with pytest.raises(QueueFull, match="raise the bound") as caught:
         queues.put("accept", ITEM, {})
-    assert time.monotonic() - started < 2  # no wait was asked for
+    assert time.monotonic() - started < 2  # no wait was requested
     assert (caught.value.queue, caught.value.pool, caught.value.bound) == ("accept", "default", 3)
     assert not queues.contains(ITEM)
-    queues.put("running", ITEM, {})  # each queue for itself
+    queues.put("running", ITEM, {})  # each queue has its own limit
 
 
-def test_a_put_waits_for_room_as_long_as_it_was_told(open_queues: Open) -> None:
+def test_a_put_waits_for_capacity_up_to_its_limit(open_queues: Open) -> None:
     queues, other = open_queues(), open_queues()
     queues.pools.change("default", bound=1)
     queues.put("accept", "first", {})
@@ -184,7 +184,7 @@ def test_many_items_are_put_up_to_the_bound_and_not_beyond(open_queues: Open) ->
     assert [token.id for token in queues.tokens("accept")] == [f"i{number:02}" for number in range(5)]
 
 
-def test_many_items_wait_for_room_while_those_before_them_are_already_there(open_queues: Open) -> None:
+def test_many_items_wait_for_capacity_while_the_earlier_ones_are_already_there(open_queues: Open) -> None:
     queues = open_queues()
     queues.pools.change("default", bound=5)
     with Collector(open_queues(), then=lambda claim: claim.remove()) as seen:
@@ -208,14 +208,14 @@ def test_the_bound_does_not_bind_moves(open_queues: Open) -> None:
         queues.put("running", ITEM, {}, pool="small")
 
 
-def test_a_raised_bound_makes_room_at_once(open_queues: Open) -> None:
+def test_a_raised_limit_adds_capacity_at_once(open_queues: Open) -> None:
     queues = open_queues()
     queues.pools.change("default", bound=1)
     queues.put("accept", "first", {})
     with pytest.raises(QueueFull):
         queues.put("accept", ITEM, {})
     open_queues().pools.change("default", bound=2)
-    put = queues.put("accept", ITEM, {}, max_wait=10)  # as soon as the watch has told
+    put = queues.put("accept", ITEM, {}, max_wait=10)  # as soon as the watch has fired
     assert put.id == ITEM
 
 
@@ -240,7 +240,7 @@ def test_a_put_whose_reply_was_lost_is_not_done_again_when_its_item_has_gone_mea
     assert len(lost) == 1
     assert places_of(queues, ITEM) == []
     assert not queues.contains(ITEM)
-    queues.put("accept", "after", {})  # the receipt is at the version that it should have
+    queues.put("accept", "after", {})  # the receipt has the expected version
 
 
 @pytest.mark.parametrize("put", PUTS)
@@ -391,8 +391,8 @@ def _is_refused(queues: QueueSet) -> bool:
 
 @contextmanager
 def _held_back(queues: QueueSet) -> Iterator[threading.Event]:
-    """The background thread waits with its next round, so that puts come together in a known way."""
-    put, go_on, began = Background._put, threading.Event(), threading.Event()  # noqa: SLF001 - the only place where its rounds can be held
+    """The background thread delays its next round, so that puts are combined in a known way."""
+    put, go_on, began = Background._put, threading.Event(), threading.Event()  # noqa: SLF001 - only there its rounds can be held
 
     def wait(background: Background, queue: str, entries: Any) -> None:
         began.set()
@@ -402,7 +402,7 @@ def _held_back(queues: QueueSet) -> Iterator[threading.Event]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Background, "_put", wait)
         queues.put_background("finish", NewItem())
-        assert began.wait(10)  # a round of its own; what comes from here on travels together in the next
+        assert began.wait(10)  # a round by itself; later puts are sent together in the next
         try:
             yield go_on
         finally:

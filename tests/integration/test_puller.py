@@ -28,7 +28,7 @@ def test_as_many_items_are_claimed_as_asked_for_in_their_order(open_queues: Open
         assert places_of(queues, ids[0]) == ["finish"]
 
 
-def test_nothing_is_claimed_before_somebody_asks(open_queues: Open) -> None:
+def test_nothing_is_claimed_before_a_request(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 3)
     with Puller(open_queues(), ["accept"]) as puller:
@@ -82,12 +82,12 @@ def test_several_threads_get_different_items(open_queues: Open) -> None:
     assert sorted(claim.id for claim in got) == ids
 
 
-def test_what_nobody_has_fetched_is_let_go_when_it_stops(open_queues: Open) -> None:
+def test_claims_that_were_not_fetched_are_released_at_the_stop(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 3)
     with Puller(open_queues(), ["accept"]) as puller:
         (mine,) = puller.claim(1, timeout=10)
-        for claim in puller.claim(2):  # asked for, and hardly waited for
+        for claim in puller.claim(2):  # requested, and almost without a wait
             claim.release()
         mine.release()
     assert locks(queues) == []

@@ -1,4 +1,4 @@
-"""Faults that were found by thinking each multi through: applied, reply lost, and then others act."""
+"""Faults around each multi: it is applied, its reply is lost, and then others act."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -65,19 +65,19 @@ def test_a_poison_record_does_not_hide_the_items_behind_it(
     assert found[0] == data
 
 
-def test_a_stray_whose_removal_lost_its_reply_does_not_cost_another_workers_lock(
+def test_a_repeated_removal_of_an_orphan_lock_after_a_lost_reply_keeps_the_lock_of_another_worker(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other = open_queues("mine"), open_queues("other")
     mine.put("accept", ITEM, {})
     (token,) = mine.tokens("accept")
-    claim_of(mine).abandon()  # as after an unknown outcome: the lock is there, nobody knows of it
+    claim_of(mine).abandon()  # as after an unknown outcome: the lock is there without a holder
     lock = mine.layout.lock("default", ITEM)
     others = list[Claim | None]()
     lose_reply(
         monkeypatch,
         lambda operations: Delete(lock) in operations,
-        lambda: others.append(other.claim("accept", "default", token)),  # another worker is quick
+        lambda: others.append(other.claim("accept", "default", token)),  # another worker is faster
     )
     mine.release_orphan_locks("default", [ITEM])
     (other_claim,) = others
@@ -86,7 +86,7 @@ def test_a_stray_whose_removal_lost_its_reply_does_not_cost_another_workers_lock
     other_claim.commit(payload={"n": 1})
 
 
-def test_a_stray_place_whose_removal_lost_its_reply_does_not_cost_another_workers_place(
+def test_a_repeated_removal_of_an_orphan_slot_after_a_lost_reply_keeps_the_slot_of_another_worker(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other = open_queues("mine"), open_queues("other")
@@ -94,17 +94,17 @@ def test_a_stray_place_whose_removal_lost_its_reply_does_not_cost_another_worker
     mine.pools.change("default", cap=1)
     (token,) = mine.tokens("accept")
     claim_of(mine).abandon()
-    place, others = mine.layout.hold("default", 0), list[Claim | None]()
+    path, others = mine.layout.hold("default", 0), list[Claim | None]()
     lose_reply(
         monkeypatch,
-        lambda operations: Delete(place) in operations,
+        lambda operations: Delete(path) in operations,
         lambda: others.append(other.claim("accept", "default", token)),
     )
     mine.release_orphan_locks("default", [ITEM])
     (other_claim,) = others
     assert other_claim is not None
     assert other_claim.hold.slot == 0
-    assert mine.session.exists(place) is not None
+    assert mine.session.exists(path) is not None
 
 
 def test_a_removal_that_never_reached_the_server_is_not_taken_for_done(
@@ -161,5 +161,5 @@ def test_a_connected_session_is_never_taken_for_lost_while_its_state_changes(ope
     session.on_change(lambda: seen.add(session.state.value))
     expire(session)
     assert session.state.value == "connected"
-    # Whoever listens is told on a thread of its own, which may come a moment after the connection.
+    # Listeners are called on another thread, perhaps a moment after the connection.
     wait_until(lambda: "connected" in seen, 10, "the listener has seen the connection")

@@ -1,4 +1,4 @@
-"""The queues against a model that keeps everything in one dictionary: whatever is done, in whatever order."""
+"""The queues against a model in one dictionary, under random operations in random order."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -45,7 +45,7 @@ NEVER_MS = 4_000_000_000_000  # in a hundred years
 IDS = st.sampled_from([f"i{number}" for number in range(6)])
 LIVE_QUEUES = st.sampled_from(LIVE)
 POOL = st.sampled_from(POOLS)
-PLACE = st.tuples(LIVE_QUEUES, POOL)
+QUEUE_AND_POOL = st.tuples(LIVE_QUEUES, POOL)
 CLIENT = st.sampled_from(list(CLIENTS))
 DUE = st.one_of(st.integers(1, 20), st.just(NEVER_MS))  # long due, or not due in our time
 NUMBER = st.integers(0, 9)
@@ -53,7 +53,7 @@ NUMBER = st.integers(0, 9)
 
 @dataclass(frozen=True)
 class Item:
-    """What the model knows of an item."""
+    """The state of an item in the model."""
 
     queue: str
     pool: str
@@ -71,7 +71,7 @@ class Faults:
 
 
 class Queues(RuleBasedStateMachine):
-    """Two clients and an operator do things in any order; after each the server is as the model says."""
+    """Two clients and an operator act in any order; after each act the server equals the model."""
 
     sessions: Sequence[Session]
     faults: Faults
@@ -86,7 +86,7 @@ class Queues(RuleBasedStateMachine):
             QueueSet(session, layout, QUEUES, owner=f"client-{n}") for n, session in enumerate(self.sessions)
         ]
         self.items: dict[str, Item] = {}
-        self.history: list[tuple[str, str, Token]] = []  # every place where a token ever stood
+        self.history: list[tuple[str, str, Token]] = []  # every token that ever existed
         self.stale: list[Claim] = []
         self.paused: set[str] = set()
         self.expired = False
@@ -102,11 +102,11 @@ class Queues(RuleBasedStateMachine):
         return sorted(item_id for item_id, item in self.items.items() if item.claim is not None)
 
     def is_held_for(self, client: int, item_id: str) -> bool:
-        """Whether somebody holds it, or this client believes so because it has not noticed its loss."""
+        """Whether the item is held, or this client has not noticed the loss of its claim."""
         return self.items[item_id].claim is not None or self.clients[client].holds(item_id)
 
     def drop_claim(self, item_id: str) -> None:
-        """Its holder has lost it and does not know yet."""
+        """Its holder has lost it and has not noticed."""
         claim = self.items[item_id].claim
         if claim is not None:
             self.stale.append(claim)
@@ -118,11 +118,13 @@ class Queues(RuleBasedStateMachine):
             self.clients[0].ensure_pool(pool)
 
     # ------------------------------------------------------------------ put
-    @rule(client=CLIENT, item_id=IDS, place=PLACE, due=DUE, n=NUMBER, existing=st.booleans())
+    @rule(
+        client=CLIENT, item_id=IDS, queue_and_pool=QUEUE_AND_POOL, due=DUE, n=NUMBER, existing=st.booleans()
+    )
     def put(
-        self, client: int, item_id: str, place: tuple[str, str], due: int, n: int, *, existing: bool
+        self, client: int, item_id: str, queue_and_pool: tuple[str, str], due: int, n: int, *, existing: bool
     ) -> None:
-        queue, pool = place
+        queue, pool = queue_and_pool
 
         def act() -> Record:
             return self.clients[client].put(
@@ -181,7 +183,7 @@ class Queues(RuleBasedStateMachine):
         elif (item.queue, item.pool, item.token) != (queue, pool, token) or item.claim is not None:
             assert self.clients[client].claim(queue, pool, token) is None
 
-    # ------------------------------------------------------------------ what a holder does
+    # ------------------------------------------------------------------ acts of a holder
     def _draw_held(self, data: st.DataObject) -> tuple[str, Item, Claim]:
         item_id = data.draw(st.sampled_from(self.held()))
         item = self.items[item_id]
@@ -247,7 +249,7 @@ class Queues(RuleBasedStateMachine):
             "remove": claim.remove,
         }
         if how in {"release", "remove"} and self.faults.left > 0:
-            # Let go or gone it is: whether by this very request nobody can tell.
+            # The item is released or gone; whether by this very request cannot be determined.
             with suppress(ClaimLost):
                 acts[how]()
         else:
@@ -255,7 +257,7 @@ class Queues(RuleBasedStateMachine):
                 acts[how]()
         assert not claim.held
 
-    # ------------------------------------------------------------------ what an operator does
+    # ------------------------------------------------------------------ acts of an operator
     @rule(client=CLIENT, item_id=IDS, force=st.booleans(), data=st.data())
     def operate(self, client: int, item_id: str, data: st.DataObject, *, force: bool) -> None:
         queues, item = self.clients[client], self.items.get(item_id)
@@ -313,7 +315,7 @@ class Queues(RuleBasedStateMachine):
 
     @rule(client=CLIENT, data=st.data())
     @precondition(lambda self: self.items)
-    def damage_bury_and_mend(self, client: int, data: st.DataObject) -> None:
+    def damage_move_to_dead_and_repair(self, client: int, data: st.DataObject) -> None:
         queues = self.clients[client]
         item_id = data.draw(st.sampled_from(sorted(self.items)))
         item = self.items[item_id]
@@ -346,7 +348,7 @@ class Queues(RuleBasedStateMachine):
     @rule(client=CLIENT)
     @precondition(lambda self: not self.expired and self.held())
     def lose_a_session(self, client: int) -> None:
-        self.expired = True  # once in a run: it takes its time
+        self.expired = True  # once in a run, since it is slow
         expire(self.sessions[client])
         for item_id, item in list(self.items.items()):
             if item.claim is not None and item.claim.hold.session is self.sessions[client]:
@@ -354,7 +356,7 @@ class Queues(RuleBasedStateMachine):
                 with pytest.raises(ClaimLost):
                     item.claim.check()
 
-    # ------------------------------------------------------------------ what must be true
+    # ------------------------------------------------------------------ invariants
     @invariant()
     def the_server_is_as_the_model_says(self) -> None:
         queues, layout = self.clients[0], self.clients[0].layout
@@ -373,7 +375,7 @@ class Queues(RuleBasedStateMachine):
             assert record.payload == {"n": item.n}
 
     def teardown(self) -> None:
-        """A consumer gets all that is due and free, each once and in its order; what is paused, later."""
+        """A consumer gets all due and free items, each once and in order; those of paused pools later."""
         if not self.items:
             return
         self.faults.left = 0
@@ -399,7 +401,7 @@ class Queues(RuleBasedStateMachine):
             return {pool: [claim.id for claim in claims if claim.record.pool == pool] for pool in POOLS}
 
         total = sum(map(len, expected.values()))
-        # What no watch tells of, a rescan finds within 5 s, or the next one on a busy machine.
+        # A change without a watch event is found by a rescan within 5 s, or by the next on a busy machine.
         wait_until(lambda: len(seen.claims) >= total, 20, f"{expected} are handed out")
         assert found() == expected
 
@@ -408,7 +410,7 @@ class Queues(RuleBasedStateMachine):
 def machine(
     zookeeper_hosts: str, zookeeper_root: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[type[Queues]]:
-    """The state machine on sessions that all its runs share, each below a root of its own."""
+    """The state machine on sessions that all its runs share, each below another root."""
     sessions = [open_session(zookeeper_hosts) for _ in CLIENTS]
     lost = Faults()
     post = Session.post
@@ -417,7 +419,7 @@ def machine(
         posted = post(session, operations)
         if lost.left > 0:
             lost.left -= 1
-            posted.results(10)  # carried out, and nobody hears of it
+            posted.results(10)  # carried out, and the reply is lost
             return Lost()
         return posted
 

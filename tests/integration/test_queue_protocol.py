@@ -166,12 +166,12 @@ def test_a_worker_that_lost_its_session_can_change_nothing(open_queues: Open) ->
 
 
 def test_the_fence_refuses_a_stale_holder_even_when_it_does_not_know_of_its_loss(open_queues: Open) -> None:
-    # As after a pause: the lock is another's, the old holder's own checks have not run yet.
+    # As after a pause: another client has the lock; the old holder's checks have not run yet.
     first, second = open_queues("first"), open_queues("second")
     stale = put_and_claim(first)
     commit.commit(first.session, [Delete(first.layout.lock("default", ITEM))])
     claim = claim_of(second)
-    assert claim is not None  # so the lock is there again: only fence and nonce can tell
+    assert claim is not None  # so the lock is there again: only fence and nonce differ
     with pytest.raises(ClaimLost):
         stale.commit(queue="finish")
     with pytest.raises(ClaimLost):
@@ -180,7 +180,7 @@ def test_the_fence_refuses_a_stale_holder_even_when_it_does_not_know_of_its_loss
     claim.commit(queue="running")
 
 
-def test_a_holder_without_its_lock_can_change_nothing_though_nobody_else_claimed(open_queues: Open) -> None:
+def test_a_holder_without_its_lock_can_change_nothing_even_without_another_claim(open_queues: Open) -> None:
     queues = open_queues()
     claim = put_and_claim(queues)
     commit.commit(queues.session, [Delete(queues.layout.lock("default", ITEM))])
@@ -206,7 +206,7 @@ def test_a_reused_id_does_not_let_an_old_holder_in(open_queues: Open) -> None:
     assert claim is not None
     claim.remove()
     second.put("accept", ITEM, {"new": True})
-    for _ in range(3):  # bring the new record to the version that the old holder has in mind
+    for _ in range(3):  # bring the new record to the version that the old holder expects
         again = claim_of(second)
         assert again is not None
         again.release()
@@ -217,7 +217,7 @@ def test_a_reused_id_does_not_let_an_old_holder_in(open_queues: Open) -> None:
 
 @pytest.fixture
 def lose_replies(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let the next N multis be applied and their replies get lost, as when a connection breaks."""
+    """Let the next N multis be applied and lose their replies, as when a connection breaks."""
     send = Session.send
     left = 0
 
@@ -248,7 +248,7 @@ def test_a_put_whose_reply_was_lost_is_found_to_be_its_own(
     record = queues.put("accept", ITEM, {"n": 1})
     assert queues.read(ITEM)[0] == record
     lose_replies(1)
-    with pytest.raises(IdTaken):  # lost as well, but the id was taken before
+    with pytest.raises(IdTaken):  # lost as well, but the id was used before
         queues.put("accept", ITEM, {})
 
 
@@ -261,7 +261,7 @@ def test_a_claim_whose_reply_was_lost_is_held(open_queues: Open, lose_replies: C
     lose_replies(1)
     claim.commit(queue="running", payload={"n": 1})
     assert places_of(queues, ITEM) == ["running"]
-    claim.commit(payload={"n": 2})  # the fence is where it should be
+    claim.commit(payload={"n": 2})  # the fence is correct
     lose_replies(1)
     claim.release()
     assert queues.session.children(queues.layout.locks("default")) == []
@@ -308,7 +308,7 @@ def test_a_failed_multi_raises_and_names_the_operation_that_was_refused(open_que
     assert queues.session.exists(f"{path}/a") is None
 
 
-def test_a_stray_lock_of_our_own_is_released_and_a_strangers_is_left_alone(open_queues: Open) -> None:
+def test_an_own_orphan_lock_is_released_and_a_lock_of_another_client_is_kept(open_queues: Open) -> None:
     first, second = open_queues("first"), open_queues("second")
     abandoned = put_and_claim(first)
     other = put_and_claim(second, "other")
@@ -334,7 +334,7 @@ def test_a_corrupt_record_goes_to_dead_with_the_reason_and_its_bytes_unchanged(o
     assert "cannot be read" in json.loads(note[0])["reason"]
 
 
-def test_a_held_item_is_not_buried(open_queues: Open) -> None:
+def test_a_held_item_does_not_become_a_dead_letter(open_queues: Open) -> None:
     queues = open_queues()
     claim = put_and_claim(queues)
     assert not queues.move_to_dead("accept", "default", claim.record.token, CorruptRecord(ITEM, "test"))

@@ -1,4 +1,4 @@
-"""A job is walked through its states at random: a legal step is one multi, any other changes nothing."""
+"""Random walks of a job through its states: a legal transition is one multi, any other changes nothing."""
 
 import uuid
 from collections.abc import Sequence
@@ -46,20 +46,20 @@ def target(state: JobState, queue: Queue, action: Action) -> tuple[Status, Queue
 @given(walk=st.lists(actions, min_size=1, max_size=14))
 def test_a_random_walk_takes_legal_steps_alone(office: Office, walk: Sequence[Action]) -> None:
     worker = build_worker(office.queues.session, office.settings, runners=Runners({}))  # never started
-    context: WorkerContext = worker._context  # noqa: SLF001 - of a worker as it is wired
+    context: WorkerContext = worker._context  # noqa: SLF001 - of a worker as it is composed
     queue_set: QueueSet = worker._set  # noqa: SLF001 - likewise
     job_id = f"walk-{uuid.uuid4().hex[:8]}"
     queue_set.put(Queue.ACCEPT, job_id, JobState.enqueued("walk").model_dump(mode="json"))
     job = JobContext(claim(queue_set, job_id), context)
     for action in walk:
-        if not job.claim.held:  # it was let go, with a delay: taken again as an operator would
+        if not job.claim.held:  # it was released with a delay: claimed again as an operator would
             job = JobContext(claim(queue_set, job_id), context)
         before, queue = job.state, Queue(job.claim.queue)
-        status, stands = target(before, queue, action)
+        status, queue_after = target(before, queue, action)
         if status is before.status or status in TRANSITIONS[before.status]:
             Transitions(context).of(job, action).step.run()
             after = JobState.model_validate(queue_set.get(job_id).payload)
-            assert (after.status, places_of(queue_set, job_id)) == (status, [stands])
+            assert (after.status, places_of(queue_set, job_id)) == (status, [queue_after])
         else:
             with pytest.raises(IllegalTransition):
                 Transitions(context).of(job, action)

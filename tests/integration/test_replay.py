@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 REASON = JobError(error_class="handler", message="the handler failed five times")
 
 
-def buried(queue: Queue, status: Status) -> dict[str, Any]:
+def dead_from(queue: Queue, status: Status) -> dict[str, Any]:
     return {
         "error": REASON,
         "handler_errors": 4,
@@ -41,7 +41,7 @@ def buried(queue: Queue, status: Status) -> dict[str, Any]:
 def test_a_dead_job_goes_back_to_where_it_came_from_with_its_status(
     stage: Stage, queue: Queue, status: Status
 ) -> None:
-    stage.put(Queue.DEAD, None, demotions=3, **buried(queue, status))
+    stage.put(Queue.DEAD, None, demotions=3, **dead_from(queue, status))
     (done,) = stage.client.replay([JOB])
     assert (done.id, done.queue, done.error) == (JOB, queue, None)
     state = stage.state()
@@ -52,7 +52,7 @@ def test_a_dead_job_goes_back_to_where_it_came_from_with_its_status(
 
 def test_all_dead_jobs_of_all_pools_go_back(stage: Stage) -> None:
     for pool in ("default", "team", "team.low"):
-        stage.put(Queue.DEAD, job_id=f"in-{pool}", pool=pool, **buried(Queue.FAIL, Status.ERROR_FAIL))
+        stage.put(Queue.DEAD, job_id=f"in-{pool}", pool=pool, **dead_from(Queue.FAIL, Status.ERROR_FAIL))
     stage.put(Queue.FINISH, job_id="other")
     assert {done.id: done.queue for done in stage.client.replay()} == {
         f"in-{pool}": Queue.FAIL for pool in ("default", "team", "team.low")
@@ -63,16 +63,16 @@ def test_all_dead_jobs_of_all_pools_go_back(stage: Stage) -> None:
 
 
 def test_a_failure_that_was_covered_by_the_reason_of_the_burial_is_found_in_the_attempt(stage: Stage) -> None:
-    stage.put(Queue.DEAD, None, AttemptState.FAILED, **buried(Queue.FAIL, Status.ERROR_FAIL))
+    stage.put(Queue.DEAD, None, AttemptState.FAILED, **dead_from(Queue.FAIL, Status.ERROR_FAIL))
     stage.client.replay()
     error = stage.state().error
     assert error is not None
     assert (error.error_class, error.message) == ("user", "attempt 1 failed"), "`retry.on` decides by it"
 
 
-def test_the_error_that_a_job_had_before_it_was_buried_is_shown_and_comes_back(stage: Stage) -> None:
+def test_the_error_of_a_job_before_it_was_dead_is_shown_and_restored(stage: Stage) -> None:
     before = JobError(error_class="lost", message="no life")
-    stage.put(Queue.DEAD, **buried(Queue.ACCEPT, Status.ACCEPT), buried_error=before)
+    stage.put(Queue.DEAD, **dead_from(Queue.ACCEPT, Status.ACCEPT), buried_error=before)
     view = stage.client.get(JOB)
     assert (view.error, view.buried_error) == (REASON, before)
     stage.client.replay()
@@ -128,7 +128,7 @@ def test_what_cannot_be_replayed_says_why_and_stays(stage: Stage) -> None:
     claim = stage.hold("held")
     stage.put(Queue.DEAD, job_id="well")
     stage.put(job_id="alive")
-    ids = ["damaged", "no-job", "without-record", "held", "well", "alive", "nobody"]
+    ids = ["damaged", "no-job", "without-record", "held", "well", "alive", "absent"]
     outcomes = stage.client.replay(ids)
     assert [done.id for done in outcomes] == ids
     assert [type(done.error) for done in outcomes] == [
@@ -142,17 +142,17 @@ def test_what_cannot_be_replayed_says_why_and_stays(stage: Stage) -> None:
     ]
     claim.release()
     assert {row["id"] for row in stage.client.jobs_in_queue(Queue.DEAD)} == set(ids[:4])
-    stage.hold("no-job").release()  # nobody's claim is left
+    stage.hold("no-job").release()  # no claim is left
 
 
-def test_a_job_whose_record_was_mended_keeps_the_status_that_it_has(stage: Stage) -> None:
+def test_a_job_whose_record_was_repaired_keeps_its_status(stage: Stage) -> None:
     stage.put(Queue.FAIL)
     record = stage.queues.layout.record(JOB)
     found = stage.session.get(record)
     assert found is not None
     (token,) = stage.queues.tokens(Queue.FAIL)
     stage.commit(Set(record, b"damaged", -1))
-    assert bury(stage, token)
+    assert move_to_dead(stage, token)
     stage.commit(Set(record, found[0], -1))
     (done,) = stage.client.replay([JOB])
     assert done.queue is Queue.FAIL
@@ -160,13 +160,13 @@ def test_a_job_whose_record_was_mended_keeps_the_status_that_it_has(stage: Stage
     assert stage.places_of() == [("fail", "default")]
 
 
-def bury(stage: Stage, token: Token) -> bool:
+def move_to_dead(stage: Stage, token: Token) -> bool:
     return stage.queues.move_to_dead(
         Queue.FAIL, "default", token, CorruptRecord(token.id, "damaged by the test")
     )
 
 
-def test_a_job_that_was_put_aside_by_hand_goes_back_as_it_was(stage: Stage) -> None:
+def test_a_job_that_an_operator_moved_to_dead_returns_unchanged(stage: Stage) -> None:
     stage.put(Queue.FAIL, None, AttemptState.FAILED)
     stage.client.move(JOB, Queue.DEAD)
     assert stage.client.get(JOB).status is Status.DEAD
@@ -174,7 +174,7 @@ def test_a_job_that_was_put_aside_by_hand_goes_back_as_it_was(stage: Stage) -> N
     assert (stage.client.get(JOB).status, stage.client.get(JOB).queue) == (Status.ERROR_FAIL, Queue.FAIL)
 
 
-def test_a_job_that_was_put_aside_before_it_was_due_is_due_when_it_would_have_been(stage: Stage) -> None:
+def test_a_job_that_was_moved_to_dead_before_it_was_due_keeps_its_due_time(stage: Stage) -> None:
     due = stage.client.submit(python_job("pass"), job_id=JOB, delay=3600)
     assert due.queue is Queue.ACCEPT
     before = stage.queues.get(JOB).token
@@ -190,7 +190,7 @@ def test_a_request_to_stop_from_before_does_not_stop_a_job_that_is_brought_back(
     assert not stage.is_there(stage.stop())
 
 
-def test_a_job_that_a_worker_has_buried_runs_after_its_cause_was_mended(office: Office) -> None:
+def test_a_dead_job_runs_after_a_replay_when_its_cause_is_repaired(office: Office) -> None:
     job_id = office.submit("pass")
     definition = f"{office.client.detail(job_id).record_path}/definition"
     session = office.session()

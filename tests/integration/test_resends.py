@@ -1,4 +1,4 @@
-"""What is sent a second time after a lost reply changes nothing of a later job of the same id.
+"""A multi that is sent again after a lost reply changes nothing of a later job of the same id.
 
 The first sending is carried out. Before the second one all that there is of the job is removed, and a job of
 its id comes to the versions at which the first one was. Each kind of multi that names nodes of a job is here.
@@ -42,7 +42,7 @@ Act = Callable[[], object]
 
 
 def nodes(session: Session, path: str) -> dict[str, tuple[bytes, int, int]]:
-    """All nodes with data, version and owner, but for the clock's and the receipts."""
+    """All nodes with data, version and owner, except the clock's and the receipts."""
     found = session.get(path)
     if found is None or path.endswith(("/receipts", "/config/clock")):
         return {}
@@ -53,7 +53,7 @@ def nodes(session: Session, path: str) -> dict[str, tuple[bytes, int, int]]:
 
 
 def wipe(stage: Stage) -> None:
-    """Remove all that there is of the job, as a removal by force does."""
+    """Remove all nodes of the job, as a forced removal does."""
     session, root = stage.session, stage.queues.layout.root
     ours = [path for path in nodes(session, root) if JOB in re.split(r"[/|]", path)]
     commit(session, [Delete(path) for path in sorted(ours, key=len, reverse=True)])
@@ -107,7 +107,7 @@ def later_job(stage: Stage, *, claims: int = 0) -> QueueSet:
 
 
 def does(kind: type[Operation], path: str) -> Callable[[Sequence[Operation]], bool]:
-    """Whether a multi has such an operation on a node with this in its path."""
+    """Whether a multi has this kind of operation on a node with this text in its path."""
     return lambda operations: any(isinstance(o, kind) and path in o.path for o in operations)
 
 
@@ -158,7 +158,7 @@ def test_a_claim_by_force(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_the_release_of_a_stray_lock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_release_of_an_orphan_lock(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.queues.put(Queue.ACCEPT, JOB, {})
     stage.hold().abandon()
     changes_nothing(
@@ -170,7 +170,7 @@ def test_the_release_of_a_stray_lock(stage: Stage, monkeypatch: pytest.MonkeyPat
     )
 
 
-# ---------------------------------------------------------------------- put, bury, mend
+# ---------------------------------------------------------------------- put, dead letter, repair
 @pytest.mark.parametrize("many", [False, True])
 def test_a_put(stage: Stage, monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
     items = [NewItem({}, id=name) for name in ("first", JOB)]
@@ -221,7 +221,7 @@ def test_a_token_that_is_restored(stage: Stage, monkeypatch: pytest.MonkeyPatch)
     changes_nothing(stage, monkeypatch, scrubber.scrub, does(Create, "/queues/"), lambda: later_job(stage))
 
 
-# ---------------------------------------------------------------------- requests and places
+# ---------------------------------------------------------------------- requests and slots
 def later_job_is_stopped(stage: Stage) -> None:
     later_job(stage)
     stage.ask_to_stop(stage.queues.get(JOB).run_key)
@@ -273,17 +273,17 @@ def leading(stage: Stage) -> Election:
     return election
 
 
-def test_a_stale_place_that_the_leader_gives_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = stage.nodes.slot("default", 0)
+def test_a_stale_slot_that_the_leader_frees(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = stage.nodes.slot("default", 0)
     stage.put()
-    stage.make(place, {"id": JOB, "run_key": "of an earlier job"})
+    stage.make(slot, {"id": JOB, "run_key": "of an earlier job"})
 
     def later() -> None:
         later_job(stage)
-        stage.make(place, {"id": JOB, "run_key": stage.queues.get(JOB).run_key})
+        stage.make(slot, {"id": JOB, "run_key": stage.queues.get(JOB).run_key})
 
     duty = StaleSlots(stage.queues, stage.nodes, leading(stage).fence, patience=0)
-    changes_nothing(stage, monkeypatch, duty.step, does(Delete, place), later)
+    changes_nothing(stage, monkeypatch, duty.step, does(Delete, slot), later)
 
 
 def test_an_old_history_that_the_leader_removes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +297,7 @@ def test_a_lock_that_the_doctor_removes(stage: Stage, monkeypatch: pytest.Monkey
     stage.queues.ensure_pool("team")
     stage.put(pool="team")
     stage.hold().release()
-    lock = stage.queues.layout.lock("default", JOB)  # in a pool in which the job does not stand
+    lock = stage.queues.layout.lock("default", JOB)  # in another pool than that of the job
     stage.make(lock, {"worker": "worker-7"})
     doctor = Doctor(stage.other("doctor"))
     found = list(doctor.check())
@@ -310,10 +310,10 @@ def test_a_lock_that_the_doctor_removes(stage: Stage, monkeypatch: pytest.Monkey
     )
 
 
-def test_a_leaders_node_that_somebody_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leaders_node_that_was_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     election, path = leading(stage), stage.nodes.leader
     stage.commit(Delete(path))
-    stage.commit(Create(path, b"changed by somebody", ephemeral=True))  # at the version that all have
+    stage.commit(Create(path, b"changed by another", ephemeral=True))  # at the same version
     next_one = Election(stage.other("next").session, stage.nodes, "next")
     changes_nothing(
         stage,
@@ -338,7 +338,7 @@ def test_the_removal_of_a_pool(stage: Stage, monkeypatch: pytest.MonkeyPatch) ->
 # ---------------------------------------------------------------------- drivers
 @dataclass
 class Driver:
-    """A driver of the job's only attempt, which looks for orders when the test lets it."""
+    """A driver of the job's only attempt, which polls for orders when the test calls it."""
 
     stage: Stage
     session: Session
@@ -354,11 +354,11 @@ class Driver:
             run_key=run_key,
         )
         holder = AttemptHolder(session, plan)
-        holder._thread = type("Unstarted", (), {"start": lambda _self: None})()  # noqa: SLF001 - the test calls its look
+        holder._thread = type("Unstarted", (), {"start": lambda _self: None})()  # noqa: SLF001 - the test calls its poll
         return cls(stage, session, holder)
 
     def later(self, reached: AttemptState, *, alive: bool) -> Act:
-        """A later job whose attempt is there, held by another driver when that is alive."""
+        """A later job with an attempt, held by another driver if that is alive."""
 
         def act() -> None:
             run_key = self.stage.put(Queue.RUNNING, Status.RUNNING, reached)
@@ -409,7 +409,7 @@ def test_a_driver_that_obeys_a_request(
     driver.holder.take()
     stage.ask_to_stop(stage.queues.get(JOB).run_key)
     later = driver.later(AttemptState.STARTED, alive=True)
-    changes_nothing(stage, monkeypatch, driver.holder._look, does(Delete, "/alive"), later, late=late)  # noqa: SLF001 - one look for orders
+    changes_nothing(stage, monkeypatch, driver.holder._look, does(Delete, "/alive"), later, late=late)  # noqa: SLF001 - one poll for orders
 
 
 @ALSO_LATE
@@ -450,4 +450,4 @@ def test_a_driver_reads_before_it_sends_again_and_sends_nothing_of_a_job_that_is
     act = partial(driver.holder.end, {"state": "succeeded"}) if has_taken else driver.holder.take
     with pytest.raises(Superseded, match="is gone"):
         act()
-    assert (len(lost), len(sent)) == (1, 1)  # the one whose reply was lost
+    assert (len(lost), len(sent)) == (1, 1)  # the one with the lost reply

@@ -1,4 +1,4 @@
-"""Drivers that run as another user than their worker: what they reach, and what of theirs is read back."""
+"""Drivers that run as another user than their worker: their access, and what the worker reads of theirs."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ POOL = "guests"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="a worker of another user may not change users")
 pytestmark = needs_root
 
-# What a hostile program tries; each answer is the error, or what it got.
+# The attempts of a hostile program; each answer is the error or the result.
 TRY = """
 import ctypes, json, os, pathlib, signal, subprocess
 worker = int(os.environ["LC_WORKER"])
@@ -95,7 +95,7 @@ with open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/outcome.json", "w") as file:
     json.dump(found, file)
 """
 
-# A spark-submit that reads what it would upload.
+# A spark-submit that reads the files that it would upload.
 LAUNCHER = """
 import json, os, sys
 from urllib.parse import urlsplit
@@ -116,8 +116,8 @@ with open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/outcome.json", "w") as file:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder through which each user gets; pytest's own are private."""
+def base() -> Iterator[Path]:
+    """A folder that each user can pass; pytest's own are private."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)
@@ -126,10 +126,10 @@ def place() -> Iterator[Path]:
 class Scene:
     """A worker's runner whose pool runs as another user."""
 
-    def __init__(self, place: Path) -> None:
-        self.state = place / "state"
-        self.users = Users(place / "state-users", {POOL: NAME})
-        main = place / "driver.py"
+    def __init__(self, base: Path) -> None:
+        self.state = base / "state"
+        self.users = Users(base / "state-users", {POOL: NAME})
+        main = base / "driver.py"
         main.write_text(DRIVER, "utf-8")
         main.chmod(0o644)
         runs_last_two = "import os, sys; os.execv(sys.executable, [sys.executable, *sys.argv[-2:]])"
@@ -155,20 +155,20 @@ class Scene:
 
 
 @pytest.fixture
-def scene(place: Path) -> Iterator[Scene]:
-    scene = Scene(place)
+def scene(base: Path) -> Iterator[Scene]:
+    scene = Scene(base)
     yield scene
     scene.close()
 
 
 def is_reached(path: Path) -> bool:
-    """Whether each user of this host gets there."""
+    """Whether each user of this host can reach the path."""
     found = path.resolve()
     return all(parent.stat().st_mode & 0o001 for parent in (found, *found.parents))
 
 
 def readable_python() -> str:
-    """One that each user of this host may start; that of the tests may be in a private folder."""
+    """A Python that each user of this host may start; that of the tests may be in a private folder."""
     found = (sys.executable, *(shutil.which("python3", path=path) for path in ("/usr/local/bin", "/usr/bin")))
     for file in filter(None, found):
         if is_reached(Path(file)):
@@ -177,9 +177,9 @@ def readable_python() -> str:
 
 
 def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
-    scene: Scene, place: Path, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = place / "password"
+    secret = base / "password"
     secret.write_text("s3cret", "utf-8")
     secret.chmod(0o600)
     other = scene.submit("open('outcome.json', 'w').write('{}')", pool="of-the-worker")
@@ -191,7 +191,7 @@ def test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs(
     monkeypatch.setenv("LC_SHIM", "")
     monkeypatch.setenv("TMPDIR", str(scene.state))
     monkeypatch.setenv("KRB5CCNAME", str(secret))
-    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # were it traced, this process would stop
+    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # if it were traced, this process would stop
         try:
             monkeypatch.setenv("LC_WORKER", str(worker.pid))
             found = scene.ended(scene.submit(TRY))
@@ -241,9 +241,9 @@ def test_the_logs_and_the_end_of_a_driver_are_out_of_its_reach(scene: Scene) -> 
     ],
 )
 def test_what_a_hostile_driver_leaves_is_not_followed_waited_for_or_believed(
-    scene: Scene, place: Path, monkeypatch: pytest.MonkeyPatch, trick: str
+    scene: Scene, base: Path, monkeypatch: pytest.MonkeyPatch, trick: str
 ) -> None:
-    target = place / "open"
+    target = base / "open"
     target.write_text('{"application_id": "stolen"}', "utf-8")
     target.chmod(0o666)
     monkeypatch.setenv("LC_TARGET", str(target))
@@ -253,8 +253,8 @@ def test_what_a_hostile_driver_leaves_is_not_followed_waited_for_or_believed(
     assert read_application(directory.path) == ""
 
 
-def test_all_that_a_driver_leaves_is_removed_and_nothing_else(scene: Scene, place: Path) -> None:
-    kept = place / "kept"
+def test_all_that_a_driver_leaves_is_removed_and_nothing_else(scene: Scene, base: Path) -> None:
+    kept = base / "kept"
     kept.mkdir()
     (kept / "file").touch()
     code = (
@@ -303,7 +303,7 @@ def user_of(pid: int) -> int:
 def test_a_process_of_a_stranger_that_calls_itself_that_of_a_run_is_none_of_it(scene: Scene) -> None:
     directory = scene.submit("pass", pool="of-the-worker")
     scene.ended(directory)
-    (directory.path / "exit.json").unlink()  # now its processes tell how it is
+    (directory.path / "exit.json").unlink()  # now only its processes show its state
     names = {RUN_VARIABLE: directory.run, INCARNATION_VARIABLE: directory.incarnation}
     account = pwd.getpwnam(NAME)
     with subprocess.Popen(
@@ -319,9 +319,9 @@ def test_a_process_of_a_stranger_that_calls_itself_that_of_a_run_is_none_of_it(s
 
 
 def test_a_driver_works_in_its_own_directory_where_it_may_not_go_to_that_of_the_definition(
-    scene: Scene, place: Path
+    scene: Scene, base: Path
 ) -> None:
-    hidden = place / "hidden"
+    hidden = base / "hidden"
     hidden.mkdir(mode=0o700)
     code = "import os, json; open('outcome.json', 'w').write(json.dumps({'at': os.getcwd()}))"
     directory = scene.submit(code, directory=str(hidden))
@@ -336,7 +336,7 @@ def test_a_pool_without_a_user_runs_as_the_worker(scene: Scene) -> None:
 
 
 class IdleManager(ResourceManager):
-    """One without applications."""
+    """A ResourceManager without applications."""
 
     def applications(self, tags: Sequence[str]) -> list[YarnApplication]:
         assert tags
@@ -346,12 +346,12 @@ class IdleManager(ResourceManager):
 @pytest.mark.parametrize("kind", [YarnClusterRunner, YarnClientRunner])
 def test_what_hands_a_driver_over_to_yarn_is_the_user_of_the_pool(
     scene: Scene,
-    place: Path,
+    base: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: type[YarnClusterRunner | YarnClientRunner],
 ) -> None:
     """The jars of a job are on its class path, and it uploads each file that a definition names."""
-    secret = place / "password"
+    secret = base / "password"
     secret.write_text("s3cret", "utf-8")
     secret.chmod(0o600)
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
@@ -363,7 +363,7 @@ def test_what_hands_a_driver_over_to_yarn_is_the_user_of_the_pool(
     conf = {"spark.files": secret.as_uri()}
     plan = {"job": {"pool": POOL}}
     manager = IdleManager(["http://127.0.0.1:1"], user="worker")
-    runner = kind(submits, manager, driver_main=place / "driver.py")
+    runner = kind(submits, manager, driver_main=base / "driver.py")
     before = os.umask(0o077)
     try:
         runner.submit(SubmitRequest(run, str(uuid.uuid4()), "a name", plan, SparkTarget("yarn", mode), conf))
@@ -384,17 +384,17 @@ def test_what_hands_a_driver_over_to_yarn_is_the_user_of_the_pool(
 
 
 @pytest.mark.spark
-def test_spark_itself_runs_as_another_user_and_logs_as_ever(place: Path) -> None:
+def test_spark_itself_runs_as_another_user_and_logs_as_ever(base: Path) -> None:
     checkout, packages = Path(__file__).parents[2], spark_jars().parents[1]
     if not all(
         parent.stat().st_mode & 0o001 for path in (checkout, packages) for parent in (path, *path.parents)
     ):
         unavailable("another user cannot read Spark here")
-    main = place / "driver.py"
+    main = base / "driver.py"
     main.write_text(SPARK_DRIVER, "utf-8")
     main.chmod(0o644)
-    users = Users(place / "state-users", {"*": NAME})
-    runner = LocalRunner(SparkSubmits(place / "state", users=users), driver_main=main)
+    users = Users(base / "state-users", {"*": NAME})
+    runner = LocalRunner(SparkSubmits(base / "state", users=users), driver_main=main)
     run = f"{uuid.uuid4()}-1"
     python = readable_python()
     environment = {
@@ -414,7 +414,7 @@ def test_spark_itself_runs_as_another_user_and_logs_as_ever(place: Path) -> None
     assert logs["stderr"].splitlines()[-1] == "and said so"
     assert "Running Spark version" in logs["spark"]
     assert users.conf_dir.stat().st_mode & 0o777 == 0o755
-    work = run_directories(place / "state", run)[-1].work
+    work = run_directories(base / "state", run)[-1].work
     runner.cleanup(run)
     assert not work.exists()
 
@@ -422,26 +422,26 @@ def test_spark_itself_runs_as_another_user_and_logs_as_ever(place: Path) -> None
 @pytest.mark.parametrize(
     ("name", "words"), [("no-such-user", "has no user"), ("root", "is root"), ("daemon", "")]
 )
-def test_a_worker_refuses_users_that_it_cannot_start_drivers_as(place: Path, name: str, words: str) -> None:
-    settings = Settings.model_validate({"state_dir": place / "state", "drivers": {"run_as": {"*": name}}})
+def test_a_worker_refuses_users_that_it_cannot_start_drivers_as(base: Path, name: str, words: str) -> None:
+    settings = Settings.model_validate({"state_dir": base / "state", "drivers": {"run_as": {"*": name}}})
     with contextlib.nullcontext() if not words else pytest.raises(SettingsError, match=words):
         assert users_of_drivers(settings) is not None
 
 
-def test_a_worker_without_the_right_to_change_users_says_so(place: Path) -> None:
+def test_a_worker_without_the_right_to_change_users_says_so(base: Path) -> None:
     program = (
         "import os, sys; from pathlib import Path; from spark_runner.runners.run_as import *\n"
         "os.setresuid(65534, 65534, 65534)\n"
         "try: Users(Path(sys.argv[1]), {'*': 'daemon'})\nexcept RunAsError as error: print(error)"
     )
-    said = subprocess.check_output([sys.executable, "-c", program, str(place / "users")], text=True)
+    said = subprocess.check_output([sys.executable, "-c", program, str(base / "users")], text=True)
     assert "may not start processes of other users" in said
 
 
-def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(place: Path) -> None:
+def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(base: Path) -> None:
     setpriv = shutil.which("setpriv") or unavailable("no setpriv, with which root gives capabilities away")
-    package, run = place / "lib" / "spark_runner", place / "run"
-    for copied in (package, place / "lib" / "orchestrator"):
+    package, run = base / "lib" / "spark_runner", base / "run"
+    for copied in (package, base / "lib" / "orchestrator"):
         installed = Path(shim.__file__).parents[1].with_name(copied.name)
         shutil.copytree(installed, copied, ignore=shutil.ignore_patterns("*.pyc"))
     subprocess.run(["chmod", "-R", "a+rX", str(package.parent)], check=True)
@@ -469,18 +469,18 @@ def test_a_worker_that_is_not_root_hands_none_of_its_capabilities_on(place: Path
     assert {said[name] for name in ("CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
 
 
-def test_a_folder_of_somebody_else_is_refused(place: Path) -> None:
-    folder = place / "users"
+def test_a_folder_of_another_user_is_refused(base: Path) -> None:
+    folder = base / "users"
     folder.mkdir()
     folder.chmod(0o777)
     with pytest.raises(RunAsError, match="other users can write to it"):
         Users(folder, {"*": NAME})
     folder.rmdir()
-    folder.symlink_to(place)
+    folder.symlink_to(base)
     with pytest.raises(RunAsError, match="it is a symbolic link"):
         Users(folder, {"*": NAME})
     folder.unlink()
-    hidden = place / "hidden"
+    hidden = base / "hidden"
     hidden.mkdir(mode=0o700)
     with pytest.raises(RunAsError, match="cannot reach"):
         Users(hidden / "users", {"*": NAME})

@@ -1,4 +1,4 @@
-"""What every runner has to keep, whatever place it runs drivers in."""
+"""The contract of every runner, wherever it runs drivers."""
 
 import json
 import os
@@ -37,14 +37,14 @@ def on(*kinds: str) -> pytest.MarkDecorator:
 
 
 on_each_backend = on(*QUICK, "standalone-client", "standalone-cluster", "yarn")
-"""What asks a cluster and starts no driver; the API of Kubernetes is that of `pods`."""
+"""Tests that query a cluster and start no driver; the API of Kubernetes is that of `pods`."""
 
 on_real_spark = on(*REAL)
-"""What is shown on the real thing of every backend: few, because each driver costs seconds of a processor."""
+"""Tests on real Spark on every backend: few, because each driver costs seconds of a processor."""
 
 without_spark = on(*QUICK)
 without_spark_of_its_own = on(*QUICK, *WARM)
-"""What one test on real Spark shows beside another thing."""
+"""A property that a test on real Spark checks beside another one."""
 
 KILLED_WITHIN_S = 20
 EXECUTOR_STARTS = "Started daemon with process name"
@@ -78,7 +78,7 @@ try:
 except Exception:  # its executor may end before it does
     stay("")
 """
-"""A job that has to outlive its executor, and then one that never ends."""
+"""A job that has to survive its executor, and then one that never ends."""
 
 
 @pytest.fixture
@@ -97,14 +97,14 @@ def kit(
 
 
 @on_each_backend
-def test_the_place_of_a_runner_is_within_its_own_reach_and_names_its_backend(kit: Kit) -> None:
+def test_the_submission_place_of_a_runner_is_within_its_own_reach_and_names_its_backend(kit: Kit) -> None:
     place = kit.runner.place()
     assert place.backend == kit.runner.backend
     assert kit.runner.reaches(place)
 
 
 @on_each_backend
-def test_a_run_that_nobody_submitted_is_empty_and_can_be_killed_and_removed(kit: Kit) -> None:
+def test_a_run_that_was_never_submitted_is_empty_and_can_be_killed_and_removed(kit: Kit) -> None:
     run = run_name(str(uuid.uuid4()), 1)
     assert kit.runner.find(run) == []
     assert kit.runner.poll_many([run]) == {run: []}
@@ -124,7 +124,7 @@ def test_a_driver_takes_its_attempt_records_its_outcome_and_exits_with_zero(kit:
 
 
 def check_success(kit: Kit, attempt: Attempt, incarnation: str, *, others: int = 0) -> None:
-    """Of an attempt whose program has said `here`."""
+    """Checks of an attempt whose program has printed `here`."""
     after = kit.read(attempt.path)
     assert (after.state, after.incarnation) == (AttemptState.SUCCEEDED, incarnation)
     starts = kit.ledger.starts()
@@ -132,7 +132,7 @@ def check_success(kit: Kit, attempt: Attempt, incarnation: str, *, others: int =
     assert set(starts.values()) == {1}
     assert len(starts) <= 1 + others
     said = [log.path.read_text("utf-8") for log in kit.runner.logs(attempt.run) if log.stream == "stdout"]
-    # With Spark's own words where a place keeps one log.
+    # With Spark's own lines where the backend keeps one log.
     assert [line for text in said for line in text.splitlines()].count("here") == 1
     wait_until(lambda: not kit.session.children(attempt.path), 20, "nothing is left below the attempt")
 
@@ -202,13 +202,13 @@ def test_drivers_end_as_they_say_the_end_of_a_lost_one_is_known_and_of_two_for_a
     (lost,) = kit.wait_ended(dying.run)
     after = kit.read(dying.path)
     assert (lost.state, lost.outcome, after.state) == (RunState.EXITED, None, AttemptState.STARTED)
-    # The master of a standalone cluster knows that a driver of its nodes has failed, and no more.
-    knows_code = (kit.runner.backend, kit.target.deploy_mode) != ("standalone", "cluster")
-    assert lost.exit_code == (137 if knows_code else None)
+    # The master of a standalone cluster reports only that a driver of its nodes has failed.
+    has_code = (kit.runner.backend, kit.target.deploy_mode) != ("standalone", "cluster")
+    assert lost.exit_code == (137 if has_code else None)
     verdict, _ = verdict_of_exit(after, lost)
     assert verdict.status is Status.ERROR_FAIL
     assert verdict.error is not None
-    # YARN kills what needs too much memory in this way, too.
+    # YARN also kills a container over its memory in this way.
     assert verdict.error.error_class == ("memory" if kit.runner.backend == "yarn" else "infrastructure")
     runs = [attempt.run for attempt in (doubled[0], failing, dying)]
     wait_until(
@@ -221,7 +221,7 @@ def test_drivers_end_as_they_say_the_end_of_a_lost_one_is_known_and_of_two_for_a
 
 
 def submit_twice(kit: Kit) -> tuple[Attempt, set[str]]:
-    """An attempt with two submissions; their incarnations."""
+    """Submit an attempt twice; return the incarnations."""
     attempt = kit.attempt()
     requests = [kit.request(attempt, "say('here')\nsleep(0.5)") for _ in range(2)]
     submitted = [kit.runner.submit(request) for request in requests]
@@ -230,7 +230,7 @@ def submit_twice(kit: Kit) -> tuple[Attempt, set[str]]:
 
 
 def check_at_most_once(kit: Kit, attempt: Attempt, incarnations: set[str], *, others: int = 0) -> None:
-    """Of an attempt that was submitted twice; its kit has so many others."""
+    """Checks of an attempt that was submitted twice, among this many others of its kit."""
     ended = kit.wait_ended(attempt.run)
     assert {each.incarnation for each in ended} == incarnations
     assert {each.state for each in ended} == {RunState.EXITED}
@@ -240,7 +240,7 @@ def check_at_most_once(kit: Kit, attempt: Attempt, incarnations: set[str], *, ot
 
 
 def check_failure(kit: Kit, attempt: Attempt, ended: Submission) -> None:
-    """Of an attempt whose program has failed with `no rows today`."""
+    """Checks of an attempt whose program has failed with `no rows today`."""
     assert (ended.state, ended.exit_code, ended.failure) == (RunState.EXITED, 1, None)
     after = kit.read(attempt.path)
     assert after.state is AttemptState.FAILED
@@ -291,7 +291,7 @@ def test_kill_ends_the_driver_for_certain_and_may_be_asked_twice(kit: Kit) -> No
 
 
 def check_killed(kit: Kit, attempt: Attempt) -> None:
-    """Of an attempt whose driver has been killed; it is killed once more."""
+    """Checks of an attempt whose driver was killed; it is killed again."""
     killed = kit.only(attempt.run)
     assert killed.state is RunState.EXITED
     assert killed.exit_code
@@ -300,7 +300,7 @@ def check_killed(kit: Kit, attempt: Attempt) -> None:
 
 
 def check_removed(kit: Kit, attempt: Attempt) -> None:
-    """Remove what an ended run has left, twice."""
+    """Remove the traces of an ended run, twice."""
     kit.runner.cleanup(attempt.run)
     if kit.keeps_records:
         assert kit.only(attempt.run).state is RunState.EXITED
@@ -329,18 +329,20 @@ def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what
     plan = {**request.plan, "directory": str(beside)}
     kit.runner.submit(replace(request, plan=plan, conf={**request.conf, **more}))
     if not is_local:
-        check_goes_on_without_its_executor(kit, attempt.run, tasks)
+        check_continues_without_its_executor(kit, attempt.run, tasks)
 
     (worker,) = workers(tasks, "stays")
     assert {path.name for path in beside.iterdir()} == {"by-python", "by-spark"}, "relative to its definition"
     before = processes_named(attempt.run)
     assert any(process.startswith("java ") for process in before), before
-    assert str(worker) in {process.split()[-1] for process in before}, "executors can be told by their mark"
+    assert str(worker) in {process.split()[-1] for process in before}, (
+        "executors are identified by their mark"
+    )
     groups = {os.getpgid(int(process.split()[-1])) for process in before}
     assert len(groups) > 2 or not is_local, "a kill of the group of the driver is not enough"
     assert kit.at_cluster(attempt.run) or is_local
     wait_until(
-        lambda: (0 if is_local else 1, 0 if is_local else 2) in tasks_told(kit, attempt.run),
+        lambda: (0 if is_local else 1, 0 if is_local else 2) in tasks_reported(kit, attempt.run),
         END_S,
         "the log names stage and task",
     )
@@ -368,13 +370,13 @@ def test_a_job_goes_on_without_an_executor_and_20_seconds_after_a_kill_only_what
     check_removed(kit, attempt)
 
 
-def check_goes_on_without_its_executor(kit: Kit, run: str, tasks: Path) -> None:
-    """Of a run of `TASKS`: its first executor is killed, and what it says and has goes on."""
+def check_continues_without_its_executor(kit: Kit, run: str, tasks: Path) -> None:
+    """In a run of `TASKS`: its first executor is killed; its tasks and its log continue."""
     (first,) = workers(tasks, "works")
-    wait_until(lambda: telling(kit, run) == 1, END_S, "what its executor says is copied")
+    wait_until(lambda: reporting(kit, run) == 1, END_S, "the log of its executor is copied")
     psutil.Process(first).parents()[1].kill()  # the executor above the daemon of its Python workers
     wait_until(lambda: len(workers(tasks, "works")) == 2, END_S, "another executor works")
-    wait_until(lambda: telling(kit, run) == 2, END_S, "what the second one says is copied")
+    wait_until(lambda: reporting(kit, run) == 2, END_S, "the log of the second one is copied")
     (tasks / "go").touch()
     workers(tasks, "stays")
     (found,) = [line for line in said(kit, run) if line.startswith("went on ")]
@@ -385,7 +387,7 @@ def check_goes_on_without_its_executor(kit: Kit, run: str, tasks: Path) -> None:
 
 
 def workers(tasks: Path, what: str) -> list[int]:
-    """The Python workers that have begun to do this; waits for the first."""
+    """The Python workers that have begun this; waits for the first."""
 
     def found() -> list[int]:
         return [int(path.name.partition("-")[2]) for path in tasks.glob(f"{what}-*")]
@@ -394,13 +396,13 @@ def workers(tasks: Path, what: str) -> list[int]:
 
 
 def said(kit: Kit, run: str) -> list[str]:
-    """The lines of its driver's output, Spark's own among them where a place keeps one log."""
+    """The lines of its driver's output, with Spark's own where the backend keeps one log."""
     logs = [log for log in kit.runner.logs(run) if log.stream == "stdout" and not log.executor]
     return [line for log in logs for line in log.path.read_text("utf-8").splitlines()]
 
 
 def said_by_executors(kit: Kit, run: str) -> dict[str, str]:
-    """All that each executor has said."""
+    """The log of each executor."""
     texts = defaultdict[str, str](str)
     for log in kit.runner.logs(run):
         if log.executor:
@@ -408,12 +410,12 @@ def said_by_executors(kit: Kit, run: str) -> dict[str, str]:
     return texts
 
 
-def telling(kit: Kit, run: str) -> int:
-    """How many executors have told of a task."""
+def reporting(kit: Kit, run: str) -> int:
+    """The number of executors that have logged a task."""
     return sum("Running task" in text for text in said_by_executors(kit, run).values())
 
 
-def tasks_told(kit: Kit, run: str) -> set[tuple[int | None, int | None]]:
+def tasks_reported(kit: Kit, run: str) -> set[tuple[int | None, int | None]]:
     """The stage and the task of each event that a task of the run has logged, wherever it runs."""
     is_local = kit.target.master.startswith("local")
     logs = [log.path for log in kit.runner.logs(run) if log.executor or is_local]
@@ -434,7 +436,7 @@ def processes_named(run: str) -> list[str]:
             if named and process.pid != os.getpid():
                 found.append(f"{process.name()} {process.pid}")
         except psutil.Error:
-            continue  # gone meanwhile, or not ours to look at
+            continue  # ended meanwhile, or not readable
     return found
 
 

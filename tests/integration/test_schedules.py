@@ -1,4 +1,4 @@
-"""Periodic jobs: registered by name, enqueued by whoever leads, each fire time once."""
+"""Periodic jobs: registered by name, enqueued by the leader, each fire time once."""
 
 import json
 import threading
@@ -39,11 +39,11 @@ MINUTE, HOUR = 60, 3600
 
 
 class Died(BaseException):
-    """What ends a leader in the middle of a step, as a kill would."""
+    """Ends a leader in the middle of a step, as a kill would."""
 
 
 class Hall:
-    """A root with a clock that tests set, and any number of leaders, each on a session of its own."""
+    """A root with a clock that tests set, and any number of leaders, each on its own session."""
 
     def __init__(self, office: Office) -> None:
         self.office = office
@@ -76,12 +76,12 @@ class Hall:
         return definition
 
     def runs(self) -> list[str]:
-        """The fire times of all runs, as their ids tell them."""
+        """The fire times of all runs, from their ids."""
         ids = sorted(job.id for job in self.office.client.jobs())
         return [job_id.rpartition("-")[2] for job_id in ids]
 
     def end(self, job_id: str) -> None:
-        """Bring a job to its end, as a worker would."""
+        """Finish a job, as a worker would."""
         state = JobState.model_validate(self.queues.get(job_id).payload)
         ended = state.evolve(status=Status.SUCCESS).model_dump(mode="json")
         self.queues.move(job_id, Queue.FINISH, payload=ended)
@@ -103,12 +103,12 @@ def hall(office: Office) -> Hall:
 
 
 def lead_until(leader: Planner, condition: Callable[[], bool], what: str) -> None:
-    """Step until something has come of it: what has changed is heard of a moment later."""
+    """Step until the effect shows: changes arrive a moment later."""
     wait_until(lambda: leader.step() <= 5 and condition(), 10, what)
 
 
 # ---------------------------------------------------------------------- the store
-def test_a_registered_schedule_tells_when_it_runs_next(hall: Hall) -> None:
+def test_a_registered_schedule_shows_its_next_fire_time(hall: Hall) -> None:
     hall.store.put(
         python_job("pass", name="nightly", schedule={"cron": "0 6 * * *", "timezone": "Europe/Berlin"})
     )
@@ -240,7 +240,7 @@ def test_the_run_of_a_fire_time_is_enqueued_when_it_has_come(hall: Hall) -> None
     assert view.next == "2026-11-21T11:02:00Z"
 
 
-def test_a_run_is_a_job_like_any_other_and_knows_its_fire_time(hall: Hall) -> None:
+def test_a_run_is_a_job_like_any_other_with_its_fire_time(hall: Hall) -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT '${fire_time}' AS at"
     hall.store.put(Definition(name="sql", script=script, schedule=Schedule(every=60), labels={"team": "a"}))
     hall.pass_time(MINUTE)
@@ -286,7 +286,7 @@ def test_a_schedule_that_comes_later_is_seen_by_the_leader(hall: Hall) -> None:
     assert hall.runs() == ["20261121T110100Z"]
     hall.store.remove("tick")
     hall.pass_time(HOUR)
-    lead_until(leader, lambda: leader.step() == 5, "the leader knows of no schedule")
+    lead_until(leader, lambda: leader.step() == 5, "the leader has no schedule")
     assert hall.runs() == ["20261121T110100Z"]
 
 
@@ -304,7 +304,7 @@ def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     assert [job.id for job in hall.office.client.jobs()] == ["other-20261121T110100Z"]
 
 
-def test_a_change_that_no_watch_has_told_is_found_by_the_rescan(
+def test_a_change_without_a_watch_event_is_found_by_the_rescan(
     hall: Hall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hall.register(every="1h", overlap="queue")
@@ -364,7 +364,7 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
         try:
             while leader.step() < 5:
                 pass
-        except BaseException as error:  # noqa: BLE001 - told by the test
+        except BaseException as error:  # noqa: BLE001 - raised by the test
             errors.append(error)
 
     threads = [threading.Thread(target=lead, args=[leader]) for leader in leaders]
@@ -416,7 +416,7 @@ def test_a_run_that_was_put_but_not_marked_before_a_long_outage_was_not_missed(h
     hall.pass_time(HOUR)
     hall.leader().step()
     node = hall.node()
-    # It is known to be under way, so that nothing may overlap it.
+    # It is recorded as under way, so that nothing may overlap it.
     assert hall.runs() == ["20261121T110100Z"]
     assert node["last"] == "2026-11-21T11:01:00Z"
     assert [item["time"] for item in node["skipped"]] == ["2026-11-21T11:02:00Z"] + [
@@ -490,7 +490,7 @@ def test_a_schedule_that_is_registered_anew_does_not_repeat_what_the_old_one_did
 
 # ---------------------------------------------------------------------- registered anew
 def register_anew(hall: Hall) -> None:
-    """Remove the schedule and register another program by its name: the versions begin at 0 again."""
+    """Remove the schedule and register another program under its name: versions begin at 0 again."""
     hall.store.remove("tick")
     hall.store.put(python_job("print('new')", name="tick", schedule={"every": "1m"}))
 
@@ -536,7 +536,7 @@ def test_a_leader_that_is_late_after_its_put_does_not_bring_the_old_program_back
 
 
 def replaced_before_the_resend(hall: Hall, monkeypatch: pytest.MonkeyPatch, *, arrives: bool) -> list[Any]:
-    """The next change of the schedule's node loses its reply, and is sent again to another registration."""
+    """Let the next change of the schedule's node lose its reply and be sent again to another registration."""
     path = hall.nodes.schedule("tick")
 
     def changes(operations: Sequence[Operation]) -> bool:
@@ -570,7 +570,7 @@ def test_what_was_asked_of_the_old_registration_does_not_happen_to_the_new_one(
     hall.pass_time(MINUTE)
     lost = replaced_before_the_resend(hall, monkeypatch, arrives=True)
     late = ScheduleStore(hall.office.session(), hall.nodes, hall.clock)
-    if act is ScheduleStore.pause:  # it reads again, and then it is the new one that is meant
+    if act is ScheduleStore.pause:  # it reads again, and then applies to the new one
         act(late, "tick")
         assert hall.node()["definition"]["python"] == "print('new')"
         hall.store.resume("tick")
@@ -597,7 +597,7 @@ def test_a_leader_does_nothing_once_another_one_was_elected(hall: Hall) -> None:
     assert hall.node()["last"] is None
     hall.leader(fence=elected()).step()
     assert hall.runs() == ["20261121T110100Z"]
-    hall.pass_time(HOUR)  # what it would skip is not its business either
+    hall.pass_time(HOUR)  # it skips nothing of another registration either
     before = hall.node()
     late.step()
     assert hall.node() == before
@@ -634,7 +634,7 @@ def test_after_a_clock_that_was_ahead_every_fire_time_has_its_run_once(hall: Hal
     leader.step()
     put_early = hall.runs()
     assert put_early == fire_times(range(10, 150, 10) if catch_up else [120, 140])
-    for run in put_early:  # they are done and gone: their ids are free
+    for run in put_early:  # they are finished and removed: their ids are free
         hall.end(f"tick-{run}")
         hall.forget(f"tick-{run}")
     hall.pass_time(-2 * HOUR)  # its clock is set right, 20 minutes later
@@ -666,7 +666,7 @@ def test_a_clock_that_is_ahead_a_second_time_repeats_nothing_of_the_first(hall: 
     def step(seconds: float) -> None:
         hall.pass_time(seconds)
         hall.leader().step()
-        for run in hall.runs():  # it is done and gone: its id is free
+        for run in hall.runs():  # it is finished and removed: its id is free
             hall.end(f"tick-{run}")
             hall.forget(f"tick-{run}")
             put.append(run)
@@ -696,7 +696,7 @@ def test_other_times_that_are_registered_after_a_clock_was_ahead_are_not_taken_f
 
 
 # ---------------------------------------------------------------------- overlap
-def test_with_skip_no_run_is_enqueued_while_one_has_not_ended_and_that_is_told(hall: Hall) -> None:
+def test_with_skip_no_run_is_enqueued_while_one_has_not_ended_and_that_is_reported(hall: Hall) -> None:
     hall.register()
     leader = hall.leader()
     for _ in range(3):
@@ -744,7 +744,7 @@ def test_only_the_last_skipped_fire_times_are_kept(hall: Hall) -> None:
 
 
 # ---------------------------------------------------------------------- catch up
-def test_without_catch_up_what_was_missed_is_skipped_and_told(hall: Hall) -> None:
+def test_without_catch_up_missed_fire_times_are_skipped_and_reported(hall: Hall) -> None:
     hall.register(overlap="queue")
     hall.pass_time(30 * MINUTE + 20)
     hall.leader().step()
@@ -778,7 +778,7 @@ def test_with_catch_up_every_missed_fire_time_has_its_run_in_order(hall: Hall) -
     assert hall.store.get("tick").skipped == ()
 
 
-def test_with_catch_up_a_flood_is_bounded_and_told(hall: Hall) -> None:
+def test_with_catch_up_a_flood_is_bounded_and_reported(hall: Hall) -> None:
     hall.register(overlap="queue", catch_up=True, every="1s")
     hall.pass_time(MAX_CATCH_UP + 50)
     hall.leader().step()
@@ -842,7 +842,7 @@ def test_what_is_wrong_with_one_schedule_does_not_stop_the_others(hall: Hall) ->
         return submit
 
     hall.pass_time(MINUTE)
-    assert hall.leader(breaking).step() == 1  # soon again, for the one that failed
+    assert hall.leader(breaking).step() == 1  # soon again, for the failed one
     assert hall.runs() == ["20261121T110100Z"] * 2
     hall.leader().step()
     assert hall.runs() == ["20261121T110100Z"] * 3
@@ -863,7 +863,7 @@ def test_a_full_pool_delays_a_run(hall: Hall) -> None:
     assert hall.runs() == ["20261121T110100Z"]
 
 
-def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_told(hall: Hall) -> None:
+def test_a_run_that_can_not_be_enqueued_any_more_is_skipped_and_reported(hall: Hall) -> None:
     script = "CREATE TABLE t USING print; INSERT INTO t SELECT 1 AS n"
     hall.store.put(Definition(name="tick", script=script, schedule=Schedule(every=60)))
     document = hall.node()
@@ -955,7 +955,7 @@ def test_a_name_that_is_not_there_is_an_error_of_its_own(command: str, typed: Ty
     assert "no schedule has the name 'absent'" in err
 
 
-def test_show_tells_which_fire_times_had_no_run_and_why(hall: Hall, typed: Type) -> None:
+def test_show_lists_fire_times_without_a_run_and_the_reason(hall: Hall, typed: Type) -> None:
     hall.now = from_text(to_text(hall.queues.clock.now_ms())) - 90 * MINUTE * 1000
     hall.register()
     hall.pass_time(30 * MINUTE)

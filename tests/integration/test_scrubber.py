@@ -54,7 +54,7 @@ def spoil(queues: QueueSet, item_id: str = ITEM) -> None:
 
 
 def tree(queues: QueueSet, path: str = "") -> dict[str, tuple[bytes, int]]:
-    """All nodes with data and version, but for receipts and the one that is written to learn the time."""
+    """All nodes with data and version, except receipts and the one that is written to read the time."""
     path = path or queues.layout.root
     found = queues.session.get(path)
     if found is None or path in {queues.layout.clock, queues.layout.receipts}:
@@ -70,13 +70,13 @@ def receipts(queues: QueueSet) -> list[str]:
 
 
 def later(monkeypatch: pytest.MonkeyPatch, queues: QueueSet, hours: float) -> None:
-    """The time that all clocks confirm to this queue set is some hours on."""
+    """Let all clocks of this queue set advance by some hours."""
     confirmed_ms = queues.clock.confirmed_ms
     monkeypatch.setattr(queues.clock, "confirmed_ms", lambda: round(confirmed_ms() + hours * HOUR_MS))
 
 
 def in_the_last_moment(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """Let something happen after the second look, before the mends are sent."""
+    """Let something happen after the second look, before the repairs are sent."""
 
     def send(session: Session, steps: Sequence[Transaction], receipts: Receipts) -> list[QueueError | None]:
         happens()
@@ -119,7 +119,7 @@ def test_an_empty_root_is_healthy(open_queues: Open) -> None:
     assert scrub(open_queues()) == ScrubReport(records=0, tokens=0, repaired={}, unrepaired={})
 
 
-def test_a_root_that_nobody_has_used_is_healthy(open_queues: Open) -> None:
+def test_an_unused_root_is_healthy(open_queues: Open) -> None:
     queues = open_queues()
     fresh = QueueSet(queues.session, type(queues.layout)(f"{queues.layout.root}/fresh"), QUEUES)
     assert scrub(fresh) == ScrubReport(records=0, tokens=0, repaired={}, unrepaired={})
@@ -129,17 +129,17 @@ def test_thousands_of_items_take_few_requests(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     queues, each = open_queues(), times(100, 417)
-    for place, pool in enumerate(POOLS):
+    for number, pool in enumerate(POOLS):
         for queue in QUEUES:
             ids = [f"{pool}-{queue}-{n}" for n in range(each)]
-            queues.put_many(queue, [NewItem({"n": place}, item_id, pool) for item_id in ids])
+            queues.put_many(queue, [NewItem({"n": number}, item_id, pool) for item_id in ids])
     requests = count_requests(queues.session, monkeypatch)
     started = time.monotonic()
     total = each * len(POOLS) * len(QUEUES)
     assert scrub(queues) == ScrubReport(records=total, tokens=total, repaired={}, unrepaired={})
     record_property("seconds", time.monotonic() - started)
     record_property("requests", requests())
-    # One for each of 256 folders of records, twenty for the others, and few for all that is in them.
+    # One for each of 256 folders of records, twenty for the others, and few for their content.
     assert requests() < 276 + total // 68
 
 
@@ -182,18 +182,18 @@ def test_many_are_mended_together(open_queues: Open) -> None:
     assert queues.tokens("accept") == sorted(record.token for record in records)
 
 
-def test_a_buried_item_stays_where_it_was_buried(open_queues: Open) -> None:
+def test_a_dead_item_stays_in_dead(open_queues: Open) -> None:
     queues = open_queues()
     record = queues.put("running", ITEM, {})
     spoil(queues)
     assert queues.move_to_dead("running", "default", record.token, CorruptRecord(ITEM, "test"))
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
-    do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))  # mended, and not yet replayed
+    do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))  # repaired, and not yet replayed
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
     assert places_of(queues, ITEM) == ["dead"]
 
 
-@pytest.mark.parametrize("rival", ["token", "grave", "lock", "record", "gone"])
+@pytest.mark.parametrize("rival", ["token", "dead token", "lock", "record", "gone"])
 def test_a_token_is_not_restored_when_something_has_changed_in_the_last_moment(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, rival: str
 ) -> None:
@@ -203,7 +203,7 @@ def test_a_token_is_not_restored_when_something_has_changed_in_the_last_moment(
     node = queues.layout.record(ITEM)
     change: dict[str, Create | Set | Delete] = {
         "token": Create(token_path(queues, record.token)),
-        "grave": Create(token_path(queues, record.token, "dead")),
+        "dead token": Create(token_path(queues, record.token, "dead")),
         "lock": Create(queues.layout.lock("default", ITEM), ephemeral=True),
         "record": Set(node, record.encode(), -1),
         "gone": Delete(node),
@@ -219,7 +219,7 @@ def test_a_token_is_not_restored_when_something_has_changed_in_the_last_moment(
     assert tree(queues) == changed[0]
 
 
-def test_two_who_scrub_at_once_mend_each_thing_once(
+def test_two_simultaneous_scrubbers_repair_each_damage_once(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, other = open_queues(), open_queues()
@@ -259,12 +259,12 @@ def test_an_unreadable_record_without_a_token_gets_one_in_dead_with_the_reason(o
     assert "cannot be read: UnicodeDecodeError" in json.loads(found[0])["reason"]
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
     do(queues, Set(queues.layout.record(ITEM), record.encode(), -1))
-    assert queues.replay() == {ITEM: None}  # mended by hand, it can go on
+    assert queues.replay() == {ITEM: None}  # repaired by an operator
     assert queues.get(ITEM).payload == {"n": 1}
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
-def test_an_unreadable_record_that_somebody_holds_in_whatever_pool_gets_no_token(
+def test_an_unreadable_record_that_is_held_in_any_pool_gets_no_token(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, holder = open_queues(), open_queues()
@@ -292,17 +292,17 @@ def test_an_unreadable_record_with_a_token_is_left_to_whoever_claims_it(open_que
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
-def test_an_unreadable_record_that_stands_in_dead_stands_nowhere_else(open_queues: Open) -> None:
+def test_an_unreadable_record_in_dead_is_in_no_other_queue(open_queues: Open) -> None:
     queues = open_queues()
     record = queues.put("accept", ITEM, {})
     spoil(queues)
-    do(queues, Create(token_path(queues, record.token, "dead"), b"note"))  # so it can never be buried
+    do(queues, Create(token_path(queues, record.token, "dead"), b"note"))  # so it can never be moved to dead
     assert not queues.move_to_dead("accept", "default", record.token, CorruptRecord(ITEM, "test"))
     assert scrub(queues) == ScrubReport(1, 2, {Repair.DEDUPLICATED: (ITEM,)}, {})
     assert places_of(queues, ITEM) == ["dead"]
 
 
-def test_an_unreadable_record_that_was_mended_in_the_last_moment_gets_no_token_in_dead(
+def test_an_unreadable_record_that_is_repaired_just_before_the_move_gets_no_token_in_dead(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, operator = open_queues(), open_queues()
@@ -327,7 +327,7 @@ def test_a_token_without_a_record_goes_to_dead_with_the_reason(open_queues: Open
     assert scrub(queues) == ScrubReport(0, 1, {Repair.MOVED_TO_DEAD: (ITEM,)}, {})
     assert queues.tokens("running", "other") == []
     assert queues.tokens("dead", "other") == [record.token]
-    assert not queues.contains(ITEM)  # no record was left behind as a proof
+    assert not queues.contains(ITEM)  # the precondition left no record behind
     found = queues.session.get(token_path(queues, record.token, "dead", "other"))
     assert found is not None
     note = json.loads(found[0])
@@ -361,7 +361,7 @@ def test_several_tokens_without_a_record_become_one_in_dead(open_queues: Open) -
     assert scrub(queues) == ScrubReport(0, 1, {}, {})
 
 
-def test_a_token_whose_item_is_put_anew_in_the_last_moment_is_not_buried(
+def test_a_token_whose_item_is_put_anew_just_before_the_repair_is_not_moved_to_dead(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, producer = open_queues(), open_queues()
@@ -429,12 +429,12 @@ def test_a_token_that_the_record_does_not_name_is_left_when_it_is_the_only_one(o
     before = tree(queues)
     assert scrub(queues) == ScrubReport(1, 1, {}, {Unrepaired.MISMATCHED: (ITEM,)})
     assert tree(queues) == before
-    claim_of(open_queues(), ITEM).release()  # what a consumer does makes them agree
+    claim_of(open_queues(), ITEM).release()  # the consumer makes them agree
     assert queues.get(ITEM).queue == "accept"
     assert scrub(queues) == ScrubReport(1, 1, {}, {})
 
 
-# ---------------------------------------------------------------------- what is not ours to judge
+# ---------------------------------------------------------------------- foreign nodes
 @pytest.mark.parametrize("changes", [{"queue": "retired"}, {"pool": "retired"}, {"pool": "no/pool"}])
 @pytest.mark.parametrize("has_token", [True, False])
 def test_a_record_that_names_what_is_not_known_here_is_reported_and_not_touched(
@@ -502,8 +502,8 @@ def test_foreign_nodes_are_reported_and_not_touched(
     assert "notes" in receipts(queues)
 
 
-# ---------------------------------------------------------------------- what crashes leave
-def test_a_receipt_is_removed_after_a_day_and_its_producer_goes_on(
+# ---------------------------------------------------------------------- traces of crashes
+def test_a_receipt_is_removed_after_a_day_and_its_producer_continues(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, producer = open_queues(), open_queues()
@@ -569,8 +569,8 @@ def lose_token_and_bytes(queues: QueueSet) -> None:
 
 
 def lose_record(queues: QueueSet) -> None:
-    queues.put("accept", "buried", {})
-    do(queues, Delete(queues.layout.record("buried")))
+    queues.put("accept", "dead-letter", {})
+    do(queues, Delete(queues.layout.record("dead-letter")))
 
 
 def add_token(queues: QueueSet) -> None:
@@ -581,12 +581,12 @@ def add_token(queues: QueueSet) -> None:
 DAMAGES: dict[str, Damage] = {
     "restored": lose_token,
     "entered": lose_token_and_bytes,
-    "buried": lose_record,
+    "dead-letter": lose_record,
     "singled": add_token,
 }
 
 
-def test_a_dry_run_tells_what_would_be_mended_and_changes_nothing(
+def test_a_dry_run_reports_what_would_be_repaired_and_changes_nothing(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = open_queues()
@@ -598,15 +598,15 @@ def test_a_dry_run_tells_what_would_be_mended_and_changes_nothing(
     events: list[Event] = []
     queues.listen(events.append)
     before = tree(queues)
-    told = scrub(queues, dry_run=True)
+    planned = scrub(queues, dry_run=True)
     assert tree(queues) == before
     assert events == []
     done = scrub(queues)
-    assert done == told
+    assert done == planned
     assert {kind: ids for kind, ids in done.repaired.items() if kind is not Repair.RECEIPT} == {
         Repair.RESTORED: ("restored",),
         Repair.ENTERED: ("entered",),
-        Repair.MOVED_TO_DEAD: ("buried",),
+        Repair.MOVED_TO_DEAD: ("dead-letter",),
         Repair.STOP: ("gone",),
     }
     assert done.unrepaired[Unrepaired.HELD] == ("singled",)
@@ -652,7 +652,7 @@ def test_what_this_process_holds_is_not_touched(open_queues: Open) -> None:
 
 
 # ---------------------------------------------------------------------- while everything moves
-def test_an_item_that_moves_while_the_folders_are_listed_is_not_mended(
+def test_an_item_that_moves_while_the_folders_are_listed_is_not_repaired(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues, mover = open_queues(), open_queues()
@@ -666,12 +666,12 @@ def test_an_item_that_moves_while_the_folders_are_listed_is_not_mended(
         nonlocal moves
         if "/queues/" in path and path.endswith("/default"):
             moves += 1
-            # Into the folder that was just listed: whoever lists all of them never sees it.
+            # Into the folder that was just listed: a listing of all folders never finds it.
             mover.move(ITEM, path.split("/")[-2])
 
     while_listing(monkeypatch, move)
     report = scrub(queues)
-    assert moves > len(QUEUES)  # it was suspected, and looked at again
+    assert moves > len(QUEUES)  # it was a candidate, and read again
     assert (report.repaired, report.unrepaired) == ({}, {})
     monkeypatch.undo()
     assert len(places_of(queues, ITEM)) == 1
@@ -699,7 +699,7 @@ def test_an_item_that_moves_and_is_spoilt_while_the_folders_are_listed_gets_no_s
 
 
 @pytest.mark.parametrize("look", [1, 2])
-def test_an_item_that_is_buried_while_the_folders_are_listed_gets_no_second_token(
+def test_an_item_that_moves_to_dead_while_the_folders_are_listed_gets_no_second_token(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, look: int
 ) -> None:
     queues, worker = open_queues(), open_queues()
@@ -709,12 +709,12 @@ def test_an_item_that_is_buried_while_the_folders_are_listed_gets_no_second_toke
     spoil(queues)
     listed: list[str] = []
 
-    def bury(path: str) -> None:
+    def move_away(path: str) -> None:
         listed.append(path)
         if path.endswith("/running/default") and listed.count(path) == look:
             assert worker.move_to_dead("running", "default", record.token, CorruptRecord(ITEM, "test"))
 
-    while_listing(monkeypatch, bury, before=True)
+    while_listing(monkeypatch, move_away, before=True)
     report = scrub(queues)
     assert (report.repaired, report.unrepaired) == ({}, {})
     assert places_of(queues, ITEM) == ["dead"]
@@ -742,14 +742,14 @@ def test_an_item_that_is_done_and_put_anew_while_the_folders_are_listed_gets_no_
 
 @contextmanager
 def background(*loops: Callable[[], None]) -> Iterator[None]:
-    """Run these again and again until the end; what they raise is raised then."""
+    """Run these repeatedly until the end, and raise their errors then."""
     stopping, errors = threading.Event(), list[BaseException]()
 
     def run(loop: Callable[[], None]) -> None:
         try:
             while not stopping.is_set():
                 loop()
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - raised below
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(loop,)) for loop in loops]
@@ -768,7 +768,7 @@ def background(*loops: Callable[[], None]) -> Iterator[None]:
 def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_queue(
     open_queues: Open, record_property: Callable[[str, object], None]
 ) -> None:
-    """Five hundred items go round, some are done and put anew, some are spoilt: none of that is damage."""
+    """Five hundred items move round, some are finished and put again, some are spoilt: no damage."""
     queues, producer, spoiler = open_queues(), open_queues(), open_queues()
     queues.ensure_pool("other")
     ids = [f"i{n}" for n in range(500)]
@@ -817,14 +817,14 @@ def test_nothing_is_mended_while_items_move_round_and_every_item_stays_in_one_qu
     left = {
         (kind, item_id) for report in reports for kind, ids in report.unrepaired.items() for item_id in ids
     }
-    # One that is buried between two listings is seen twice, one that comes and goes between two looks at its
-    # record seems to have none: that shows when the mend is sent.
+    # An item that moves to dead between two listings is seen twice; one that comes and goes between two reads
+    # of its record seems to have none. The repair detects both when it is sent.
     assert [found for found in left if not found[1].startswith(("spoilt", "short"))] == []
     assert {kind for kind, _ in left} <= {Unrepaired.UNREADABLE, Unrepaired.REFUSED, Unrepaired.HELD}
     assert all(not locks(queues, pool) for pool in pools)
-    places = [(token.id, queue) for queue in QUEUES for pool in pools for token in queues.tokens(queue, pool)]
-    assert sorted(item_id for item_id, _ in places if item_id.startswith("i")) == sorted(ids)
-    assert len({item_id for item_id, _ in places}) == len(places)
+    found = [(token.id, queue) for queue in QUEUES for pool in pools for token in queues.tokens(queue, pool)]
+    assert sorted(item_id for item_id, _ in found if item_id.startswith("i")) == sorted(ids)
+    assert len({item_id for item_id, _ in found}) == len(found)
     final = scrub(queues)
-    assert (final.records, final.tokens) == (len(places), len(places))
+    assert (final.records, final.tokens) == (len(found), len(found))
     assert final.repaired == {}

@@ -1,4 +1,4 @@
-"""Jobs on a ZooKeeper that asks for certificates and logins: worker and driver get in, others do not."""
+"""Jobs on a ZooKeeper that requires certificates and logins: only worker and driver have access."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def settings(secured: Secured, tmp_path: Path) -> Settings:
     )
 
 
-def test_a_job_ends_well_and_no_secret_stands_anywhere(
+def test_a_job_succeeds_and_no_secret_is_stored_anywhere(
     settings: Settings, tmp_path: Path, process_mark: str
 ) -> None:
     assert process_mark

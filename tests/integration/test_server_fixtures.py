@@ -1,4 +1,4 @@
-"""The servers of the tests themselves: they are real, and nothing of them outlives the tests."""
+"""The servers of the tests: they are real, and no process of them outlives the tests."""
 
 from collections.abc import Callable
 from pathlib import Path

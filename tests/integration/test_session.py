@@ -1,4 +1,4 @@
-"""A session while its server is slow, silent, gone, or answers nonsense; and across a fork."""
+"""A session whose server is slow, silent, gone, or answers nonsense; and across a fork."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ from queues.store.commit import commit
 from tests.waiting import wait_until
 
 GRANTED = 3.0
-"""Seconds that the server of these tests grants at most."""
+"""The maximum session timeout of the test server in seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +41,12 @@ def open_session(server: EmbeddedZooKeeper, *, asked: float = 10, call_timeout: 
 
 @contextmanager
 def silent(server: EmbeddedZooKeeper) -> Iterator[float]:
-    """The server is there and does not answer; gives the time at which it fell silent."""
+    """Suspend the server; yield the time since which it does not answer."""
     pid = server.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:
-        # Its threads go on until one of them has taken the signal, which takes a while on a busy machine.
+        # Its threads run until one of them has received the signal, which takes a while on a busy machine.
         wait_until(lambda: _states_of_threads(pid) == {"T"}, 10, "all threads of the server have stopped")
         yield time.monotonic()
     finally:
@@ -69,16 +69,16 @@ def test_the_loss_is_timed_by_what_the_server_grants(server: EmbeddedZooKeeper) 
 
 
 def test_a_session_counts_as_lost_before_a_silent_server_can_have_ended_it(server: EmbeddedZooKeeper) -> None:
-    told: list[tuple[float, SessionState]] = []
+    changes: list[tuple[float, SessionState]] = []
     with open_session(server) as session:
-        session.on_change(lambda: told.append((time.monotonic(), session.state)))
+        session.on_change(lambda: changes.append((time.monotonic(), session.state)))
         with silent(server) as since:
             wait_until(lambda: session.state is SessionState.LOST, 10, "it counts as lost")
-            # Reckoned from the last request that was answered, which may have been a third earlier.
+            # Counted from the last answered request, which may have been a third earlier.
             assert GRANTED / 3 < time.monotonic() - since < GRANTED
-            wait_until(lambda: told and told[-1][1] is SessionState.LOST, 2, "listeners are told")
-            assert told[-1][0] - since < GRANTED
-            assert [state for _, state in told] == [SessionState.SUSPENDED, SessionState.LOST]
+            wait_until(lambda: changes and changes[-1][1] is SessionState.LOST, 2, "listeners are notified")
+            assert changes[-1][0] - since < GRANTED
+            assert [state for _, state in changes] == [SessionState.SUSPENDED, SessionState.LOST]
             assert 0 < session.seconds_without_contact() < GRANTED + 2
         wait_until(lambda: session.state is SessionState.CONNECTED, 10, "it is back")
         assert session.seconds_without_contact() == 0
@@ -131,7 +131,7 @@ def test_the_first_call_after_an_outage_works_soon_after_the_servers_return(
 
 def test_no_pause_between_attempts_to_connect_is_longer_than_five_seconds(server: EmbeddedZooKeeper) -> None:
     session = open_session(server)
-    retry = session._client._connection.retry_sleeper.copy()  # noqa: SLF001 - kazoo's, and nobody shows it
+    retry = session._client._connection.retry_sleeper.copy()  # noqa: SLF001 - kazoo's, and not public
     pauses: list[float] = []
 
     def fail() -> None:
@@ -219,11 +219,11 @@ def test_what_is_sent_without_a_connection_is_not_kept_to_be_sent_after_the_outa
 
 
 # ---------------------------------------------------------------------- kazoo's thread
-def test_a_listener_that_raises_or_blocks_keeps_nobody_from_anything(
+def test_a_listener_that_raises_or_blocks_hinders_no_other(
     server: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
 ) -> None:
     with open_session(server) as session:
-        stuck, told = threading.Event(), threading.Semaphore(0)
+        stuck, changed = threading.Event(), threading.Semaphore(0)
         calls: list[str] = []
 
         def fail() -> None:
@@ -236,15 +236,15 @@ def test_a_listener_that_raises_or_blocks_keeps_nobody_from_anything(
 
         session.on_change(fail)
         session.on_change(block)
-        session.on_change(told.release)
+        session.on_change(changed.release)
         drop(session)
-        assert told.acquire(timeout=5)
+        assert changed.acquire(timeout=5)
         wait_until(lambda: session.connections == 2, 5, "the connection is back")
-        assert told.acquire(timeout=5)
+        assert changed.acquire(timeout=5)
         assert session.exists("/") is not None
         assert "of a listener" in caplog.text
         stuck.set()
-        wait_until(lambda: calls.count("stuck") == 2, 5, "it hears of what it missed")
+        wait_until(lambda: calls.count("stuck") == 2, 5, "it receives the missed change")
         assert calls.count("failed") == 2
 
 
@@ -258,7 +258,7 @@ def test_a_listener_may_ask_zookeeper(server: EmbeddedZooKeeper) -> None:
 
 
 def drop(session: Session) -> None:
-    """Break the connection; the session goes on."""
+    """Break the connection; the session continues."""
     connections = session.connections
     session._client._connection._socket.shutdown(2)  # noqa: SLF001 - the wire
     wait_until(lambda: session.connections > connections, 10, "it is connected again")
@@ -337,7 +337,9 @@ CHILD = """
 """
 
 
-def test_a_forked_child_is_told_what_to_do_and_the_parent_goes_on(server: EmbeddedZooKeeper) -> None:
+def test_a_forked_child_gets_an_error_that_says_what_to_do_and_the_parent_continues(
+    server: EmbeddedZooKeeper,
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(CHILD), server.hosts],
         cwd=Path(__file__).parents[2],

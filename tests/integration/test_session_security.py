@@ -1,4 +1,4 @@
-"""TLS, logins, access rights and chroots of a session, against a server that asks for all of it."""
+"""TLS, logins, access rights and chroots of a session, against a server that requires all of them."""
 
 import json
 import logging
@@ -31,7 +31,7 @@ def settings(hosts: str, **more: Any) -> SessionSettings:
 
 @contextmanager
 def refused(words: str) -> Iterator[None]:
-    """The block raises AccessDenied with these words, long before a timeout, and with no password."""
+    """The block raises AccessDenied with these words, long before a timeout and without the password."""
     started = time.monotonic()
     with pytest.raises(AccessDenied, match=words) as caught:
         yield
@@ -89,7 +89,7 @@ def test_nodes_for_their_creator_only_need_a_creator_that_can_be_known() -> None
 
 def test_a_server_that_took_no_login_of_a_creator_says_what_to_do(secured: Secured) -> None:
     session = with_digest(secured.plain, ADA, Acl.CREATOR)
-    session._client.auth_data.clear()  # noqa: SLF001 - as for a certificate where the servers ask for none
+    session._client.auth_data.clear()  # noqa: SLF001 - as for a certificate where the servers require none
     with session, refused("accepted neither a login nor a certificate"):
         session.ensure_path("/owned")
 
@@ -99,7 +99,7 @@ def test_a_server_that_took_no_login_of_a_creator_says_what_to_do(secured: Secur
     [{"tls": Tls("/no/such/ca.pem")}, {"sasl": Login("ada", "", "/no/such/file")}],
     ids=["ca", "password"],
 )
-def test_a_file_that_cannot_be_read_is_told_at_once(more: dict[str, Any]) -> None:
+def test_a_file_that_cannot_be_read_is_reported_at_once(more: dict[str, Any]) -> None:
     with refused("file of the settings cannot be used"):
         Session(settings("127.0.0.1:1", **more))
 
@@ -140,7 +140,7 @@ def test_a_certificate_for_another_host_is_refused_unless_that_is_switched_off(s
         assert session.exists("/zookeeper") is not None
 
 
-def test_a_client_without_the_certificate_that_the_server_wants_is_told_so(secured: Secured) -> None:
+def test_the_error_of_a_client_without_the_required_certificate_says_so(secured: Secured) -> None:
     tls = Tls(secured.certificates.ca)
     with refused("this client's certificate and key"), Session(settings(secured.hosts(), tls=tls)):
         pass
@@ -206,12 +206,12 @@ def test_a_server_that_dies_during_the_login_is_not_taken_for_a_refusal(
     secured: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Session(settings(secured.plain, sasl=ADA)) as session:
-        connection = session._client._connection  # noqa: SLF001 - where logins are made
+        connection = session._client._connection  # noqa: SLF001 - it makes the logins
         login = connection._authenticate_with_sasl  # noqa: SLF001 - likewise
 
         def die(*_: object) -> None:
             monkeypatch.setattr(connection, "_authenticate_with_sasl", login)
-            raise AuthFailedError("as kazoo tells it") from ConnectionDropped("the server is gone")
+            raise AuthFailedError("as kazoo reports it") from ConnectionDropped("the server is gone")
 
         monkeypatch.setattr(connection, "_authenticate_with_sasl", die)
         connection._socket.shutdown(socket.SHUT_RDWR)  # noqa: SLF001 - likewise
@@ -219,13 +219,13 @@ def test_a_server_that_dies_during_the_login_is_not_taken_for_a_refusal(
         assert session.exists("/") is not None
 
 
-def test_nothing_secret_stands_in_any_log(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_contains_a_secret(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(1)
     for name in ("kazoo", "kazoo.client", "queues", "puresasl"):
         caplog.set_level(1, logger=name)
     with Session(settings(secured.hosts(), tls=secured.certificates.tls, sasl=ADA, digest=BOB)) as session:
         session.exists("/")
-        secret_of_session = session._client.client_id[1]  # noqa: SLF001 - who has it can take the session over
+        secret_of_session = session._client.client_id[1]  # noqa: SLF001 - it is enough to take over the session
     with pytest.raises(AccessDenied), Session(settings(secured.plain, sasl=replace(BOB, password=SECRET))):
         pass
     assert any(record.name == "kazoo" and record.levelno >= logging.INFO for record in caplog.records)
@@ -287,7 +287,7 @@ def test_with_creator_every_node_is_for_its_creator_alone(secured: Secured) -> N
         pytest.param(lambda session: session.ensure_path("/hers/mine"), id="folder"),
     ],
 )
-def test_who_is_not_the_creator_is_told_what_to_check(
+def test_the_error_of_a_user_who_is_not_the_creator_says_what_to_check(
     secured: Secured, act: Callable[[Session], object]
 ) -> None:
     with with_digest(secured.plain, ADA, Acl.CREATOR) as hers:
@@ -313,7 +313,7 @@ def test_the_folder_in_hosts_is_made_and_everything_is_below_it(secured: Secured
             commit(session, [Create("/q/a")])
 
 
-def test_a_folder_in_hosts_that_we_may_not_make_is_told(secured: Secured) -> None:
+def test_a_folder_in_hosts_that_may_not_be_created_is_reported(secured: Secured) -> None:
     with with_digest(secured.plain, ADA, Acl.CREATOR) as session:
         session.ensure_path("/closed")
     with refused("/closed/below"), Session(settings(secured.plain + "/closed/below")):

@@ -21,7 +21,7 @@ SLEEPS = "import time; print('up', flush=True); time.sleep(60)"
 
 
 class Shim:
-    """A real shim over a real driver, in a directory of its own."""
+    """A real shim over a real driver, in a run directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -40,7 +40,7 @@ class Shim:
         self.start(sys.executable, "-c", code, **options)
 
     def wait(self) -> dict[str, Any]:
-        """Wait for its end; nothing may be left the moment that the exit file is there."""
+        """Wait for its end; no process may be left when the exit file appears."""
         assert self.process
         wait_until((self.directory / "exit.json").exists, 20, "exit.json")
         assert set(processes_of(self.run)) <= {self.process.pid}
@@ -88,7 +88,7 @@ def test_the_exit_code_is_kept_as_a_shell_would_show_it(
     assert ended["ended"].endswith("Z")
 
 
-def test_the_record_names_shim_and_driver_and_nobody_else_can_read_it(a_shim: Shim) -> None:
+def test_the_record_names_shim_and_driver_and_only_its_owner_can_read_it(a_shim: Shim) -> None:
     a_shim.python(f"import os; print(os.getpid(), os.getpgrp(), os.getppid(), flush=True); {SLEEPS}")
     driver, group, parent = map(int, a_shim.wait_for_output(2)[:3])
     record = json.loads(a_shim.text("shim.json"))
@@ -119,7 +119,7 @@ def test_a_command_that_is_not_there_is_127_with_the_reason(a_shim: Shim) -> Non
 @pytest.mark.parametrize("stubborn", [False, True])
 def test_what_left_the_drivers_session_is_ended_before_the_exit_file(a_shim: Shim, stubborn: bool) -> None:
     code = IGNORES_TERM + "time.sleep(60)" if stubborn else SLEEPS
-    # Two generations that both leave: the grandchild's parent is an orphan itself.
+    # Two generations that both exit: the grandchild's parent is an orphan itself.
     inner = f"import os; os.fork() or os.setsid(); {code}"
     a_shim.python(
         f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {inner!r}], "

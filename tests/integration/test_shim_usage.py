@@ -1,4 +1,4 @@
-"""What the shim measures of all processes below it, and how it tells that the kernel ended one."""
+"""The shim's measures of all processes below it, and its detection of those that the kernel ended."""
 
 import contextlib
 import os
@@ -46,7 +46,7 @@ def test_one_process_that_was_large_between_two_looks_counts(a_shim: Shim) -> No
 
 @pytest.fixture
 def small_group() -> Iterator[Path]:
-    """A memory control group of 150 MiB, whatever the version of this machine."""
+    """A memory control group of 150 MiB, of the version of this machine."""
     path = (V1 if V1.is_dir() else V2) / f"orchestrator-test-{uuid.uuid4().hex}"
     limits = {"memory.limit_in_bytes": V1.is_dir(), "memory.max": not V1.is_dir()}
     try:
@@ -58,7 +58,7 @@ def small_group() -> Iterator[Path]:
         with contextlib.suppress(OSError):
             path.rmdir()
         unavailable(f"no control group with a memory limit can be made here: {error}")
-    for swap in ("memory.memsw.limit_in_bytes", "memory.swap.max"):  # else it swaps where there is swap
+    for swap in ("memory.memsw.limit_in_bytes", "memory.swap.max"):  # else it may swap
         with contextlib.suppress(OSError):
             (path / swap).write_text(str(150 * MB if "memsw" in swap else 0), "ascii")
     yield path
@@ -68,7 +68,7 @@ def small_group() -> Iterator[Path]:
 
 @contextmanager
 def inside(group: Path) -> Iterator[None]:
-    """This process is in the group meanwhile: what it starts stays there."""
+    """This process is in the group meanwhile, and its children stay there."""
     before = own_groups("memory")[0].folder
     (group / "cgroup.procs").write_text(str(os.getpid()), "ascii")
     try:
@@ -77,7 +77,7 @@ def inside(group: Path) -> Iterator[None]:
         (before / "cgroup.procs").write_text(str(os.getpid()), "ascii")
 
 
-def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_told_as_that(
+def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_reported_so(
     runner: LocalRunner, run: str, small_group: Path
 ) -> None:
     with inside(small_group):
@@ -91,7 +91,7 @@ def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_told_as_that(
     assert ended.usage["cgroup_limit_bytes"] == 150 * MB
 
 
-def test_a_driver_that_somebody_killed_is_no_lack_of_memory(runner: LocalRunner, run: str) -> None:
+def test_a_killed_driver_is_no_lack_of_memory(runner: LocalRunner, run: str) -> None:
     runner.submit(request(run, "import os; os.kill(os.getpid(), 9)"))
     ended = wait_for(runner, run, RunState.EXITED)
     assert (ended.exit_code, ended.failure) == (137, None)

@@ -1,4 +1,4 @@
-"""What a real Spark tells of itself; one application for all that can be asked of it."""
+"""The status of a real Spark; one application for all tests."""
 
 import json
 import statistics
@@ -29,7 +29,7 @@ def test_progress_and_measurements_of_a_run(
     go, news = tmp_path / "go", []
     context = spark.sparkContext
     watch = SparkMonitor(spark, lambda: news.append(watch.shown()))
-    assert watch.shown() == {"application_id": context.applicationId}  # before the first look
+    assert watch.shown() == {"application_id": context.applicationId}  # before the first poll
     watch.start()
     numbers = str(tmp_path / "numbers")
     spark.range(ROWS).selectExpr("id", "id % 10 AS k").write.parquet(numbers)
@@ -54,7 +54,7 @@ def test_progress_and_measurements_of_a_run(
 
     beats = _beats(spark)
     assert statistics.median(beats) < BEAT_S, beats
-    spark.stop()  # as most programs do: what is to be measured was measured just before
+    spark.stop()  # as most programs do; the measures were taken just before
     found = watch.finish()
     assert "measured" not in capfd.readouterr().err
     assert len(json.dumps(found)) < MAX_METRICS_BYTES
@@ -68,7 +68,7 @@ def test_progress_and_measurements_of_a_run(
     assert 0 <= found["gc_share"] < 1
     assert found["executors"]["lost"] == 0
     assert found["executors"]["python_rss_peak_bytes"] > MB
-    # Spark counts a process that the JVM has just forked as a second JVM: here the kernel knows better.
+    # Spark counts a process that the JVM has just forked as a second JVM; the kernel does not.
     assert found["executors"]["jvm_rss_peak_bytes"] <= found["driver"]["rss_peak_bytes"]
     assert found["driver"]["rss_peak_bytes"] > found["driver"]["heap_peak_bytes"] > 10 * MB
     assert found["driver"]["heap_limit_bytes"] >= found["driver"]["heap_peak_bytes"]

@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""Every error of Spark is shown at its place in the user's file, and nothing is destroyed."""
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+"""Every error of Spark is shown at its position in the user's file, and nothing is destroyed."""
 
 import json
 import shutil
@@ -29,10 +29,10 @@ Fail = Callable[..., SqlError]
 
 @pytest.fixture
 def fail(spark: SparkSession, tmp_path: Path) -> Fail:
-    """Run a script that must fail, and give its error."""
+    """Run a script that must fail; return its error."""
 
     def failing(text: str, **variables: str) -> SqlError:
-        with pytest.raises(SqlError) as caught:  # noqa: PT012 - some are found by the one, some by the other
+        with pytest.raises(SqlError) as caught:  # noqa: PT012 - either call may find the error
             plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables=variables)
             execute(spark, json.loads(json.dumps(plan)), lambda _: None)
         error = caught.value
@@ -118,7 +118,7 @@ def test_an_error_inside_of_a_value_points_at_its_variable(fail: Fail) -> None:
     assert (error.line, error.column) == (5, 14)
 
 
-def test_two_queries_that_begin_alike_are_told_apart(fail: Fail) -> None:
+def test_two_queries_with_the_same_beginning_are_distinguished(fail: Fail) -> None:
     view = "CREATE VIEW v AS SELECT 1 / id AS q FROM src;\n"
     other = "CREATE VIEW w AS SELECT 1 / id AS q FROM src WHERE id > 0;\n"
     error = fail(HEAD + other + view + "INSERT INTO p SELECT q / q AS q FROM v")

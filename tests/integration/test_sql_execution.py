@@ -1,4 +1,4 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -27,14 +27,14 @@ Run = Callable[..., list[dict[str, Any]]]
 def run(spark: SparkSession, tmp_path: Path) -> Run:
     def run_script(text: str, *, reports: list[str] | None = None, **variables: str) -> list[dict[str, Any]]:
         plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables=variables)
-        # As it travels: through JSON.
+        # Through JSON, as for a driver.
         return execute(spark, json.loads(json.dumps(plan)), (reports if reports is not None else []).append)
 
     return run_script
 
 
 def rows_of(results: list[dict[str, Any]]) -> list[list[str | None]]:
-    """The preview of the last INSERT, in an order of its own."""
+    """The sorted preview of the last INSERT."""
     preview: list[list[str | None]] = results[-1]["preview"]
     return sorted(preview, key=str)
 
@@ -178,7 +178,7 @@ def test_long_cells_of_a_preview_are_cut(run: Run) -> None:
     assert results[0]["preview"] == [["x" * 59 + "…"]]
 
 
-# What was written is read
+# Reading of written tables
 
 
 def test_views_see_what_was_written_after_they_were_made(run: Run) -> None:

@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""Queries that hide what they read or start, read by Spark itself."""
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+"""Queries that hide their reads or programs, parsed by Spark itself."""
 
 import contextlib
 import json
@@ -50,7 +50,7 @@ def test_files_of_a_denied_format_are_read_by_no_other_name(
     relation = hidden.format(path=tmp_path / "x.csv")
     query, allowed = f"SELECT * FROM {relation}", f"json.`{tmp_path / 'x.json'}`"
     denied = [name for name in FILE_FORMATS if name != "json"]
-    assert read(spark, query, [])  # without a list it is read, whatever it is called
+    assert read(spark, query, [])  # without a list it is read under any name
     with pytest.raises(SqlError):
         read(spark, query, denied)
     with pytest.raises(SqlError, match="refused by the policy"):
@@ -102,7 +102,7 @@ PIECES = [
 
 @pytest.mark.parametrize("part", range(4))
 def test_every_word_that_spark_reads_is_a_word_here(spark: SparkSession, part: int) -> None:
-    """What hides from these checks Spark must not find: USING in 1E+5USING starts a program."""
+    """Spark must not find what these checks miss: USING in 1E+5USING starts a program."""
     choose = chance(f"words {part}")
     for _ in range(times(250, 10_000)):
         text = "".join(choose.choices(PIECES, k=choose.randint(1, 9)))
@@ -116,7 +116,7 @@ def test_every_word_that_spark_reads_is_a_word_here(spark: SparkSession, part: i
 
 
 def words_of_spark(spark: SparkSession, text: str) -> set[tuple[int, str]]:
-    """Keywords and names that are not quoted, with their places; none where its parser refuses the text."""
+    """Unquoted keywords and names with their positions; none if its parser refuses the text."""
     java: Any = spark._jvm  # noqa: SLF001 - as the rest of PySpark has it
     parser = java.org.apache.spark.sql.catalyst.parser
     stream = parser.UpperCaseCharStream(java.org.antlr.v4.runtime.CharStreams.fromString(text))

@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""INSERT INTO adds, INSERT OVERWRITE replaces, each as a whole: what fails leaves what was there."""
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+"""INSERT INTO adds and INSERT OVERWRITE replaces as a whole: a failed one leaves the old data."""
 
 import fcntl
 import json
@@ -38,7 +38,7 @@ def run(spark: SparkSession, tmp_path: Path) -> Run:
 
 
 def names(folder: Path) -> set[str]:
-    """All names in a folder but checksums and marks."""
+    """All names in a folder except checksums and marks."""
     return {
         path.name for path in folder.iterdir() if not path.name.endswith(".crc") and path.name != "_SUCCESS"
     }
@@ -68,7 +68,7 @@ def test_insert_into_adds_to_what_earlier_runs_and_inserts_have_written(run: Run
     assert run(script)[-1]["preview"] == [["3"]]
     results = run(script)
     assert results[-1]["preview"] == [["6"]]
-    assert (results[0]["rows"], results[0]["preview"]) == (1, [["1"]])  # of each, what it has added
+    assert (results[0]["rows"], results[0]["preview"]) == (1, [["1"]])  # the added files of each
     assert rows() == [1, 1, 2, 2, 3, 3]
 
 
@@ -95,7 +95,7 @@ def test_a_link_stays_and_what_it_names_is_replaced(run: Run, tmp_path: Path) ->
 
 
 def test_relative_paths_are_of_this_host_whatever_file_system_is_the_default(run: Run, rows: Rows) -> None:
-    elsewhere = "SET 'fs.defaultFS' = 'hdfs://localhost:9';\n"  # nobody is asked there
+    elsewhere = "SET 'fs.defaultFS' = 'hdfs://localhost:9';\n"  # no server is asked there
     seen = run(
         f"{elsewhere}{T.format('parquet')} INSERT INTO t SELECT 1 AS a; CREATE TABLE p USING print;"
         "INSERT INTO p SELECT * FROM t; INSERT OVERWRITE t SELECT 2 AS a"
@@ -122,7 +122,7 @@ def test_a_further_attempt_replaces_what_the_one_before_it_has_added_and_nothing
         run(f"{head} INSERT INTO new SELECT 1 AS a; INSERT INTO t {FAILS}", Writer("run", 1))
     assert rows() == [1, 1]
     run(f"{T.format('parquet')} INSERT INTO t SELECT 5 AS a", Writer("other", 1))
-    # As a driver leaves it that was killed while it wrote.
+    # As left by a driver that was killed while it wrote.
     (tmp_path / "out").joinpath("part-run-1-00007-late.zstd.parquet").write_bytes(b"")
     seen = run(
         f"CREATE TABLE p USING print; {head} INSERT INTO p SELECT count(*) FROM t; {insert}"
@@ -154,7 +154,7 @@ def test_a_swap_that_a_dead_driver_has_left_half_done_is_taken_back(
 
 
 def left_by_a_dead_driver(spark: SparkSession, tmp_path: Path, *left: str) -> Path:
-    """As it dies between the renames of a swap, or behind them."""
+    """As after a death between the renames of a swap, or after them."""
     staged = Path(TargetDirectory(spark, str(tmp_path / "out"), Writer("dead")).staging.removeprefix("file:"))
     (tmp_path / "out").rename(f"{staged}.old")
     (staged if "staged" in left else tmp_path / "out").mkdir()
@@ -178,7 +178,7 @@ def test_what_a_dead_driver_has_replaced_does_not_come_back_when_the_target_is_r
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """Have something happen when all is written and nothing is in its place."""
+    """Let something happen when all is written and nothing is swapped yet."""
     alone, left = TargetDirectory.locked, [happens]
 
     def late(self: TargetDirectory) -> AbstractContextManager[None]:
@@ -345,7 +345,7 @@ def test_rows_that_spark_leaves_out_of_a_csv_file_are_refused_unless_they_can_be
     assert sum(path.read_text().split().count("-") for path in tmp_path.rglob("part-*.csv")) == 1
 
 
-def test_a_place_where_a_file_system_is_mounted_is_not_swapped(run: Run) -> None:
+def test_a_mount_point_is_not_swapped(run: Run) -> None:
     mounted = next(path for path in ("/dev/shm", "/proc", "/") if os.path.ismount(path))
     with pytest.raises(SqlError, match=r"a file system is mounted, or .*; name one below it"):
         run(f"CREATE TABLE t USING csv OPTIONS (path '{mounted}'); INSERT OVERWRITE t SELECT 1 AS a")
@@ -358,7 +358,7 @@ def test_files_are_added_to_a_mounted_file_system_from_within(
     out.mkdir()
     monkeypatch.setattr(
         os.path, "ismount", lambda path: Path(path) == out
-    )  # others would see no place beside it
+    )  # others would see no folder beside it
     staged: list[str] = []
     meanwhile(monkeypatch, lambda: staged.extend(names(out)))
     run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a")
@@ -383,7 +383,7 @@ def test_mode_error_refuses_data_that_are_there_but_not_those_of_its_own_run(run
     assert rows() == [1, 2]
 
 
-# Unlike columns
+# Different columns
 
 UNLIKE = [
     ("csv", "1 AS a, 2 AS b", "2 AS b, 1 AS a", r"are \(a, b\)"),
@@ -420,7 +420,7 @@ def test_unlike_columns_are_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("tables", [("csv", "json"), ("json", "parquet"), ("csv", "csv', delimiter ';")])
-def test_tables_that_write_one_place_in_different_ways_are_refused(
+def test_tables_that_write_one_location_in_different_ways_are_refused(
     run: Run, tmp_path: Path, tables: tuple[str, str]
 ) -> None:
     one, other = (
@@ -450,7 +450,7 @@ def test_a_table_that_is_only_read_has_the_columns_that_its_files_have_by_then(r
         assert (seen[1]["columns"], seen[1]["preview"]) == (["b"], [["2"]])
 
 
-def test_partitions_of_any_name_and_place_are_those_that_are_there(run: Run) -> None:
+def test_partitions_of_any_name_and_location_are_those_that_are_there(run: Run) -> None:
     script = (
         "CREATE TABLE t (b INT, a INT, `x:y` INT) USING parquet OPTIONS (path 'out', partition_by 'b,x:y');"
         "CREATE TABLE u USING csv OPTIONS (path 'u'); INSERT INTO t SELECT 1, 2, 3;"
@@ -475,12 +475,12 @@ CHAINS = [
     # Read by a later statement, and by one in between.
     """
     INSERT INTO t SELECT 1 AS a; INSERT INTO p SELECT * FROM t; INSERT INTO t SELECT 1 AS b""",
-    # What the script itself writes first, through a view and under another name of the place.
+    # A table that the script itself writes first, through a view and under another name of the location.
     """
     CREATE TABLE u USING csv OPTIONS (path 'u'); CREATE VIEW v AS SELECT a FROM u;
     CREATE TABLE same USING csv OPTIONS (path 'file:{folder}/out');
     INSERT INTO u SELECT 1 AS a; INSERT INTO t SELECT * FROM v; INSERT INTO same SELECT a AS c FROM v""",
-    # After one whose columns nobody knows yet.
+    # After one whose columns are not known yet.
     """
     CREATE TABLE j USING json OPTIONS (path 'j'); INSERT INTO j SELECT 1 AS a;
     INSERT INTO t SELECT * FROM j; INSERT INTO t SELECT 1 AS b; INSERT INTO t SELECT 1 AS c""",

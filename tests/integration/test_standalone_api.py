@@ -1,4 +1,4 @@
-"""The client of a standalone master, against a real one; of two masters: test_standalone_runner.py."""
+"""The client of a standalone master, against a real one; two masters: test_standalone_runner.py."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_a_driver_that_is_too_large_waits_and_can_be_killed_there(
     driver = api.create_driver(request(standalone.url, "500g"))
     waiting = api.snapshot().drivers[driver]
     assert (waiting.state, waiting.memory_mib, waiting.worker) == (DriverState.SUBMITTED, 512_000, "None")
-    api.kill_application("app-20200101000000-0000")  # 403 without the token, which is there beside a driver
+    api.kill_application("app-20200101000000-0000")  # 403 without the token, which exists beside a driver
     api.kill_driver(driver)
     wait_until(lambda: api.driver_status(driver).state is DriverState.KILLED, 20, "its end")
     api.kill_driver(driver)
@@ -69,10 +69,10 @@ def test_what_is_no_driver_is_refused(api: StandaloneMasters, standalone: Standa
         api.create_driver({**request(standalone.url), "mainClass": None})
 
 
-def test_nobody_at_the_address_is_said_and_no_state_follows_from_it(standalone: Standalone) -> None:
-    nobody = StandaloneMasters([Addresses("http://127.0.0.1:1", standalone.rest)])
+def test_an_address_without_a_server_is_reported_and_yields_no_state(standalone: Standalone) -> None:
+    absent = StandaloneMasters([Addresses("http://127.0.0.1:1", standalone.rest)])
     with pytest.raises(BackendUnreachable, match=r"no master leads: http://127.0.0.1:1/json/"):
-        nobody.snapshot()
+        absent.snapshot()
     stranger = StandaloneMasters([Addresses(standalone.rest, standalone.rest)])
     with pytest.raises(BackendUnreachable, match="no master leads"):
         stranger.driver_status("driver-20200101000000-0000")

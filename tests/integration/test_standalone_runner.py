@@ -1,4 +1,4 @@
-"""Each way in which a driver on a standalone cluster can end, and each accident of the cluster under it."""
+"""The ends of a driver on a standalone cluster, and the failures of the cluster under it."""
 
 import socket
 import threading
@@ -33,13 +33,13 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.spark, pytest.mark.standalone, pytest.mark.timeout(600)]
 
 AT_ONCE = 4
-"""Drivers that start together: a cluster is never asked for one thing at a time, and two cores are shared."""
+"""Drivers that start together, as on a busy cluster; two cores are shared."""
 
 END_S = 240
 GONE_S = 20
 
 NO_EXECUTOR = {"spark.executor.memory": "100g"}
-"""For programs that run no task: the application waits for ever, and no executor is started in vain."""
+"""For programs without tasks: the application waits for ever, and no executor starts needlessly."""
 
 SPARK = "from pyspark.sql import SparkSession; spark = SparkSession.builder.getOrCreate()\n"
 TASKS = SPARK + "print(spark.range(1000).count())"
@@ -51,12 +51,12 @@ End = tuple[Status, str, int | None]
 
 @dataclass(frozen=True)
 class Case:
-    """A program, what is done to it, and how that has to be told."""
+    """A program, the act on it, and the expected report."""
 
     program: str
     end: End
     conf: Mapping[str, str] = field(default_factory=lambda: NO_EXECUTOR)
-    act: Act = lambda kit, attempt: None  # noqa: ARG005 - nothing is done
+    act: Act = lambda kit, attempt: None  # noqa: ARG005 - no act
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def submitted(kit: Kit, program: str, conf: Mapping[str, str] = NO_EXECUTOR) -> 
 
 
 def end_of(kit: Kit, attempt: Attempt) -> End:
-    """The verdict as a worker comes to it, and the exit code."""
+    """The verdict of a worker, and the exit code."""
     after, submission = kit.read(attempt.path), kit.only(attempt.run)
     if after.state.is_open:
         verdict, _ = verdict_of_exit(after, submission)
@@ -101,7 +101,7 @@ def end_of(kit: Kit, attempt: Attempt) -> End:
 
 
 def ends(kit: Kit, cases: Mapping[str, Case]) -> dict[str, End]:
-    """How the drivers of these cases ended, after nothing of them is left."""
+    """The ends of the drivers of these cases, when nothing of them is left."""
     found: dict[str, End] = {}
     left = iter(cases.items())
     while batch := dict(islice(left, AT_ONCE)):
@@ -126,7 +126,7 @@ def applications(kit: Kit, run: str) -> list[str]:
 
 
 def ends_on_the_page(kit: Kit, attempt: Attempt) -> None:
-    """The application has not gone by itself, so it is ended as the link on the master's page does it."""
+    """The application did not end by itself, so it is ended as by the link on the master's page."""
     kit.wait_started(attempt)
     (application,) = wait_until(lambda: applications(kit, attempt.run), END_S, "it is registered")
     assert "waits for executors with 102400 MiB each; none of the 1 nodes" in kit.only(attempt.run).detail
@@ -153,7 +153,7 @@ def test_each_end_of_a_driver_on_this_host_is_told_as_it_was_and_leaves_nothing(
     go = tmp_path / "go"
     with memory_group(200) as group:
         cases = {
-            # Where no control group can be made, the kernel ends it on our word.
+            # Without control groups, the kernel ends it on request of the test.
             "without memory": Case(grows(group) if group else PYTHON_DIES, failed("infrastructure", 137)),
             "SIGTERM of Java": Case(JAVA_IS_ENDED, failed("infrastructure", 143)),
             "ended on the page": Case(f"until({str(go)!r})", (Status.SUCCESS, "", 0), act=ends_on_the_page),
@@ -165,7 +165,7 @@ def test_each_end_of_a_driver_on_this_host_is_told_as_it_was_and_leaves_nothing(
 
 
 def grows(group: Path) -> str:
-    """A program that the kernel ends when it has taken what this control group may have."""
+    """A program that the kernel ends when it reaches the limit of this control group."""
     enter = f"pathlib.Path({str(group)!r}).write_text(str(os.getpid())); kept = []\n"
     return f"{enter}while True: kept.append(bytearray(2**20))"
 
@@ -201,7 +201,7 @@ def test_a_driver_that_no_node_can_hold_waits_with_a_reason_and_can_be_ended_the
 
 @contextmanager
 def mute(upstream: str, *, deliver: bool) -> Iterator[str]:
-    """A server that hands requests on, or does not, and closes each connection without a reply."""
+    """A server that forwards requests or drops them, and closes each connection without a reply."""
     host, port = upstream.removeprefix("http://").split(":")
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -249,7 +249,7 @@ say(mine.__file__)
 """
 
 
-def test_a_submission_whose_reply_was_lost_is_found_by_what_its_driver_tells(
+def test_a_submission_whose_reply_was_lost_is_found_by_the_announcement_of_its_driver(
     cluster: Kit, standalone: Standalone, tmp_path: Path
 ) -> None:
     module = tmp_path / "mine.py"
@@ -347,14 +347,14 @@ def test_drivers_go_on_when_masters_are_lost_and_those_of_a_lost_node_are_gone(
             with pytest.raises(BackendUnreachable, match="no master leads"):
                 kits["cluster"].runner.find(waiting.run)
         assert kits["client"].only(here.run).state is RunState.RUNNING
-        assert processes_of(here.run), "a driver goes on without masters"
+        assert processes_of(here.run), "a driver still runs without masters"
         ends.touch()
         kits["client"].wait_ended(here.run)
         assert end_of(kits["client"], here) == (Status.SUCCESS, "", 0)
 
 
 def check_who_leads_is_asked(pair: StandaloneCluster) -> None:
-    """Of two masters, whichever is named first."""
+    """Two masters, each named first once."""
     first = pair.leader
     (standby,) = [master for master in pair.masters if master is not first]
     alone = StandaloneMasters([Addresses(standby.ui, standby.rest)])

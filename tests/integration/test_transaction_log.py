@@ -1,4 +1,4 @@
-"""What the reader of the transaction log says is what a real server was asked to do."""
+"""The reader of the transaction log returns the requests that a real server carried out."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_each_change_is_read_in_order_over_a_kill_of_the_server(server: Embedded
         multi.set_data("/a", b"4")
         multi.create("/a/b", b"")
         multi.commit()
-        refused = client.transaction()  # the server logs it, with an error in the place of each operation
+        refused = client.transaction()  # the server logs it, with an error instead of each operation
         refused.set_data("/a", b"5")
         refused.check("/a", 77)
         refused.commit()
@@ -44,8 +44,8 @@ def test_each_change_is_read_in_order_over_a_kill_of_the_server(server: Embedded
     with zookeeper_client(server.hosts) as client:
         modified = client.set("/a", b"6").mtime
         client.delete("/a/b")
-    told = changes(server, "/a")
-    assert [entry.changes for entry in told] == [
+    entries = changes(server, "/a")
+    assert [entry.changes for entry in entries] == [
         (Created("/a", b"1"),),
         (Created("/a/e", b"2", session),),
         (Written("/a", "drei ü".encode(), 1),),
@@ -54,9 +54,9 @@ def test_each_change_is_read_in_order_over_a_kill_of_the_server(server: Embedded
         (Written("/a", b"6", 3),),
         (Deleted("/a/b"),),
     ]
-    assert told[0].session == session
-    assert told[-2].time_ms == modified
-    assert [entry.zxid for entry in told] == sorted(entry.zxid for entry in told)
+    assert entries[0].session == session
+    assert entries[-2].time_ms == modified
+    assert [entry.zxid for entry in entries] == sorted(entry.zxid for entry in entries)
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:

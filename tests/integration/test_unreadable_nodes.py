@@ -1,4 +1,4 @@
-"""Nodes that hold anything: whoever lists or looks goes on, and names what cannot be read."""
+"""Nodes with any content: listings and views continue and name what cannot be read."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from tests.waiting import wait_until
 
 WELL, BAD, NAME = "well", "bad", "test"
 HALF = "\ud800"
-"""Half of a surrogate pair: JSON can say it, and UTF-8 has no bytes for it."""
+"""Half of a surrogate pair: JSON can encode it, and UTF-8 cannot."""
 
 VALUES: list[Any] = [
     *(
@@ -78,7 +78,7 @@ ALIVE = {
 
 
 class Poisoned:
-    """A stage with one job that is well, and one of which any node may be spoilt."""
+    """A stage with a healthy job and one whose nodes may be spoilt."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -121,7 +121,7 @@ class Poisoned:
             yield path, b"" if found is None else found[0]
 
     def spoil(self, kind: str, data: bytes) -> None:
-        """Only this node holds anything else than it should."""
+        """Only this node has invalid content."""
         spoilt = {**self.before, self.paths[kind]: data}
         changes: list[Operation] = [Set(path, content, -1) for path, content in spoilt.items()]
         commit(self.stage.session, changes)
@@ -136,7 +136,7 @@ def poisoned(stage: Stage) -> Poisoned:
 
 
 def look_at_everything(stage: Stage) -> None:
-    """Each listing has both jobs; who looks at one thing hears at most what is wrong with it."""
+    """Each listing has both jobs; a view of one node raises at most an error that names it."""
     client = stage.client
     for listed in (client.list(), list(client.jobs())):
         assert {view.id for view in listed} == {WELL, BAD}
@@ -150,7 +150,7 @@ def look_at_everything(stage: Stage) -> None:
         lambda: client.schedules.get(NAME),
         lambda: client.get(BAD),
     ):
-        with suppress(QueueError, OrchestratorError):  # which say what is wrong
+        with suppress(QueueError, OrchestratorError):  # the errors name the fault
             look()
     show_detail(client.detail(WELL))
     client.queues()
@@ -161,7 +161,7 @@ def look_at_everything(stage: Stage) -> None:
 
 
 def paths_in(document: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
-    """The way to each value in a document, to itself too."""
+    """The path to each value in a document, including the document itself."""
     yield above
     items = document.items() if isinstance(document, dict) else ()
     for name, value in [*items, *(enumerate(document) if isinstance(document, list) else ())]:
@@ -181,7 +181,7 @@ SLOW_TO_MAKE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 @settings(max_examples=40, suppress_health_check=SLOW_TO_MAKE)
 @given(data=st.data())
-def test_whatever_bytes_a_node_has_every_listing_goes_on(poisoned: Poisoned, data: st.DataObject) -> None:
+def test_every_listing_continues_whatever_bytes_a_node_has(poisoned: Poisoned, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(poisoned.paths)))
     poisoned.spoil(kind, data.draw(st.sampled_from(RAW) | st.binary(max_size=20)))
     look_at_everything(poisoned.stage)
@@ -189,7 +189,7 @@ def test_whatever_bytes_a_node_has_every_listing_goes_on(poisoned: Poisoned, dat
 
 @settings(max_examples=60, suppress_health_check=SLOW_TO_MAKE)
 @given(data=st.data())
-def test_whatever_value_stands_in_a_document_every_listing_goes_on(
+def test_every_listing_continues_whatever_value_a_document_has(
     poisoned: Poisoned, data: st.DataObject
 ) -> None:
     kind = data.draw(st.sampled_from(["record", "attempt", "alive", "definition"]))
@@ -229,7 +229,7 @@ def test_the_path_in_a_record_that_has_no_bytes_does_not_end_the_connection(pois
 
 
 @pytest.mark.parametrize("how", ["get", "exists", "children", "get_many", "ensure_path", "post"])
-def test_a_path_that_has_no_bytes_is_refused_and_the_session_goes_on(stage: Stage, how: str) -> None:
+def test_a_path_that_has_no_bytes_is_refused_and_the_session_continues(stage: Stage, how: str) -> None:
     session, path = stage.session, f"/x/{HALF}"
     calls: dict[str, Callable[[], object]] = {
         "get": lambda: session.get(path),
@@ -258,7 +258,7 @@ def test_a_schedule_that_cannot_be_read_is_listed_and_keeps_no_other_back(stage:
     assert [schedule.name for schedule in known] == ["good"]
 
 
-def test_a_worker_goes_on_whatever_stands_in_the_nodes_of_other_jobs(scripted_office: ScriptedOffice) -> None:
+def test_a_worker_continues_whatever_the_nodes_of_other_jobs_contain(scripted_office: ScriptedOffice) -> None:
     office, layout = scripted_office, scripted_office.queues.layout
     session = office.session()
     for number, data in enumerate([b"[" * 50_000, b'{"a": "\\ud800"}', b"\xff", HALF_POOL]):

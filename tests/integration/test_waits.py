@@ -1,4 +1,4 @@
-"""Why a job does not run yet: each reason by what really keeps it, as who looks at the job reads it."""
+"""The reason why a job does not run yet: each real cause, as a view of the job shows it."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waits(office: ScriptedOffice, job_id: str, reason: Reason) -> Waiting:
-    """Wait until the job waits for this; returns what is said of it, by both commands."""
+    """Wait until the job waits for this reason; return its text, which both commands show."""
 
     def said() -> Waiting | None:
         found = office.client.detail(job_id).waiting
@@ -45,7 +45,7 @@ def waits(office: ScriptedOffice, job_id: str, reason: Reason) -> Waiting:
 
 
 def occupied(office: ScriptedOffice, go: Path, **fields: object) -> str:
-    """A job that runs until the file is there."""
+    """A job that runs until the file exists."""
     job_id = office.submit(f"until({str(go)!r})", **fields)
     wait_until(
         lambda: [attempt["state"] for attempt in office.client.detail(job_id).attempts] == ["started"],
@@ -55,11 +55,11 @@ def occupied(office: ScriptedOffice, go: Path, **fields: object) -> str:
     return job_id
 
 
-def announce(office: ScriptedOffice, name: str, **told: object) -> None:
-    """A worker, as its node says."""
+def announce(office: ScriptedOffice, name: str, **document: object) -> None:
+    """Create the node of a worker."""
     session, nodes = office.session(), Nodes(office.settings.root)
     session.ensure_path(nodes.workers)
-    commit(session, [Create(nodes.worker(name), json.dumps(told).encode(), ephemeral=True)])
+    commit(session, [Create(nodes.worker(name), json.dumps(document).encode(), ephemeral=True)])
 
 
 # ---------------------------------------------------------------------- in the nodes
@@ -107,7 +107,7 @@ class Unreachable(ScriptedRunner):
     """The runner of a cluster that does not answer."""
 
     def submit(self, request: SubmitRequest) -> Submission:
-        raise SubmissionError(f"no driver for {request.run}: nobody listens at rm:8032")
+        raise SubmissionError(f"no driver for {request.run}: no server listens at rm:8032")
 
 
 def test_while_its_cluster_is_out_of_reach(scripted_office: ScriptedOffice) -> None:
@@ -115,11 +115,11 @@ def test_while_its_cluster_is_out_of_reach(scripted_office: ScriptedOffice) -> N
     job_id = scripted_office.submit("pass", retry={"attempts": 1, "submissions": 5, "delay": "1h"})
     waiting = waits(scripted_office, job_id, Reason.SUBMISSION)
     assert waiting.message.startswith("it could not be submitted; the next try is at ")
-    assert "nobody listens at rm:8032" in waiting.message
+    assert "no server listens at rm:8032" in waiting.message
 
 
 class Broken(ScriptedRunner):
-    """A runner with a bug in one of its methods, from when it is told so."""
+    """A runner with a bug in one of its methods, from a chosen moment on."""
 
     bug = ""
 
@@ -171,7 +171,7 @@ def test_while_a_worker_has_it_in_hand(scripted_office: ScriptedOffice) -> None:
     assert (waiting.worker, "worker-7" in waiting.message) == ("worker-7", True)
 
 
-# ---------------------------------------------------------------------- said by handlers
+# ---------------------------------------------------------------------- reasons of handlers
 def test_at_the_concurrency_of_its_name_until_it_runs(
     scripted_office: ScriptedOffice, tmp_path: Path
 ) -> None:
@@ -193,7 +193,7 @@ def test_without_memory_for_its_driver(scripted_office: ScriptedOffice) -> None:
     waiting = waits(scripted_office, job_id, Reason.MEMORY)
     assert waiting.message.startswith(f"worker {worker.name} deferred it at ")
     assert "its driver may use" in waiting.message
-    worker.drain()  # what a worker that is gone has said holds no more
+    worker.drain()  # the reason of a worker that is gone is not valid any more
     assert "no worker is connected" in waits(scripted_office, job_id, Reason.NO_WORKER).message
 
 
@@ -209,7 +209,7 @@ def test_until_its_driver_begins(scripted_office: ScriptedOffice) -> None:
     assert scripted_office.wait(job_id).waiting is None
 
 
-def test_an_attempt_that_nobody_holds_waits_for_a_worker(scripted_office: ScriptedOffice) -> None:
+def test_an_attempt_without_a_holder_waits_for_a_worker(scripted_office: ScriptedOffice) -> None:
     Stage(scripted_office).put(Queue.RUNNING, None, AttemptState.INTENT)
     waits(scripted_office, JOB, Reason.NO_WORKER)
     announce(scripted_office, "ours", pools=None)
@@ -224,7 +224,7 @@ def test_a_job_on_its_way_to_an_end_waits_for_a_worker(scripted_office: Scripted
     assert scripted_office.client.detail(JOB).waiting is None
 
 
-# ---------------------------------------------------------------------- said by workers
+# ---------------------------------------------------------------------- reasons of workers
 def test_while_all_slots_of_the_workers_are_taken(scripted_office: ScriptedOffice, tmp_path: Path) -> None:
     worker = scripted_office.worker(slots=1)
     occupied(scripted_office, tmp_path / "go")
@@ -255,7 +255,7 @@ def test_while_the_host_is_under_pressure(
 
 def test_while_its_worker_is_about_to_end(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker()
-    worker.stop_accepting()  # as `up` does while it ends what runs
+    worker.stop_accepting()  # as `up` does while it ends running jobs
     job_id = scripted_office.submit("pass")
     waiting = waits(scripted_office, job_id, Reason.DRAINING)
     assert waiting.message == f"worker {worker.name} claims no new job: it is about to end"
@@ -304,7 +304,7 @@ def test_a_look_writes_nothing(scripted_office: ScriptedOffice) -> None:
     job_id = scripted_office.submit("pass")
     announce(scripted_office, "ours")
     anew = build_queue_set(scripted_office.session(), scripted_office.settings, owner="looks")
-    clock = anew.layout.clock  # written by who wants to know the ensemble's time
+    clock = anew.layout.clock  # written to read the ensemble's time
     before = anew.session.exists(clock)
     looks = Client(anew)
     found = looks.detail(job_id).waiting
@@ -316,15 +316,15 @@ def test_a_look_writes_nothing(scripted_office: ScriptedOffice) -> None:
 
 # ---------------------------------------------------------------------- odd nodes
 @pytest.mark.parametrize(
-    "told",
+    "announced",
     [{"pools": 7}, {"pools": None, "refuses": "no"}, {"pools": None, "refuses": {"reason": None}}, {}],
     ids=str,
 )
 def test_the_node_of_a_worker_that_makes_no_sense_breaks_nothing(
-    scripted_office: ScriptedOffice, told: dict[str, object]
+    scripted_office: ScriptedOffice, announced: dict[str, object]
 ) -> None:
     job_id = scripted_office.submit("pass")
-    announce(scripted_office, "odd", **told)
+    announce(scripted_office, "odd", **announced)
     waiting = scripted_office.client.detail(job_id).waiting
     assert waiting is not None
     assert waiting.reason in {Reason.TURN, Reason.NO_WORKER}
@@ -336,8 +336,8 @@ def test_a_reason_of_a_newer_version_and_a_time_that_is_none_are_shown_as_they_a
     job_id = scripted_office.submit("pass")
     announce(scripted_office, "ours")
     record = scripted_office.queues.get(job_id)
-    told = {"reason": "moon", "message": "it is full", "worker": "ours", "at": "tonight"}
-    state = state_of(record).evolve(waiting=Waiting(**told))
+    stored = {"reason": "moon", "message": "it is full", "worker": "ours", "at": "tonight"}
+    state = state_of(record).evolve(waiting=Waiting(**stored))
     waiting = Waits(scripted_office.queues).of(record, state, lock=None, attempt=None)
     assert waiting is not None
     assert (waiting.reason, waiting.message) == ("moon", "worker ours deferred it at tonight: it is full")

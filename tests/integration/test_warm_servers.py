@@ -1,4 +1,4 @@
-"""Jobs in a JVM that is kept for them: what they get, what is left of them, what its end does to them."""
+"""Jobs in a warm JVM: their isolation, their traces, and the effect of its end."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ from tests.warm_support import SPEC, WarmHouse, ask, look_into, warm_house
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 END_S = 120
-# As many rows as the file says, times so many: no end within a test, or at once. Its tasks cannot be stopped.
+# The rows of the file times a factor: it ends at once, or not within a test. Its tasks cannot be stopped.
 ENDLESS, FEW = 1_000_000, 1
 SCRIPT = """
 CREATE TABLE numbers (n BIGINT) USING json OPTIONS (path 'numbers');
@@ -42,8 +42,8 @@ SELECT COUNT(*) AS n
 FROM (SELECT EXPLODE(SEQUENCE(1, n)) AS i FROM numbers) CROSS JOIN RANGE(0, 1000000, 1, 1)
 WHERE HASH(i, id) <> 0;
 """
-# The same without a tight loop: Spark looks before each row of a shuffle whether it is to stop, and each
-# takes a millisecond. By chance, or so it seems to Spark: it would compute the rest before the shuffle.
+# The same without a tight loop: Spark checks for a stop before each row of a shuffle, and each row
+# takes a millisecond. The delay looks random to Spark: otherwise it would be computed before the shuffle.
 PATIENT = """
 CREATE TABLE numbers (n BIGINT) USING json OPTIONS (path 'numbers');
 CREATE TABLE counts USING json OPTIONS (path 'counts-${number}');
@@ -82,19 +82,19 @@ class Bench:
         self.rows(FEW)
 
     def rows(self, number: int) -> None:
-        """What the next query is going to count."""
+        """Set the number of rows of the next query."""
         (self.folder / "numbers").mkdir(exist_ok=True)
         (self.folder / "numbers" / "part-0.json").write_text(f'{{"n": {number}}}', "ascii")
 
     def submit(self, **fields: object) -> str:
-        self._submitted += 1  # each writes to a place of its own
+        self._submitted += 1  # each writes to another folder
         return self.office.client.submit(script_job(self.folder, self._submitted, **fields)).id
 
     def written(self) -> list[Path]:
         return list(self.folder.glob("counts-*/part-*"))
 
     def wait_at_work(self, job_id: str, *, rows: int = 0) -> None:
-        """Until tasks of its query run, after so many rows have been read from files."""
+        """Wait until tasks of its query run, after this many rows were read from files."""
         client = self.office.client
 
         def at_work() -> bool:
@@ -130,7 +130,7 @@ def script_job(folder: Path, number: int, **fields: object) -> Definition:
 
 
 def kill_driver(directory: RunDirectory) -> None:
-    """End the process of a driver, and wait until its shim has written that down."""
+    """End the process of a driver and wait until its shim has recorded it."""
     record = directory.shim()
     assert record is not None
     os.kill(record.driver.pid, signal.SIGKILL)
@@ -138,7 +138,7 @@ def kill_driver(directory: RunDirectory) -> None:
 
 
 def process_of(server: ServerFiles, name: str) -> psutil.Process:
-    """The process below its shim that runs this program or file first."""
+    """The first process below its shim that runs this program or file."""
     shim = RunDirectory(server.path).shim()
     assert shim is not None
     below = psutil.Process(shim.shim.pid).children(recursive=True)
@@ -148,7 +148,7 @@ def process_of(server: ServerFiles, name: str) -> psutil.Process:
 
 @contextmanager
 def stopped(server: ServerFiles) -> Iterator[None]:
-    """The server looks after nothing."""
+    """Suspend the process of the server."""
     python = process_of(server, "server_main.py")
     python.suspend()
     yield
@@ -161,7 +161,7 @@ def warm_settings(settings: Settings) -> Settings:
 
 
 class Trusting(WarmSupervisor):
-    """Believes that this server is open, whatever has become of it."""
+    """Always chooses this server, as if it were open."""
 
     def __init__(self, servers: WarmServers, server: ServerFiles) -> None:
         super().__init__(servers, [SPEC])
@@ -173,7 +173,7 @@ class Trusting(WarmSupervisor):
 
 @pytest.fixture
 def server(warm: WarmHouse) -> ServerFiles:
-    """The one that is open."""
+    """The open server."""
     return warm.wait_open()
 
 
@@ -189,7 +189,7 @@ def ended(warm: WarmHouse) -> ServerFiles:
     server = warm.wait_open()
     gone = [each for each in warm.servers.of(SPEC) if each.was_opened() and not warm.servers.runs(each)]
     if gone:
-        return gone[-1]  # which the keeper keeps
+        return gone[-1]  # the keeper keeps it
     warm.servers.submits.kill(server.run, grace_seconds=0)
     return server
 
@@ -232,7 +232,7 @@ def test_a_driver_that_is_killed_has_ended_when_its_query_has(bench: Bench, serv
     job_id = bench.submit(script=PATIENT)
     bench.wait_at_work(job_id)
     directory = bench.directory(job_id)
-    with stopped(server):  # it cannot see the driver off meanwhile
+    with stopped(server):  # it cannot end the driver meanwhile
         kill_driver(directory)
         assert [found.state for found in bench.runner.find(directory.run)] == [RunState.RUNNING]
         with pytest.raises(SparkRunnerError, match="is running"):
@@ -254,7 +254,7 @@ def test_a_job_with_settings_of_its_own_and_a_program_do_not_run_in_the_server(
     for job_id in (own, python):
         assert office.wait(job_id, END_S).job.is_final
         assert bench.server(job_id) is None
-        assert (bench.directory(job_id).path / "spark.properties").exists()  # for a JVM of its own
+        assert (bench.directory(job_id).path / "spark.properties").exists()  # for another JVM
     assert office.client.get(python).status is Status.SUCCESS
     assert warm.wait_open() == server
 
@@ -371,7 +371,7 @@ def test_a_server_is_replaced_after_so_many_jobs_and_ends_without_workers(
         assert RunDirectory(first.path).exit_code() == 0
         assert "2 drivers have used it" in (first.path / "stdout.log").read_text("utf-8")
         second = house.wait_open(other_than=first)
-        office.close()  # the worker goes before its servers
+        office.close()  # the worker ends before its servers
         house.keeper.stop()
         wait_until(lambda: not house.servers.runs(second), END_S, "the second server has ended")
         assert RunDirectory(second.path).exit_code() == 0

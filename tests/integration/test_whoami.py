@@ -1,4 +1,4 @@
-"""As whom a server sees a session: asked of the server itself, by every kind of login."""
+"""The identities of a session, as the server itself reports them, for every kind of login."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_it_is_asked_once_per_connection(secured: Secured, monkeypatch: pytest.M
 def test_for_a_server_that_cannot_be_asked_the_settings_answer_and_say_so(
     secured: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WhoAmI, "type", 1070)  # as unknown to this server as 107 is to those below 3.7
+    monkeypatch.setattr(WhoAmI, "type", 1070)  # unknown to this server, as 107 is to servers before 3.7
     words = "not confirmed by the server"
     assert str(identity(secured.plain, sasl=ADA, digest=TEAM)) == f"sasl:ada ({words})"
     assert str(identity(secured.plain, digest=TEAM, acl=Acl.CREATOR)) == f"digest:team ({words})"

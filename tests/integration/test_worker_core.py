@@ -1,4 +1,4 @@
-"""What a review of the core found: each of these failed before its correction."""
+"""Faults that a review of the core found: each test failed before the fix."""
 
 import asyncio
 import os
@@ -44,14 +44,14 @@ from tests.waiting import wait_until
 
 
 def set_default(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, value: float) -> None:
-    """Change what a keyword of the constructor is when nobody gives it."""
+    """Change the default of a keyword of the constructor."""
     defaults = kind.__init__.__kwdefaults__  # type: ignore[misc] # of that very class
     assert defaults is not None
     monkeypatch.setitem(defaults, name, value)
 
 
 class Scripted(LocalRunner):
-    """A local runner that calls what the test says before it submits."""
+    """A local runner that calls a function of the test before it submits."""
 
     def __init__(self, office: Office, before_submit: Callable[[], None]) -> None:
         super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
@@ -63,7 +63,7 @@ class Scripted(LocalRunner):
 
 
 class OnHost(LocalRunner):
-    """A local runner of a host that the test names."""
+    """A local runner with the host name of the test."""
 
     def __init__(self, office: Office, host: str) -> None:
         super().__init__(stand_ins(office.settings.state_dir / host), driver_main=DRIVER_MAIN)
@@ -122,7 +122,7 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     )
     draining = threading.Thread(target=worker.drain)
     draining.start()
-    assert worker._context.draining.wait(10)  # noqa: SLF001 - when it begins to drain
+    assert worker._context.draining.wait(10)  # noqa: SLF001 - the begin of its drain
     go_on.set()
     draining.join()
     assert len(submitted) == 1
@@ -138,8 +138,8 @@ def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office)
     wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
 
 
-def test_a_job_that_runs_is_not_buried_though_it_stands_in_another_queue(office: Office) -> None:
-    queue_set = office.queues  # a driver may run, and nobody looks after it in dead
+def test_a_running_job_does_not_become_a_dead_letter_although_it_is_in_another_queue(office: Office) -> None:
+    queue_set = office.queues  # a driver may run, and no worker watches it in dead
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=99)
     queue_set.put(Queue.FAIL, "astray", state.model_dump(mode="json"))
     office.worker(handler_errors=2)
@@ -147,20 +147,20 @@ def test_a_job_that_runs_is_not_buried_though_it_stands_in_another_queue(office:
     assert queue_set.get("astray").queue == Queue.FAIL
 
 
-def test_what_a_job_had_failed_of_stays_on_record_when_it_is_buried(office: Office) -> None:
+def test_the_failure_of_a_job_stays_on_record_in_dead(office: Office) -> None:
     queue_set = office.queues  # a job whose definition is missing
     error = JobError(error_class="lost", message="no life")
     state = JobState.enqueued("x").evolve(error=error)
     queue_set.put(Queue.ACCEPT, "unlucky", state.model_dump(mode="json"))
     office.worker(handler_errors=1)
-    wait_until(lambda: office.client.get("unlucky").queue is Queue.DEAD, 20, "it is buried")
+    wait_until(lambda: office.client.get("unlucky").queue is Queue.DEAD, 20, "it is a dead letter")
     view = office.client.get("unlucky")
     assert view.error is not None
     assert "definition" in view.error.message
     assert view.buried_error == error
 
 
-def test_the_node_of_a_worker_that_somebody_removed_is_made_again(office: Office) -> None:
+def test_the_removed_node_of_a_worker_is_created_again(office: Office) -> None:
     session, nodes = office.session(), Nodes(office.settings.root)
     announcement = Announcement(
         session, nodes, "w", slots=1, pools=None, places=[], running=list, refresh_seconds=0.1
@@ -174,7 +174,7 @@ def test_the_node_of_a_worker_that_somebody_removed_is_made_again(office: Office
 
 
 def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
-    queue_set = office.queues  # by the library of queues anything can be put
+    queue_set = office.queues  # the library of queues accepts any payload
     queue_set.put(Queue.ACCEPT, "poison", {"junk": "x" * 65_000})
     office.worker()
     wait_until(lambda: queue_set.get("poison").queue == Queue.DEAD, 20, "it is in dead")
@@ -183,7 +183,7 @@ def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
 
 
 def alone(office: Office, tmp_path: Path, name: str) -> tuple[str, Path]:
-    """A job of which one runs at a time, and the file that ends it."""
+    """A job that runs one at a time by name, and the file that ends it."""
     go = tmp_path / name
     return office.submit(waits_for(go), name="alone", concurrency=1), go
 
@@ -208,7 +208,7 @@ def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
     job_id, go = alone(office, tmp_path, "go")
     wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
     second = office.worker()
-    second._context.admission.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as when another was running
+    second._context.admission.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as while another one ran
     first.drain()
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is adopted")
     go.touch()
@@ -230,7 +230,7 @@ def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
     settings = office.settings.model_copy(update={"memory_pressure_limit": 0.0, "memory_guard": True})
     worker = build_worker(office.session(), settings, runners=Runners.of(office.runner()))
     claimed: list[str] = []
-    worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - what is counted
+    worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - the counter
     ids = [office.submit("pass", spark={"driver": {"memory": "900000g"}}) for _ in range(5)]
     worker.start()
     try:
@@ -252,7 +252,7 @@ def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
     assert len(declined) < 100
 
 
-def test_a_name_is_asked_for_room_after_its_place_was_given_back(
+def test_a_name_is_asked_for_capacity_after_its_slot_was_freed(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, left = office.session(), list[list[str] | None]()
@@ -268,7 +268,7 @@ def test_a_name_is_asked_for_room_after_its_place_was_given_back(
     assert left == [[]]
 
 
-def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
+def test_a_killed_job_that_waits_for_its_callback_has_no_slot_among_the_running_ones(
     office: Office, tmp_path: Path
 ) -> None:
     pools = office.queues.pools  # as `config set` does
@@ -285,7 +285,7 @@ def test_a_killed_job_that_waits_to_be_told_has_no_place_among_the_running_ones(
     job_id = office.submit(program, callback={"url": url, "attempts": 100})
     wait_until(started.exists, 30, "it runs")
     office.client.kill(job_id)
-    wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try to tell it has failed")
+    wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try of its callback has failed")
     assert office.client.get(job_id).status is Status.KILL
     assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
 
@@ -296,7 +296,7 @@ def test_drivers_on_another_host_take_no_slots_of_who_watches_them(office: Offic
     program = waits_for(go)
     there = office.submit(program)
     wait_until(lambda: office.client.progress(office.client.get(there)), 30, "it runs")
-    first.drain()  # its driver goes on
+    first.drain()  # its driver still runs
     office.worker(slots=1, runner=OnHost(office, "two"))
     wait_until(lambda: office.client.detail(there).held_by, 20, "it is watched from another host")
     assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
@@ -322,7 +322,7 @@ def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
 
 
 class Stubborn(LocalRunner):
-    """A local runner whose drivers take as long to end as the test says."""
+    """A local runner whose drivers take a given time to end."""
 
     def __init__(self, office: Office) -> None:
         super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
@@ -393,7 +393,7 @@ def test_a_cap_counts_what_ran_before_there_was_one(
 
 def scans_of(worker: Worker) -> Callable[[], int]:
     """Count the scans of this worker from now on."""
-    counted, consumer = [0], worker._consumer  # noqa: SLF001 - what the tests wait for
+    counted, consumer = [0], worker._consumer  # noqa: SLF001 - the condition of the tests
     scan = consumer._scan  # noqa: SLF001 - likewise
 
     def counting() -> float:
@@ -443,7 +443,7 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     assert job is not None
     wait_until(lambda: job.monitor.backend.polls > 1, 20, "what the backend says is known")
     wait_until(worker.dispatcher.timers.parked, 20, "it waits")
-    assert job.claim.hold.session is not worker._set.session  # noqa: SLF001 - what the test is about
+    assert job.claim.hold.session is not worker._set.session  # noqa: SLF001 - the object under test
     expire(job.claim.hold.session)
     wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
     go.touch()

@@ -1,4 +1,4 @@
-"""What ZooKeeper has to write for a job, from the server's own transaction log."""
+"""The writes of ZooKeeper for a job, from the server's own transaction log."""
 
 import re
 import subprocess
@@ -32,18 +32,18 @@ def own_office(tmp_path: Path, process_mark: str) -> Iterator[Office]:
 
 
 def transactions(data_dir: Path) -> list[str]:
-    """Each transaction as the server's own tool tells it, in their order."""
-    told = []
+    """Each transaction as the server's own tool prints it, in order."""
+    entries = []
     for log in sorted(data_dir.rglob("log.*")):
         command = [str(find_java().path), "-cp", str(find_jars() / "*"), TOOL, "-d", str(log)]
         dump = subprocess.run(command, capture_output=True, check=True).stdout.decode(errors="replace")
-        told += re.split(r"(?m)^(?=\d+/\d+/\d+, .* session 0x)", dump)[1:]
-    return told
+        entries += re.split(r"(?m)^(?=\d+/\d+/\d+, .* session 0x)", dump)[1:]
+    return entries
 
 
-def of_job(told: list[str], job_id: str) -> list[str]:
-    """Those of one job, but for the progress that its driver shows."""
-    mine = [one for one in told if job_id in one]
+def of_job(entries: list[str], job_id: str) -> list[str]:
+    """Those of one job, without the progress of its driver."""
+    mine = [one for one in entries if job_id in one]
     return [one for one in mine if not re.search(r" multi setData:[^/]*/\S+/attempt-1-[^/]+/alive", one)]
 
 

@@ -1,4 +1,4 @@
-"""Two ResourceManagers: whichever is active is asked, and none is no answer."""
+"""Two ResourceManagers: the active one is asked, and without one there is no answer."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def test_an_application_is_found_and_ended_after_the_active_manager_was_lost(
     yarn_pair.make_active(second)
     (found,) = runner.find(run)
     assert found.state is RunState.RUNNING
-    # As a worker on another host finds it: by the place in the attempt alone.
+    # As a worker on another host finds it: only by the place in the attempt.
     place = SubmissionPlace.of(json.loads(json.dumps(runner.place().to_json())))
     assert place is not None
     other = YarnBackend(SparkSubmits(tmp_path / "other"), driver_main=DRIVER_MAIN).runner_at(place)

@@ -1,4 +1,4 @@
-"""What the launcher on this host and YARN say together of a submission; YARN's pages are stand-ins here."""
+"""The state of a submission from the launcher on this host and from YARN, whose pages are stand-ins here."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ FULL = "AccessControlException: Queue root.full already has 0 applications, cann
 
 
 class Cluster:
-    """The pages of a ResourceManager, and of a node that has one outcome."""
+    """The pages of a ResourceManager, and of a node with one outcome."""
 
     def __init__(self) -> None:
         self.applications: list[dict[str, object]] = []
@@ -76,7 +76,7 @@ Start = Callable[[str], YarnClusterRunner]
 
 @pytest.fixture
 def start(cluster: Cluster, tmp_path: Path, process_mark: str) -> Iterator[Start]:
-    """Gives a runner whose launchers are this Python program."""
+    """Yield a function that makes a runner whose launchers are this Python program."""
     assert process_mark
     with ExitStack() as stack:
 
@@ -99,14 +99,14 @@ def wait_ended(runner: YarnClusterRunner, run: str) -> None:
     wait_until(lambda: runner.find(run)[0].state is not RunState.RUNNING, 20, "it has ended")
 
 
-def test_what_yarn_took_and_knows_no_more_is_gone(start: Start, run: str) -> None:
+def test_a_submission_that_yarn_accepted_and_lists_no_more_is_gone(start: Start, run: str) -> None:
     runner = start("")
     submit(runner, run)
     wait_ended(runner, run)
     (found,) = runner.find(run)
     assert (found.state, found.exit_code, found.failure) == (RunState.GONE, None, None)
     assert "no longer lists it" in found.detail
-    assert not found.is_end_observed, "nobody has seen a driver end"
+    assert not found.is_end_observed, "no end of a driver was observed"
 
 
 def test_a_driver_on_a_node_that_yarn_has_lost_was_not_seen_to_end(
@@ -119,7 +119,7 @@ def test_a_driver_on_a_node_that_yarn_has_lost_was_not_seen_to_end(
     assert (found.state, found.is_end_observed) == (RunState.EXITED, False)
 
 
-def test_what_yarn_did_not_take_tells_why(start: Start, run: str) -> None:
+def test_the_error_of_a_submission_that_yarn_refused_says_why(start: Start, run: str) -> None:
     runner = start(f"import sys; sys.exit({FULL!r})")
     submit(runner, run)
     wait_ended(runner, run)
@@ -155,7 +155,7 @@ def test_what_another_host_submitted_is_found_and_comes_first(
     ]
 
 
-def test_a_driver_knows_of_its_end_what_yarn_does_not(start: Start, cluster: Cluster, run: str) -> None:
+def test_a_driver_reports_of_its_end_what_yarn_does_not(start: Start, cluster: Cluster, run: str) -> None:
     runner = start("")
     cluster.add(run, "one", "FINISHED", "UNDEFINED")
     assert runner.find(run)[0].state is RunState.UNKNOWN

@@ -1,4 +1,4 @@
-"""What is special about YARN; what all runners keep is in test_runner_contract.py."""
+"""Properties of the YARN runner; the common contract is in test_runner_contract.py."""
 
 import os
 from collections.abc import Iterator

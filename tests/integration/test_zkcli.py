@@ -47,7 +47,7 @@ def test_nothing_in_a_node_commands_the_terminal(zookeeper_hosts: str, zookeeper
                 shown += part
         client_process.wait(60)
     os.close(here)
-    # Java itself writes what no character of its charset is as a question mark.
+    # Java writes a character outside of its charset as a question mark.
     assert rb"\x1b]0;title\x07" in shown
     assert rb"\x0d hidden" in shown
     assert re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]|\x1b|\xc2[\x80-\x9f]", shown) is None
@@ -69,7 +69,7 @@ def test_zkcli_without_arguments_asks_for_commands(zookeeper_hosts: str) -> None
 
 
 def typed(*args: str, input: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:  # noqa: A002
-    """`orchestrator zkcli` as typed, with a state directory of its own."""
+    """`orchestrator zkcli` as typed, with its own state directory."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("ORCHESTRATOR_", "ZOO"))
     }
@@ -86,7 +86,7 @@ def typed(*args: str, input: str | None = None, **environment: str) -> subproces
 
 @pytest.fixture(scope="module")
 def closed_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A state directory with a closed server that runs, and a node that only its login reads."""
+    """A state directory with a running closed server, and a node that only its login can read."""
     state = tmp_path_factory.mktemp("state")
     config = ServerConfig(state / "zookeeper", tick_ms=500, closed=True, owner="test")
     with EmbeddedZooKeeper(config) as server:

@@ -14,7 +14,7 @@ def test_tests_use_the_server_that_the_environment_names(
 
 
 @pytest.mark.parametrize(("ci", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)])
-def test_tests_without_a_server_are_skipped_at_a_desk_and_fail_in_ci(
+def test_tests_without_a_server_are_skipped_locally_and_fail_in_ci(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
 ) -> None:
     monkeypatch.delenv("ZOOKEEPER_HOSTS", raising=False)

@@ -57,7 +57,7 @@ def test_a_mark_is_stale_after_a_day(seconds: float, stale: bool) -> None:
 
 # ---------------------------------------------------------------------- pauses
 class Scripted:
-    """An archive that does what the test says, and counts how often it is asked."""
+    """An archive with scripted failures that counts its calls."""
 
     def __init__(self) -> None:
         self.error: ArchiveError | None = None
@@ -91,15 +91,15 @@ class Paused:
 
 def test_after_a_failure_the_archive_is_left_alone_for_a_growing_while() -> None:
     paused = Paused()
-    paused.inner.error = ArchiveError("no room")
+    paused.inner.error = ArchiveError("disk full")
     delays = []
     for count in range(1, 7):
         delays.append(paused.delay())
         paused.now += delays[-1] / 2
         assert paused.delay() == pytest.approx(delays[-1] / 2)
         assert paused.inner.asked == count
-        with pytest.raises(ArchiveError, match="no room"):
-            paused.archive.owner()  # before a job is even marked
+        with pytest.raises(ArchiveError, match="disk full"):
+            paused.archive.owner()  # before a job is marked
         paused.now += delays[-1] / 2
         assert paused.archive.owner() == "owner"
     assert delays == [60, 120, 240, 480, 600, 600]
@@ -109,12 +109,12 @@ def test_after_a_failure_the_archive_is_left_alone_for_a_growing_while() -> None
     assert paused.delay() == 60
 
 
-def test_a_failure_is_told_once_and_so_is_its_end() -> None:
-    paused, told = Paused(), list[str]()
-    handler = logger.add(lambda message: told.append(str(message)), format="{message}")
+def test_a_failure_is_logged_once_and_so_is_its_end() -> None:
+    paused, logged = Paused(), list[str]()
+    handler = logger.add(lambda message: logged.append(str(message)), format="{message}")
     try:
         paused.archive.write({})
-        paused.inner.error = ArchiveError("no room")
+        paused.inner.error = ArchiveError("disk full")
         for _ in range(5):
             paused.now += paused.delay()
         paused.inner.error = None
@@ -122,7 +122,7 @@ def test_a_failure_is_told_once_and_so_is_its_end() -> None:
         paused.archive.write({})
     finally:
         logger.remove(handler)
-    assert [line.split(":")[0] for line in told] == [
+    assert [line.split(":")[0] for line in logged] == [
         "jobs cannot be archived, so none is removed",
         "jobs are archived again\n",
     ]

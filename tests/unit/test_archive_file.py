@@ -36,13 +36,13 @@ def document(run_key: str, **fields: object) -> dict[str, Any]:
 
 
 def run_keys(directory: Path) -> list[str]:
-    """Of all lines, each of which has to be a whole document."""
+    """The run keys of all lines; each line has to be a whole document."""
     paths = sorted(directory.glob("*.jsonl"))
     return [json.loads(line)["run_key"] for path in paths for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-# ---------------------------------------------------------------------- what is written
-def test_each_document_is_one_line_that_nobody_else_can_read(tmp_path: Path) -> None:
+# ---------------------------------------------------------------------- format
+def test_each_document_is_one_line_in_a_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
     made = archive(tmp_path / "archive")
     made.write(document("a", name="Müller\n\u2028"), since=made.position())
     made.write(document("b"), since=made.position())
@@ -56,7 +56,7 @@ def test_each_document_is_one_line_that_nobody_else_can_read(tmp_path: Path) -> 
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Name and size of each file that was brought to the disk."""
+    """Name and size of each synced file."""
     files, fsync = list[tuple[str, int]](), os.fsync
 
     def note(file: int) -> None:
@@ -83,7 +83,7 @@ def test_a_document_that_another_has_written_is_on_the_disk_too(
 ) -> None:
     archive(tmp_path).write(document("a"))
     written = synced.copy()
-    archive(tmp_path, now).write(document("a"))  # its writer may have ended before it was
+    archive(tmp_path, now).write(document("a"))  # its writer may have ended before the sync
     assert written[0] in synced[len(written) :]
 
 
@@ -127,7 +127,7 @@ def test_where_the_position_says_nothing_all_is_looked_through(tmp_path: Path, s
     assert run_keys(tmp_path) == ["a", "b", "c"]
 
 
-def test_a_file_that_somebody_has_moved_away_holds_up_nothing(tmp_path: Path) -> None:
+def test_a_file_that_was_moved_away_delays_nothing(tmp_path: Path) -> None:
     made = archive(tmp_path)
     made.write(document("a"), since=made.position())
     since = made.position()
@@ -150,7 +150,7 @@ def test_looking_for_a_document_does_not_read_what_was_there_before(tmp_path: Pa
     made = archive(tmp_path)
     made.write(document("a"), since=made.position())
     with (tmp_path / FILE).open("r+b") as file:
-        file.truncate(1 << 30)  # without taking any place
+        file.truncate(1 << 30)  # sparse: it takes no disk space
         file.seek(0, os.SEEK_END)
         file.write(b"\n")
     since = made.position()
@@ -207,7 +207,7 @@ def test_a_torn_line_in_the_month_before_is_not_the_document(tmp_path: Path) -> 
         b"\x1f\x8b\x08",
     ],
 )
-def test_a_file_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_another_program_is_refused_and_left_unchanged(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     made = archive(tmp_path)
     with pytest.raises(ArchiveError, match=r"jobs-2026-11.jsonl contains lines of another program; move it"):
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         archive(tmp_path / "file").owner()
 
 
-# ---------------------------------------------------------------------- a disk that takes no more
+# ---------------------------------------------------------------------- a full disk
 FULL_DISK = """
 import resource, sys
 from datetime import UTC, datetime
@@ -248,8 +248,8 @@ def test_a_disk_that_takes_no_more_leaves_no_part_of_a_line(tmp_path: Path) -> N
     made.owner()
     made.write(document("a"), since=made.position())
     content = (tmp_path / FILE).read_bytes()
-    for room in (0, 10, 500):
-        limit = len(content) + room
+    for spare in (0, 10, 500):
+        limit = len(content) + spare
         ended = subprocess.run(
             [sys.executable, "-c", FULL_DISK, str(tmp_path), str(limit)],
             capture_output=True,

@@ -16,7 +16,7 @@ DUES = st.lists(st.integers(1, 50), max_size=30)
 
 
 class FakeSession(Session):
-    """Lists names that a test sets; nothing else of a session is used here."""
+    """Lists names that a test sets; the backlog uses nothing else of a session."""
 
     def __init__(self) -> None:
         self.names: list[str] | None = []
@@ -33,8 +33,8 @@ class FakeSession(Session):
     def follow(self, _path: str, follow: Follow) -> None:
         self.follower = follow
 
-    def tell(self, name: str, *, there: bool) -> None:
-        """One child comes or goes, of a folder that is followed."""
+    def notify(self, name: str, *, there: bool) -> None:
+        """A child of a followed folder comes or goes."""
         self.zxid += 1
         assert self.follower is not None
         self.follower(name, there, self.zxid)
@@ -49,7 +49,7 @@ class FakeSession(Session):
         return list(self.names), Stat(0, 0, 0, len(self.names), self.zxid, 0)
 
     def change(self, *names: str) -> None:
-        """Others have changed the folder: the watch fires once."""
+        """Another client has changed the folder: the watch fires once."""
         self.names = list(names)
         self.zxid += 1
         watch, self.watch = self.watch, None
@@ -116,10 +116,10 @@ def test_an_empty_or_missing_folder_has_nothing() -> None:
 
 
 def test_foreign_names_are_reported_and_left_out() -> None:
-    made = Made("somebody-elses", token("a", 1), "queue-", "queue-|a|b")
+    made = Made("of-another-application", token("a", 1), "queue-", "queue-|a|b")
     made.refresh(now=5)
     assert made.take_all(now=5) == ["a"]
-    assert made.foreign == [("accept", name) for name in ("somebody-elses", "queue-", "queue-|a|b")]
+    assert made.foreign == [("accept", name) for name in ("of-another-application", "queue-", "queue-|a|b")]
 
 
 def test_a_name_that_only_looks_like_a_token_does_no_harm_to_the_others() -> None:
@@ -127,7 +127,7 @@ def test_a_name_that_only_looks_like_a_token_does_no_harm_to_the_others() -> Non
     made = Made(fake, token("a", 2))
     made.refresh(now=5)
     names = [made.backlog.take(at(5), lambda _id: True) for _ in range(2)]
-    assert names == [fake, token("a", 2)]  # who takes it apart reports it
+    assert names == [fake, token("a", 2)]  # its parser reports it
 
 
 # ---------------------------------------------------------------------- listing
@@ -141,13 +141,13 @@ def test_it_is_listed_once_while_nothing_changes() -> None:
 def test_it_is_not_listed_again_while_what_is_known_goes_before_all_that_may_have_come() -> None:
     made = Made(token("a", 1), token("b", 2), token("c", 9))
     made.refresh(now=5)
-    made.folder._cost = 1.0  # noqa: SLF001 - one that costs nothing is listed all the same
+    made.folder._cost = 1.0  # noqa: SLF001 - a free listing is made nevertheless
     made.session.change(token("a", 1), token("b", 2), token("c", 9), token("new", 6))
     assert made.woken
     assert not made.refresh(now=6)
     assert made.take_all(now=6) == ["a", "b"]
     assert made.refresh(now=9)
-    assert made.take_all(now=9) == ["a", "b", "new", "c"]  # as listed; a claim tells what is gone
+    assert made.take_all(now=9) == ["a", "b", "new", "c"]  # as listed; the claim of a removed item fails
 
 
 def test_what_is_due_after_the_last_listing_waits_for_another_when_something_has_changed() -> None:
@@ -177,10 +177,10 @@ def test_a_listing_that_failed_is_done_again() -> None:
     assert made.take_all(now=5) == ["a"]
 
 
-def test_a_change_that_no_watch_told_is_seen_by_its_zxid() -> None:
+def test_a_change_without_a_watch_event_is_noticed_by_its_zxid() -> None:
     made = Made()
     made.refresh(now=1)
-    made.session.watch = None  # it was lost
+    made.session.watch = None  # lost
     made.session.change(token("a", 1))
     assert not made.refresh(now=2)
     made.folder.notice(Stat(0, 0, 0, 1, made.session.zxid, 0))
@@ -204,7 +204,7 @@ def test_a_change_is_waited_for_until_it_is_listed_also_when_the_folder_has_rest
     made.folder._cost = 6.0  # noqa: SLF001 - of the last listing
     assert 0 < made.backlog.rest_left(at(2)) <= 60
     assert not made.backlog.refresh(at(2))
-    made.folder._listed_at = -math.inf  # noqa: SLF001 - it has rested, a moment after it was asked
+    made.folder._listed_at = -math.inf  # noqa: SLF001 - the rest is over, a moment after the call
     assert made.backlog.rest_left(at(2)) == 0
     assert made.backlog.refresh(at(2))
     assert made.backlog.rest_left(at(2)) == math.inf
@@ -238,10 +238,10 @@ def test_a_listing_that_costs_nothing_is_there_when_it_is_urgent() -> None:
     changes=st.lists(st.tuples(st.integers(0, 15), st.booleans())),
     of=st.integers(1, 3),
 )
-def test_what_is_told_of_a_large_folder_leads_to_the_same_as_a_listing(
+def test_events_of_a_large_folder_lead_to_the_same_backlog_as_a_listing(
     names: list[int], changes: list[tuple[int, bool]], of: int
 ) -> None:
-    # Some have the same due time and sequence: another producer's.
+    # Some have the same due time and sequence: they come from another producer.
     tokens = [token(f"i{number}", number // 4, number // 2) for number in range(16)]
     there = {tokens[number] for number in names}
     with pytest.MonkeyPatch.context() as patch:
@@ -251,7 +251,7 @@ def test_what_is_told_of_a_large_folder_leads_to_the_same_as_a_listing(
         assert made.refresh(now=9)
         for number, comes in changes:
             (there.add if comes else there.discard)(tokens[number])
-            made.session.tell(tokens[number], there=comes)
+            made.session.notify(tokens[number], there=comes)
     has_come = any(comes for _, comes in changes)
     assert made.backlog.rest_left(at(9)) == (0 if changes else math.inf)
     assert made.backlog.refresh(at(9)) == has_come
@@ -265,20 +265,20 @@ def test_what_is_told_of_a_large_folder_leads_to_the_same_as_a_listing(
     assert made.session.listings == 2
 
 
-def test_what_is_told_of_a_large_folder_comes_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items_from_events_of_a_large_folder_are_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_folder, "LARGE", 1)
     made = Made(token("b", 3), token("e", 9), follows=True)
     made.refresh(now=4)
     for item_id, due in (("d", 5), ("a", 1), ("c", 4)):
-        made.session.tell(token(item_id, due), there=True)
-    made.session.tell("no-token", there=True)
+        made.session.notify(token(item_id, due), there=True)
+    made.session.notify("no-token", there=True)
     assert made.backlog.refresh(at(9))
     assert made.take_all(now=9) == ["a", "b", "c", "d", "e"]
     assert made.foreign == [("accept", "no-token")]
 
 
 # ---------------------------------------------------------------------- held by others
-def test_what_is_held_is_put_aside_and_comes_back_in_its_order_when_it_is_free() -> None:
+def test_held_items_are_deferred_and_return_in_order_when_they_are_free() -> None:
     made = Made(*(token(item_id, due) for due, item_id in enumerate("abcd", 1)))
     made.refresh(now=9)
     assert made.take_all(now=2, held={"a", "b"}) == []
@@ -290,7 +290,7 @@ def test_what_is_held_is_put_aside_and_comes_back_in_its_order_when_it_is_free()
     assert not made.backlog.has_deferred()
 
 
-def test_what_could_not_be_claimed_waits_aside_or_comes_again() -> None:
+def test_an_item_that_could_not_be_claimed_is_deferred_or_offered_again() -> None:
     made = Made(token("a", 1), token("b", 2), token("c", 3))
     made.refresh(now=9)
     first, second = (made.backlog.take(at(9), lambda _id: True) for _ in range(2))
@@ -307,7 +307,7 @@ def test_items_are_found_by_id_wherever_they_are_and_due_or_not() -> None:
     made = Made(token("due", 1), token("held", 2), token("later", 99))
     made.refresh(now=9)
     made.take_all(now=9, held={"due", "held", "later"})
-    assert {ids(name) for name in made.backlog.find({"held", "later", "nobody"})} == {"held", "later"}
+    assert {ids(name) for name in made.backlog.find({"held", "later", "absent"})} == {"held", "later"}
     made.backlog.restore_deferred(lambda _id: True)
     assert made.take_all(now=100) == ["due"]
 
@@ -315,7 +315,7 @@ def test_items_are_found_by_id_wherever_they_are_and_due_or_not() -> None:
 # ---------------------------------------------------------------------- shares
 @given(st.integers(1, 8), st.sets(st.text("abcxyz-_.", min_size=1, max_size=8), max_size=40))
 def test_every_item_falls_to_exactly_one_consumer(count: int, items: set[str]) -> None:
-    shares = [Share(place, count) for place in range(count)]
+    shares = [Share(number, count) for number in range(count)]
     for item in items:
         assert sum(share.contains(item) for share in shares) == 1
 

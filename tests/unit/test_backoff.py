@@ -1,4 +1,4 @@
-"""How long to wait after failures in a row."""
+"""The delay after consecutive failures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a callback says of a job."""
+"""The body of a callback."""
 
 import json
 import re
@@ -34,9 +34,9 @@ def body(
         },
         "test",
     )
-    told = JobState.enqueued("n").evolve(status=Status.RUNNING).evolve(status=status, attempt=1, **state)
+    job = JobState.enqueued("n").evolve(status=Status.RUNNING).evolve(status=status, attempt=1, **state)
     record = Record("job", "key", "success", "default", Token(due=1, seq=1, id="job"), "nonce")
-    return callback_body(record, told, definition, attempt, event=event, number=7, status=status)
+    return callback_body(record, job, definition, attempt, event=event, number=7, status=status)
 
 
 def test_what_is_not_known_is_null_and_each_field_is_there() -> None:
@@ -57,15 +57,15 @@ def test_the_document_shows_each_field() -> None:
     assert list(shown["written"]) == list(body({"tables": [{}]})["written"])
 
 
-def test_times_the_status_before_and_the_cluster_are_told() -> None:
+def test_the_body_has_times_the_previous_status_and_the_cluster() -> None:
     times: dict[str, Any] = {"started": "2026-01-31T06:00:00.000Z", "ended": "2026-01-31T06:01:01.500Z"}
-    told = body({"place": PLACE}, application_id="application_1", **times)
-    assert told["previous_status"] == "RUNNING"
-    assert told["seconds"] == 61.5
-    assert told["times"]["first_started"] == times["started"]
-    assert (told["backend"], told["cluster"]) == ("yarn", PLACE["cluster"])
-    assert told["ui"] == "http://a:8088/cluster/app/application_1"
-    assert told["fire_time"] == "2026-01-31T06:00:00Z"
+    document = body({"place": PLACE}, application_id="application_1", **times)
+    assert document["previous_status"] == "RUNNING"
+    assert document["seconds"] == 61.5
+    assert document["times"]["first_started"] == times["started"]
+    assert (document["backend"], document["cluster"]) == ("yarn", PLACE["cluster"])
+    assert document["ui"] == "http://a:8088/cluster/app/application_1"
+    assert document["fire_time"] == "2026-01-31T06:00:00Z"
 
 
 def test_a_status_that_the_job_gets_by_its_end_has_the_one_in_its_record_before_it() -> None:
@@ -91,19 +91,19 @@ def test_what_was_written_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("tables", [None, 7, "x", [None], [{"rows": "many", "location": {}}]])
-def test_a_node_that_holds_anything_is_told_as_far_as_it_makes_sense(tables: object) -> None:
+def test_a_node_with_any_content_is_shown_as_far_as_it_is_valid(tables: object) -> None:
     json.dumps(body({"tables": tables, "place": {"backend": "x", "what": 1}, "metrics": tables}))
     json.dumps(body({"tables": tables, "place": {"backend": "x", "host": 7, "cluster": tables or 7}}))
 
 
 def test_secrets_are_masked() -> None:
     error = JobError(error_class="user", type="E", message="jdbc://u:hunter22@db failed, token=abcdef")
-    told = json.dumps(body(error=error))
-    told += json.dumps(body(event="warn", warning="password: hunter22"))
+    text = json.dumps(body(error=error))
+    text += json.dumps(body(event="warn", warning="password: hunter22"))
     assert body(event="running", error=error, warning="x")["error"] is None
     assert body(error=error, warning="x")["warning"] is None
-    told += json.dumps(body({"place": {**PLACE, "cluster": {"resource_manager": "http://u:x@hunter22@a"}}}))
-    assert re.findall("hunter22|abcdef|1234", told) == []
+    text += json.dumps(body({"place": {**PLACE, "cluster": {"resource_manager": "http://u:x@hunter22@a"}}}))
+    assert re.findall("hunter22|abcdef|1234", text) == []
 
 
 def test_the_key_is_made_of_what_names_the_event() -> None:

@@ -1,4 +1,4 @@
-"""Each invariant: a history that keeps it, one that violates it."""
+"""Each invariant: a history that keeps it and one that violates it."""
 
 import json
 from dataclasses import replace
@@ -65,7 +65,7 @@ GOOD = {
     .start("a", 1, 0, extra={"stopped": True})
     .left(1, "accept", due=500),
     "spoilt": spoilt(Kind.CORRUPTED),
-    "step told with its burial": Story()
+    "transition reported with its dead letter": Story()
     .put()
     .claim("a", 1)
     .step("a", 2, "accept->dead", nonce="n")
@@ -83,13 +83,13 @@ BAD = {
         Invariant.LOST,
         Story().put().claim("a", 1).remove("a", 1, acked=False).claim("b", 2),
     ),
-    "unreadable and nobody spoilt it": (Invariant.LOST, put_and_moved()),
-    "another has its place": (
+    "unreadable without a fault": (Invariant.LOST, put_and_moved()),
+    "another item has its slot": (
         Invariant.LOST,
         Story().put().put("r2", acked=False).left(0, "accept", key="r2"),
     ),
-    "nobody put it": (Invariant.UNEXPECTED, Story().left(0, "accept")),
-    "a token of nobody": (Invariant.UNEXPECTED, Story()),
+    "never put": (Invariant.UNEXPECTED, Story().left(0, "accept")),
+    "a token without an item": (Invariant.UNEXPECTED, Story()),
     "put refused and there": (
         Invariant.UNEXPECTED,
         Story().put(acked=False).tell(Kind.PUT_REFUSED, "p").left(0, "accept"),
@@ -188,8 +188,8 @@ BAD = {
         Story().put().put("r2").claim("a", 1).remove("a", 1).left(0, "accept", key="r2"),
     ),
 }
-BAD["unreadable and nobody spoilt it"][1].records["i"] = Record(2, readable=False)
-BAD["a token of nobody"][1].tokens.append(Token("accept", POOL, "foreign"))
+BAD["unreadable without a fault"][1].records["i"] = Record(2, readable=False)
+BAD["a token without an item"][1].tokens.append(Token("accept", POOL, "foreign"))
 BAD["in two queues"][1].tokens.append(Token("accept", POOL, "i", 0))
 BAD["in no queue"][1].tokens.clear()
 BAD["in another queue than its record"][1].tokens[:] = [Token("accept", POOL, "i", 0)]
@@ -220,7 +220,7 @@ def test_an_early_start_is_found_though_the_actors_clock_is_wrong() -> None:
     assert judge(story, replace(RULES, ensemble_offset_ms=500)).ok
 
 
-def test_a_removal_told_by_who_only_found_it_gone_can_be_allowed() -> None:
+def test_a_removal_reported_by_a_client_that_only_found_the_item_gone_can_be_allowed() -> None:
     story = Story().put().claim("a", 1).claim("b", 2).remove("b", 2)
     story.tell(Kind.REMOVED_SENT, "a", version=1).tell(Kind.REMOVED_ACKED, "a", version=1)
     lenient = replace(RULES, gone_is_removed=True)
@@ -231,12 +231,12 @@ def test_a_removal_told_by_who_only_found_it_gone_can_be_allowed() -> None:
 
 def test_the_report_is_a_table_and_json() -> None:
     bad, good = judge(Story().put()), judge(put_and_moved())
-    told = json.loads(merge([bad, good]).to_json())
-    assert not told["ok"]
-    assert told["counts"]["I1"] == 1
-    assert told["counts"]["I10"] == 0
-    assert told["seen"]["put_acked"] == 2
-    assert told["violations"][0]["id"] == "i"
+    document = json.loads(merge([bad, good]).to_json())
+    assert not document["ok"]
+    assert document["counts"]["I1"] == 1
+    assert document["counts"]["I10"] == 0
+    assert document["seen"]["put_acked"] == 2
+    assert document["violations"][0]["id"] == "i"
     lines = str(bad).splitlines()
     assert lines[1].split()[:2] == ["I1", "1"]
     assert lines[-1] == "I1 i (r): it was put and never removed, and has no record"

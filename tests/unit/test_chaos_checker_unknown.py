@@ -1,4 +1,4 @@
-"""Requests without an answer: done or not done, neither is a violation."""
+"""Requests without an answer: neither outcome is a violation."""
 
 import pytest
 

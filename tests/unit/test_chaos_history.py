@@ -44,7 +44,7 @@ def torn(path: Path) -> None:
         file.write(b'{"kind":"put_se')
 
 
-def test_an_event_comes_back_as_it_was_told(tmp_path: Path) -> None:
+def test_an_event_is_read_as_it_was_written(tmp_path: Path) -> None:
     with History(tmp_path, "a") as history:
         history.add(Kind.STEP_ACKED, **STEP)
     started, step = read_history(history.path)
@@ -65,8 +65,8 @@ def test_the_next_incarnation_begins_a_new_line(tmp_path: Path) -> None:
         torn(first.path)
     with History(tmp_path, "a") as second:
         second.add(Kind.PUT_SENT, id="i")
-    told = [(event.kind, event.incarnation) for event in read_history(second.path)]
-    assert told == [(Kind.STARTED, 0), (Kind.STARTED, 1), (Kind.PUT_SENT, 1)]
+    events = [(event.kind, event.incarnation) for event in read_history(second.path)]
+    assert events == [(Kind.STARTED, 0), (Kind.STARTED, 1), (Kind.PUT_SENT, 1)]
 
 
 def test_a_line_that_no_death_explains_is_an_error(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_line_that_no_death_explains_is_an_error(tmp_path: Path) -> None:
         list(read_history(history.path))
 
 
-def test_what_a_killed_process_had_told_is_there(tmp_path: Path) -> None:
+def test_events_of_a_killed_process_are_there(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)]) as actor:
         path = tmp_path / "a.jsonl"
         wait_until(lambda: path.exists() and path.stat().st_size > 100_000, 20, "the actor writes")

@@ -1,4 +1,4 @@
-"""The judge of the transaction log misses nothing: each promise is broken once, in a log made for it."""
+"""The judge of the transaction log detects each broken promise, in a log made for it."""
 
 import json
 from pathlib import Path
@@ -119,7 +119,7 @@ def test_an_attempt_goes_where_it_must_not(states: list[str], words: str) -> Non
 
 
 @pytest.mark.parametrize("states", [["closed"], ["started", "lost"]])
-def test_a_verdict_that_is_the_holders_is_written_by_somebody_else(states: list[str]) -> None:
+def test_an_outcome_that_only_the_holder_may_write_is_written_by_another_session(states: list[str]) -> None:
     writes: list[Step] = [
         (OTHER, [Written(ATTEMPT, attempt(state), version)]) for version, state in enumerate(states, 1)
     ]

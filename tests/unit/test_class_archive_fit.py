@@ -36,7 +36,7 @@ def test_drivers_that_differ_in_what_no_archive_holds_share_one(environment: dic
 
 
 @pytest.mark.parametrize("file", ["java/lib/modules", "java/lib/server/libjvm.so", "spark/jars/core.jar"])
-def test_another_java_or_spark_in_the_same_place_is_another_key(
+def test_another_java_or_spark_at_the_same_path_is_another_key(
     environment: dict[str, str], tmp_path: Path, file: str
 ) -> None:
     before = key(environment)

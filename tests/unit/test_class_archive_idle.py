@@ -20,7 +20,9 @@ def test_a_host_is_idle_when_nothing_waits_for_its_processors(
 
 
 @pytest.mark.parametrize("limit", ["LEAST_MEMORY", "LEAST_DISK"])
-def test_without_room_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_a_host_without_free_memory_or_disk_is_not_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
     monkeypatch.setattr(maker, "waited_percent", lambda _resource: 0.0)
     monkeypatch.setattr(maker, limit, 1 << 60)
     assert not maker.host_is_idle(tmp_path)

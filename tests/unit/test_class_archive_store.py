@@ -28,7 +28,7 @@ def publish(store: ArchiveStore, key: str, content: bytes = b"x" * BYTES) -> Pat
 
 
 def anew(store: ArchiveStore) -> ArchiveStore:
-    """As another process sees it, which has checked nothing yet."""
+    """The store of another process, which has checked nothing yet."""
     return ArchiveStore(store.directory)
 
 

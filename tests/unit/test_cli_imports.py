@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-# What `job submit` of a SQL script can do without, each of which takes a good part of its time to load.
+# Modules that `job submit` of a SQL script does not need; each takes a large part of its time to load.
 HEAVY = {
     "asyncio",
     "elasticsearch",

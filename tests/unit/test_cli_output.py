@@ -95,7 +95,7 @@ def test_progress_is_one_line() -> None:
 
 EVIL = "a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\r\udc80"
 SHOWN = r"a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\x0d\udc80"
-BY_RICH = SHOWN.replace(r"\x07", "").replace(r"\x0d", "")  # which drops these two
+BY_RICH = SHOWN.replace(r"\x07", "").replace(r"\x0d", "")  # rich drops these two
 
 
 def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
@@ -175,7 +175,7 @@ def test_what_a_job_printed_commands_no_terminal_and_is_given_to_a_pipe_as_it_is
         os.close(reading)
 
 
-def test_an_error_is_told_to_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_an_error_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     for error in (DefinitionError("x" * 1_000_000), RuntimeError("x" * 1_000_000)):
         explain_error(error, verbose=False)
         assert "[... 980,000 characters ...]" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What becomes of jobs that have ended: by what was told, what was answered, and who asked to stop them."""
+"""The next state of a job that has ended, by its callback, the answer to it, and requests to stop."""
 
 import copy
 import itertools
@@ -9,10 +9,8 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy
-from orchestrator.handlers import conclude as success
-from orchestrator.handlers import fail
+from orchestrator.handlers import conclude, fail
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, SetStatus, Wait
-from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import MAX_SLOT_WAIT_SECONDS
 from orchestrator.handlers.worker_context import WorkerContext
@@ -30,7 +28,7 @@ NONE: Any = object()
 
 
 class Receiver(Callbacks):
-    """Answers by a list, the last one from then on: a status, an error to raise, or NONE."""
+    """Answers from a list and then repeats the last one: a status, an error to raise, or NONE."""
 
     def __init__(self, *answers: object) -> None:
         super().__init__()
@@ -43,7 +41,7 @@ class Receiver(Callbacks):
         assert callback.url
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, CallbacksBusy):
-            assert on_free is not None  # else nobody would wake the job
+            assert on_free is not None  # else no one would wake the job
             raise answer
         self.bodies.append(copy.deepcopy(body))
         if isinstance(answer, Exception):
@@ -54,7 +52,7 @@ class Receiver(Callbacks):
 
 
 class Job(JobContext):
-    """A held job without a ZooKeeper: `take` does with its state what the step of an action does."""
+    """A held job without a ZooKeeper: `take` changes its state as the transition of an action does."""
 
     def __init__(self, status: Status, receiver: Receiver | None = None, **fields: Any) -> None:
         self.receiver = receiver or Receiver()
@@ -110,7 +108,7 @@ def moved(action: Action) -> SetStatus:
     return action
 
 
-def told(action: Action) -> CallbackState:
+def callback_of(action: Action) -> CallbackState:
     assert isinstance(action, SetStatus | Finish)
     state = action.changes["callback"]
     assert isinstance(state, CallbackState)
@@ -120,16 +118,16 @@ def told(action: Action) -> CallbackState:
 BROKEN = CallbackError("http://there: HTTP 500")
 
 
-# ---------------------------------------------------------------------- telling
-def test_a_job_without_an_address_finishes_and_nobody_is_called() -> None:
+# ---------------------------------------------------------------------- callbacks
+def test_a_job_without_a_callback_address_finishes_without_a_call() -> None:
     job = Job(Status.SUCCESS, callback={})
-    assert success.handle(job) == Finish(Status.SUCCESS)
+    assert conclude.handle(job) == Finish(Status.SUCCESS)
     assert job.receiver.bodies == []
 
 
-def test_a_job_that_could_be_told_finishes_with_that_on_record() -> None:
+def test_a_job_whose_callback_succeeded_finishes_with_that_on_record() -> None:
     job = Job(Status.SUCCESS)
-    assert success.handle(job) == Finish(Status.SUCCESS, {"callback": CallbackState(attempts=1, done=True)})
+    assert conclude.handle(job) == Finish(Status.SUCCESS, {"callback": CallbackState(attempts=1, done=True)})
 
 
 def test_the_body_says_what_the_record_says() -> None:
@@ -170,19 +168,19 @@ def test_the_body_says_what_the_record_says() -> None:
 def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end(status: Status) -> None:
     receiver = Receiver(BROKEN)
     job = Job(status, receiver, callback={"url": URL, "attempts": 4}, retry={"attempts": 1})
-    handle = success.handle if status is Status.SUCCESS else fail.handle
+    handle = conclude.handle if status is Status.SUCCESS else fail.handle
     delays = []
     for tries in (1, 2, 3):
         action = moved(job.take(handle(job)))
         assert action.status is status
         assert action.changes == {"callback": CallbackState(attempts=tries, error=str(BROKEN))}
         delays.append(action.delay)
-        # What does not belong to the outcome may change between two tries, and another worker may try.
+        # Fields outside the outcome may change between two tries, and another worker may try.
         job.take(SetStatus(status, {"handler_errors": tries, "updated": f"{tries}"}))
     assert delays == [pytest.approx(first, rel=0.21) for first in (5, 10, 20)]
     last = finished(job.take(handle(job)))
     assert last.status is status
-    assert told(last) == CallbackState(attempts=4, done=True, error=str(BROKEN))
+    assert callback_of(last) == CallbackState(attempts=4, done=True, error=str(BROKEN))
     assert len(receiver.bodies) == 4
     assert all(body == receiver.bodies[0] for body in receiver.bodies)
 
@@ -190,7 +188,7 @@ def test_a_callback_that_fails_is_tried_again_ever_later_and_given_up_in_the_end
 def test_delays_are_spread_and_have_a_bound() -> None:
     state = {"callback": CallbackState(attempts=90)}
     job = Job(Status.SUCCESS, Receiver(BROKEN), callback={"url": URL, "attempts": 100}, state=state)
-    delays = {moved(success.handle(job)).delay for _ in range(50)}
+    delays = {moved(conclude.handle(job)).delay for _ in range(50)}
     assert len(delays) == 50
     assert 240 <= min(delays) < 280
     assert 320 < max(delays) <= 360
@@ -198,33 +196,33 @@ def test_delays_are_spread_and_have_a_bound() -> None:
 
 def test_a_callback_that_comes_through_later_leaves_no_error() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN, NONE))
-    job.take(success.handle(job))
-    assert told(success.handle(job)) == CallbackState(attempts=2, done=True)
+    job.take(conclude.handle(job))
+    assert callback_of(conclude.handle(job)) == CallbackState(attempts=2, done=True)
 
 
 def test_errors_can_be_ignored_but_are_on_record() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN), callback={"url": URL, "ignore_errors": True})
-    action = finished(success.handle(job))
-    assert told(action) == CallbackState(attempts=1, done=True, error=str(BROKEN))
+    action = finished(conclude.handle(job))
+    assert callback_of(action) == CallbackState(attempts=1, done=True, error=str(BROKEN))
 
 
 def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
     job = Job(Status.SUCCESS, Receiver(CallbacksBusy("too many")))
-    assert success.handle(job) == Wait(MAX_SLOT_WAIT_SECONDS)
+    assert conclude.handle(job) == Wait(MAX_SLOT_WAIT_SECONDS)
 
 
-def test_what_was_told_is_not_told_again() -> None:
+def test_a_finished_callback_is_not_repeated() -> None:
     job = Job(Status.SUCCESS, state={"callback": CallbackState(attempts=1, done=True)})
-    assert success.handle(job) == Finish(Status.SUCCESS)
+    assert conclude.handle(job) == Finish(Status.SUCCESS)
     assert job.receiver.bodies == []
 
 
-def test_what_the_caller_adds_is_committed_when_the_job_leaves_and_is_told_before() -> None:
+def test_operations_of_the_caller_are_committed_when_the_job_leaves_after_its_callback() -> None:
     job, extra = Job(Status.KILL, Receiver(BROKEN, NONE)), (Check("/x"),)
-    waiting = moved(job.take(conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
+    waiting = moved(job.take(conclude.conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
     assert waiting.status is Status.KILL
     assert (waiting.extra, set(waiting.changes)) == ((), {"callback"})
-    ended = finished(job.take(conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
+    ended = finished(job.take(conclude.conclude(job, Status.CANCEL, {"ended": "now"}, extra)))
     assert (ended.status, ended.extra, ended.changes["ended"]) == (Status.CANCEL, extra, "now")
     first, second = job.receiver.bodies
     assert first == second
@@ -246,25 +244,25 @@ ALLOWED = {
 @pytest.mark.parametrize(("before", "answered"), list(itertools.product(sorted(FINAL), Status)))
 def test_an_answer_overrides_a_status_only_where_the_table_allows(before: Status, answered: Status) -> None:
     job = Job(before, Receiver(answered.value))
-    action = job.take(conclude(job, before, {"failures": 1}))
+    action = job.take(conclude.conclude(job, before, {"failures": 1}))
     assert isinstance(action, SetStatus | Finish)
     if before is answered or (before, answered) in ALLOWED:
         assert action.status is answered
         assert action.changes["callback"].error is None
     else:
         assert action == Finish(before, action.changes)
-        assert told(action).done
-        assert f'"{answered}", which cannot follow {before}' in str(told(action).error)
+        assert callback_of(action).done
+        assert f'"{answered}", which cannot follow {before}' in str(callback_of(action).error)
     assert action.changes["failures"] == 1
     assert len(job.receiver.bodies) == 1
 
 
 @pytest.mark.parametrize("answered", ["DONE", "success", "\x1b[31m", "x" * 10_000])
 def test_an_unknown_status_is_put_on_record_and_changes_nothing(answered: str) -> None:
-    action = finished(success.handle(Job(Status.SUCCESS, Receiver(answered))))
+    action = finished(conclude.handle(Job(Status.SUCCESS, Receiver(answered))))
     assert action.status is Status.SUCCESS
-    assert told(action).done
-    error = str(told(action).error)
+    assert callback_of(action).done
+    error = str(callback_of(action).error)
     assert "cannot follow SUCCESS" in error
     assert error.isprintable()
     assert len(error) < 300
@@ -273,13 +271,13 @@ def test_an_unknown_status_is_put_on_record_and_changes_nothing(answered: str) -
 @pytest.mark.parametrize("before", [Status.KILL, Status.CANCEL])
 @pytest.mark.parametrize("answered", Status)
 def test_what_was_killed_is_never_run_again(before: Status, answered: Status) -> None:
-    action = finished(conclude(Job(before, Receiver(answered.value)), before))
+    action = finished(conclude.conclude(Job(before, Receiver(answered.value)), before))
     assert action.status in FINAL
 
 
 def test_an_answer_that_calls_a_success_a_failure_is_retried_where_the_definition_names_that() -> None:
     job = Job(Status.SUCCESS, Receiver("ERROR_FAIL"), retry={"attempts": 2, "delay": 10, "on": ["callback"]})
-    action = moved(job.take(success.handle(job)))
+    action = moved(job.take(conclude.handle(job)))
     assert (action.status, action.delay) == (Status.ERROR_FAIL, 0)
     assert job.state.error is not None
     assert job.state.error.error_class == "callback"
@@ -289,9 +287,9 @@ def test_an_answer_that_calls_a_success_a_failure_is_retried_where_the_definitio
     assert again.delay == pytest.approx(10, rel=0.21)
 
 
-def test_an_answer_that_calls_a_success_a_failure_is_the_end_else_and_is_not_told_again() -> None:
+def test_an_answer_that_makes_a_success_a_failure_ends_the_job_without_another_callback() -> None:
     job = Job(Status.SUCCESS, Receiver("ERROR_FAIL"), retry={"attempts": 2, "on": ["user"]})
-    job.take(success.handle(job))
+    job.take(conclude.handle(job))
     action = finished(job.take(fail.handle(job)))
     assert action == Finish(Status.ERROR_FAIL, {"failures": 1})
     assert job.state.callback == CallbackState(attempts=1, done=True)
@@ -311,7 +309,7 @@ def test_a_failure_can_be_run_again_by_the_answer_after_a_delay() -> None:
 def test_a_stop_that_came_too_late_goes_with_the_next_try_and_shortens_no_delay() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN))
     job.stopped = True
-    action = moved(job.take(success.handle(job)))
+    action = moved(job.take(conclude.handle(job)))
     assert action.extra == (STOP,)
     assert action.delay > 0
     assert job.state.callback.stopped
@@ -321,22 +319,22 @@ def test_a_stop_of_an_earlier_job_goes_likewise_and_means_nothing() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN))
     for tries in (1, 2):
         job.stopped = False
-        assert moved(job.take(success.handle(job))).extra == (STOP,)
+        assert moved(job.take(conclude.handle(job))).extra == (STOP,)
         assert job.state.callback == CallbackState(attempts=tries, error=str(BROKEN))
 
 
-def test_who_asks_to_stop_a_job_that_waits_to_be_told_has_it_finish_after_one_more_try() -> None:
+def test_a_job_that_is_stopped_while_its_callback_fails_finishes_after_one_more_try() -> None:
     job = Job(Status.KILL, Receiver(BROKEN))
-    job.stopped = True  # that is how it came here
-    moved(job.take(conclude(job, Status.KILL)))
-    moved(job.take(conclude(job, Status.KILL)))
+    job.stopped = True  # the reason for its status
+    moved(job.take(conclude.conclude(job, Status.KILL)))
+    moved(job.take(conclude.conclude(job, Status.KILL)))
     job.stopped = True
-    action = finished(job.take(conclude(job, Status.KILL)))
-    assert told(action) == CallbackState(attempts=3, done=True, error=str(BROKEN), stopped=True)
+    action = finished(job.take(conclude.conclude(job, Status.KILL)))
+    assert callback_of(action) == CallbackState(attempts=3, done=True, error=str(BROKEN), stopped=True)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_no_answer_runs_a_job_again_that_somebody_asked_to_stop(when: str) -> None:
+def test_no_answer_reruns_a_job_that_was_asked_to_stop(when: str) -> None:
     job = failed(Receiver(BROKEN, BROKEN, "ACCEPT"))
     if when == "before":
         job.stopped = True
@@ -347,14 +345,14 @@ def test_no_answer_runs_a_job_again_that_somebody_asked_to_stop(when: str) -> No
         job.stopped = True
     action = finished(job.take(fail.handle(job)))
     assert (action.status, action.changes["failures"]) == (Status.ERROR_FAIL, 1)
-    assert "was asked to stop" in str(told(action).error)
+    assert "was asked to stop" in str(callback_of(action).error)
 
 
 def test_a_stop_is_remembered_when_the_answer_makes_a_failure_of_a_success() -> None:
     job = Job(Status.SUCCESS, Receiver(BROKEN, "ERROR_FAIL"), retry={"attempts": 9, "on": ["callback"]})
     job.stopped = True
-    job.take(success.handle(job))
-    job.take(success.handle(job))
+    job.take(conclude.handle(job))
+    job.take(conclude.handle(job))
     assert finished(job.take(fail.handle(job))).status is Status.ERROR_FAIL
     assert len(job.receiver.bodies) == 2
 
@@ -386,7 +384,7 @@ def test_a_failure_is_retried_while_attempts_are_left_and_its_kind_is_named(
     assert outcome(action) == expected
     assert isinstance(action, SetStatus | Finish)
     assert action.changes["failures"] == failures + 1
-    assert len(job.receiver.bodies) == (expected == "ERROR_FAIL")  # who will be retried is not told of
+    assert len(job.receiver.bodies) == (expected == "ERROR_FAIL")  # a retry has no callback
 
 
 def test_a_failure_without_a_reason_counts_as_lost() -> None:
@@ -413,7 +411,7 @@ def test_a_failure_counts_once_however_often_it_is_looked_at() -> None:
     assert {body["counters"]["failures"] for body in job.receiver.bodies} == {5}
 
 
-def test_a_failure_that_is_being_told_is_not_reconsidered() -> None:
+def test_a_failure_whose_callback_is_under_way_is_not_reconsidered() -> None:
     job = failed(Receiver(BROKEN, NONE))
     job.take(fail.handle(job))
     job.__dict__["definition"] = definition(job, retry=RETRY)
@@ -439,7 +437,7 @@ def test_a_stop_request_keeps_a_failed_job_from_its_next_attempt(
 @pytest.mark.parametrize(
     ("on_run", "on", "failures", "expected"),
     [
-        ("fail", [], 0, "ERROR_FAIL"),  # a definition that names it then is refused: test_definition.py
+        ("fail", [], 0, "ERROR_FAIL"),  # `retry.on` is refused then: test_definition.py
         *[
             ("retry", on, failures, expected)
             for on in ([], ["timeout"])
@@ -470,7 +468,7 @@ def test_what_ran_for_too_long_can_go_to_the_low_lane(pool: str, lane: str) -> N
     action = moved(demoted({"failures": 7, "demotions": 2}, retry=RETRY, pool=pool))
     assert (action.status, action.pool) == (Status.ACCEPT, lane)
     assert action.changes == {"demotions": 3, "callback": CallbackState()}
-    # In the old pool nobody has asked to stop it by then: such a request would be left behind.
+    # A stop request in the old pool would be left behind, so its absence is checked.
     assert [str(operation).split()[0] for operation in action.extra] == ["create", "delete"]
 
 
@@ -478,7 +476,7 @@ def test_a_demoted_job_is_let_go_even_without_a_delay() -> None:
     assert moved(demoted({}, retry={"attempts": 1, "delay": 0})).delay > 0
 
 
-def test_what_ran_for_too_long_in_the_low_lane_again_and_again_is_buried() -> None:
+def test_a_job_that_timed_out_in_the_low_lane_too_often_becomes_a_dead_letter() -> None:
     action = demoted({"demotions": 3}, retry=RETRY, pool="team.low")
     assert isinstance(action, DeadLetter)
     assert (action.reason.error_class, action.reason.type) == ("timeout", "RunTimeout")

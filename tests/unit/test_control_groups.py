@@ -1,4 +1,4 @@
-"""Which control groups bind a process, and what they leave it: trees of both versions of the kernel."""
+"""The control groups that limit a process, and the memory that they leave: trees of both kernel versions."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def files(tmp_path: Path) -> HostFiles:
 
 
 def left(files: HostFiles) -> list[int]:
-    """What each group leaves, innermost first."""
+    """The free memory of each group, innermost first."""
     return [memory.available for memory in files.host.memory() if memory.group is not None]
 
 
@@ -48,7 +48,9 @@ def test_a_group_without_a_limit_or_without_files_binds_nothing(files: HostFiles
 
 
 def test_a_name_that_only_the_host_has_leaves_the_limit_that_is_mounted(files: HostFiles) -> None:
-    memory_v2(files.tree("/kubepods/pod1/abc"), GIB, 2 * GIB)  # over its limit for a moment, as can be
+    memory_v2(
+        files.tree("/kubepods/pod1/abc"), GIB, 2 * GIB
+    )  # over its limit for a moment, as the kernel allows
     assert left(files) == [0]
 
 

@@ -1,4 +1,4 @@
-"""A log that is cut while somebody reads along is one sequence for him."""
+"""A log that is cut while it is read is one sequence for its reader."""
 
 import os
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_what_was_cut_is_read_from_the_older_part_and_on(path: Path) -> None:
     assert read(path, 21) == LogSlice(21, b"")
 
 
-def test_without_an_older_part_reading_goes_on_with_what_is_there(path: Path) -> None:
+def test_without_an_older_part_reading_continues_with_the_rest(path: Path) -> None:
     grow(path, b"0123456789")
     Path(f"{path}{OLDER}").mkdir()
     assert limit_log(path, 8)
@@ -53,7 +53,7 @@ def test_a_log_that_is_being_cut_is_read_later_or_when_its_driver_has_ended(path
     assert CutLog(path).read(4, 1000, ended=True) == LogSlice(4, b"456789"), "it was not cut"
     os.truncate(path, 0)
     grow(path, b"ab")
-    assert CutLog(path).read(4, 1000, ended=True) == LogSlice(10, b"ab"), "it was, without a word"
+    assert CutLog(path).read(4, 1000, ended=True) == LogSlice(10, b"ab"), "it was, without a note"
 
 
 def test_a_log_that_is_not_there_is_empty(path: Path) -> None:

@@ -218,7 +218,7 @@ def test_an_empty_file_is_said_to_be_empty_and_a_byte_order_mark_is_no_text(tmp_
     assert definition_of_program(tmp_path / "bom.sql").script == "SELECT 1"
 
 
-def test_a_python_program_that_cannot_be_parsed_is_refused_with_its_place() -> None:
+def test_a_python_program_that_cannot_be_parsed_is_refused_with_the_position() -> None:
     definition = build_definition({"name": "x", "python": "a = 1\ndef f(:\n", "file": "x.py"}, "x")
     with pytest.raises(DefinitionError, match=r"x\.py:2:7: invalid syntax"):
         compile_program(definition)

@@ -1,4 +1,4 @@
-"""What the documents name is there."""
+"""Tests, files and examples that the documents name exist."""
 
 import re
 import subprocess

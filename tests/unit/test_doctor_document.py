@@ -1,4 +1,4 @@
-"""docs/doctor.md names each finding, as bad as it is."""
+"""docs/doctor.md names each finding with its severity."""
 
 import re
 from pathlib import Path
@@ -18,10 +18,10 @@ def test_each_finding_is_explained() -> None:
     assert explained == expected
 
 
-def test_each_that_is_mended_is_listed() -> None:
+def test_each_finding_that_is_repaired_is_listed() -> None:
     table = DOCUMENT.partition("## What --fix does")[2].partition("\n## ")[0]
     listed = set(re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE))
-    assert listed == {KINDS[mend][0].value for mend in Repair} | {
+    assert listed == {KINDS[repair][0].value for repair in Repair} | {
         FindingKind.ORPHAN_LOCK.value,
         FindingKind.STALE_STOP.value,
         FindingKind.STALE_SLOT.value,

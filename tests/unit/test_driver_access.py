@@ -1,4 +1,4 @@
-"""What a driver presents to ZooKeeper is never what its worker presents."""
+"""A driver never presents the credentials of its worker to ZooKeeper."""
 
 from dataclasses import replace
 from pathlib import Path

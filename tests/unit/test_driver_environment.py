@@ -1,4 +1,4 @@
-"""What a driver gets of the environment of its worker."""
+"""The part of its worker's environment that a driver receives."""
 
 import os
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_nothing_of_the_worker_reaches_the_process_of_a_driver(
         ({"spark.authenticate": "false"}, {"spark.authenticate": "false"}),
     ],
 )
-def test_a_driver_with_a_local_master_asks_its_peers_for_a_secret_that_stands_nowhere(
+def test_a_driver_with_a_local_master_requires_a_secret_that_is_stored_nowhere(
     tmp_path: Path, conf: dict[str, str], set_for_it: dict[str, str]
 ) -> None:
     directory = RunDirectory(tmp_path / "runs" / "run-1" / "incarnation")

@@ -1,4 +1,4 @@
-"""Documents of what drivers write: fields, levels, limits, secrets."""
+"""Documents of driver output: fields, levels, limits, secrets."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""From lines to records: traces stay together, whatever part of a log is read at once."""
+"""From lines to records: a trace is one record, whatever parts a log is read in."""
 
 import pytest
 from hypothesis import given

@@ -1,10 +1,10 @@
-"""A log that is read as it grows: what is taken at which look."""
+"""A log that is read as it grows: the records of each read."""
 
 from pathlib import Path
 
 import pytest
 
-from orchestrator.driver_logs import stream as module
+from orchestrator.driver_logs import stream as stream_module
 from orchestrator.driver_logs.positions import Chunk, Positions
 from orchestrator.driver_logs.stream import CHUNK_BYTES, LogTail
 from tests.unit.test_driver_log_records import JAVA
@@ -46,7 +46,7 @@ def test_the_last_line_comes_when_the_log_has_not_grown_for_a_while(
     grow(path, b"one\ntwo\nthr")
     assert taken(stream) == [b"one\n"]
     assert taken(stream) == []
-    monkeypatch.setattr(module, "_HOLD_SECONDS", 0.0)
+    monkeypatch.setattr(stream_module, "_HOLD_SECONDS", 0.0)
     assert taken(stream) == [b"two\n"]
     assert taken(stream) == [], "a line without its end waits"
     assert taken(stream, flush=True) == []

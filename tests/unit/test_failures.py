@@ -1,4 +1,4 @@
-"""What kind of failure an error of Spark is, by its words as Spark 4 says them."""
+"""The kind of a failure, from the error messages of Spark 4."""
 
 import pytest
 
@@ -40,7 +40,7 @@ LOST = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, mo
         ("", "user"),
     ],
 )
-def test_the_kind_of_a_failure_is_told_from_the_words_of_spark(message: str, error_class: str) -> None:
+def test_the_message_of_spark_decides_the_kind_of_a_failure(message: str, error_class: str) -> None:
     assert classify(message).error_class == error_class
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.logs.files import FileLock, folder_lock, is_locked, replace_file, write_json
 
-# Holds the lock of a file, starts a child that outlives it, says so, and waits to be killed.
+# Holds the lock of a file, starts a child that outlives it, reports that, and waits to be killed.
 _HOLDER = """
 import os, subprocess, sys, time
 from pathlib import Path

@@ -138,7 +138,7 @@ def test_a_year_of_minutes_is_not_counted_through(monkeypatch: pytest.MonkeyPatc
     assert 0 < asked[0] < 2_000
 
 
-# ---------------------------------------------------------------------- what is due
+# ---------------------------------------------------------------------- due runs
 NOON = from_text("2026-11-21T12:00:00Z")
 HOURLY = Schedule(cron="0 * * * *")
 
@@ -174,7 +174,7 @@ def test_with_catch_up_a_flood_is_cut_to_its_end() -> None:
     assert todo.missed == (NOON + MINUTE_MS, todo.times[0] - MINUTE_MS)
 
 
-# ---------------------------------------------------------------------- what users write
+# ---------------------------------------------------------------------- input of users
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
@@ -235,7 +235,7 @@ def test_a_schedule_may_be_written_out_with_nothing_in_it() -> None:
         ({"every": 600}, "every 10m"),
     ],
 )
-def test_the_rule_is_told_in_one_line(schedule: dict[str, object], when: str) -> None:
+def test_the_rule_is_shown_in_one_line(schedule: dict[str, object], when: str) -> None:
     assert scheduled(**schedule).schedule.when == when
 
 
@@ -244,7 +244,7 @@ def test_the_id_of_a_run_is_made_of_the_fire_time() -> None:
     assert run_id("nightly", from_text("2026-11-21T11:00:00Z")) == "nightly-20261121T110000Z"
 
 
-def test_a_run_has_the_definition_without_the_schedule_and_knows_its_fire_time() -> None:
+def test_a_run_has_the_definition_without_the_schedule_and_its_fire_time() -> None:
     definition = scheduled(cron="0 6 * * *")
     run = run_definition(definition.model_copy(update={"labels": {"team": "a"}}), NOON)
     assert not run.schedule.is_set
@@ -285,7 +285,7 @@ def test_what_has_no_schedule_is_not_registered() -> None:
         compile_registration(build_definition(SCRIPT, "job.yaml"))
 
 
-def test_times_are_told_and_read_to_the_millisecond() -> None:
+def test_times_are_written_and_read_to_the_millisecond() -> None:
     for at in (NOON, NOON + 1, NOON + 999):
         assert from_text(to_text(at)) == at
     assert to_text(NOON + 1) == "2026-11-21T12:00:00.001Z"

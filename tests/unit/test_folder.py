@@ -1,16 +1,16 @@
-"""When a folder is listed again: its cost keeps nobody waiting for long."""
+"""When a folder is listed again: the cost of a listing bounds how often, and no change waits for long."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from queues.store import watched_folder as folder_module
+from queues.store import watched_folder
 from queues.store.watched_folder import LARGE, WatchedFolder
 
 
 class Listed:
-    """A session that lists so many names."""
+    """A session that lists this many names."""
 
     def __init__(self, count: int) -> None:
         self.connections = 0
@@ -24,7 +24,7 @@ def test_what_is_new_in_a_folder_that_is_not_followed_waits_for_a_second_at_most
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = iter([0.0, 0.0, *[100.0] * 10])  # a listing that took long
-    monkeypatch.setattr(folder_module, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr(watched_folder, "time", SimpleNamespace(monotonic=lambda: next(now)))
     folder = WatchedFolder(Listed(LARGE - 1), "/folder", lambda: None)  # type: ignore[arg-type] # all that it asks of a session
     assert folder.refresh()
     folder.changed = True

@@ -1,4 +1,4 @@
-"""What a worker must not take: the guard on a host whose files are what a test says."""
+"""The guard's refusals, on a host whose files a test writes."""
 
 import os
 import threading
@@ -26,11 +26,11 @@ def job(memory: str = "", conf: dict[str, str] | None = None, master: str = "") 
 
 
 ONE = driver_bytes(job().properties)
-"""Bytes of a driver that says nothing: 1 GiB and 384 MiB."""
+"""Bytes of a driver without memory settings: 1 GiB and 384 MiB."""
 
 
 class Worker:
-    """A guard as a worker has it, with a clock of its own; several may share the host."""
+    """The guard of a worker, with its own clock; several may share the host."""
 
     def __init__(self, files: HostFiles, name: str = "worker", **limits: Any) -> None:
         self.files, self.now = files, 100.0
@@ -39,7 +39,7 @@ class Worker:
         self.guard = Guard(lambda: self.limits, starts, files.host, clock=lambda: self.now)
 
     def later(self, **percent: float) -> str | None:
-        """What the guard says a while later, when work has waited so much for resources."""
+        """The refusal of the guard after a while with these shares of waiting work."""
         for resource, value in percent.items():
             self.files.waits(resource, value)
         self.now += 2
@@ -52,16 +52,16 @@ def files(tmp_path: Path) -> HostFiles:
 
 
 @pytest.fixture
-def told() -> Iterator[list[str]]:
-    """What is logged."""
+def logged() -> Iterator[list[str]]:
+    """The logged lines."""
     lines: list[str] = []
     sink = logger.add(lines.append, level="INFO", format="{level} {message}")
     yield lines
     logger.remove(sink)
 
 
-def beginnings(told: list[str]) -> list[str]:
-    return [line.partition(":")[0].strip() for line in told]
+def beginnings(logged: list[str]) -> list[str]:
+    return [line.partition(":")[0].strip() for line in logged]
 
 
 # ---------------------------------------------------------------------- pressure
@@ -103,26 +103,26 @@ def test_pressure_is_read_once_a_second_and_a_changed_limit_counts_at_once(files
     assert worker.guard.refusal() is None
 
 
-def test_pressure_is_told_when_it_begins_and_when_it_ends(files: HostFiles, told: list[str]) -> None:
+def test_pressure_is_reported_when_it_begins_and_when_it_ends(files: HostFiles, logged: list[str]) -> None:
     worker = Worker(files)
     for percent in (1, 90, 95, 90, 1, 1, 90):
         worker.later(memory=percent, cpu=0)
-    assert beginnings(told) == [
+    assert beginnings(logged) == [
         "WARNING no job is taken",
         "INFO jobs are taken again",
         "WARNING no job is taken",
     ]
 
 
-def test_a_kernel_without_pressure_refuses_nothing_and_that_is_told_once(
-    files: HostFiles, told: list[str]
+def test_a_kernel_without_pressure_refuses_nothing_and_that_is_reported_once(
+    files: HostFiles, logged: list[str]
 ) -> None:
     worker = Worker(files, cpu_pressure_limit=1)
     assert [worker.later() for _ in range(3)] == [None] * 3
-    assert beginnings(told) == ["INFO this kernel reports no pressure (PSI)"]
+    assert beginnings(logged) == ["INFO this kernel reports no pressure (PSI)"]
 
 
-# ---------------------------------------------------------------------- what a driver needs
+# ---------------------------------------------------------------------- memory of a driver
 @pytest.mark.parametrize(
     ("memory", "conf", "needed"),
     [
@@ -144,8 +144,8 @@ def test_a_driver_needs_its_heap_and_what_spark_counts_on_beside_it(
     assert driver_bytes(job(memory, conf).properties) == pytest.approx(needed, abs=1)
 
 
-# ---------------------------------------------------------------------- room
-def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFiles) -> None:
+# ---------------------------------------------------------------------- memory
+def test_a_driver_that_declares_more_than_is_available_is_refused(files: HostFiles) -> None:
     worker = Worker(files)
     files.has(driver_bytes(job("2g").properties))
     assert worker.guard.admit("a", job("2g")) is None
@@ -154,10 +154,10 @@ def test_a_driver_that_declares_more_than_is_available_has_no_room(files: HostFi
     words = worker.guard.admit("b", job("2g"))
     assert words is not None
     assert words.startswith("its driver may use 2.4 GiB of memory, and 2.4 GiB are free")
-    assert worker.guard.admit("c", job("1g")) is None, "a smaller one has"
+    assert worker.guard.admit("c", job("1g")) is None, "a smaller one fits"
 
 
-def test_a_driver_that_declares_more_than_the_host_has_is_told_so(files: HostFiles) -> None:
+def test_the_refusal_of_a_driver_that_declares_more_than_the_host_has_says_so(files: HostFiles) -> None:
     worker = Worker(files)
     words = worker.guard.admit("a", job("200g"))
     assert words is not None
@@ -169,7 +169,7 @@ def test_a_driver_that_declares_more_than_the_host_has_is_told_so(files: HostFil
 
 
 def test_drivers_that_start_at_the_same_moment_count_before_they_use_anything(files: HostFiles) -> None:
-    """The second worker of a host admits when nothing of the first one's driver is to be seen."""
+    """The second worker of a host admits before any process of the first one's driver exists."""
     files.has(3 * ONE - MIB)
     first, second = Worker(files, "first"), Worker(files, "second")
     assert first.guard.admit("a", job()) is None
@@ -178,7 +178,7 @@ def test_drivers_that_start_at_the_same_moment_count_before_they_use_anything(fi
     assert words is not None
     assert "2.8 GiB of 4.1 GiB are declared by other drivers" in words
     assert second.guard.admit("c", job()) is not None
-    first.guard.started("a")  # it did not start after all: no process of it is there
+    first.guard.started("a")  # it did not start: it has no process
     assert second.guard.admit("c", job()) is None
 
 
@@ -209,7 +209,9 @@ def test_a_driver_counts_with_what_it_has_declared_until_it_uses_it(files: HostF
     assert worker.guard.admit("a", job()) is None, "1.5 GiB are declared and not used"
     worker.guard.started("a")
     assert worker.guard.admit("a", job("2g")) is not None
-    files.process(13, "r1", declared=2 * GIB, used=3 * GIB)  # more than declared: available memory says so
+    files.process(
+        13, "r1", declared=2 * GIB, used=3 * GIB
+    )  # more than declared: the available memory shows it
     assert worker.guard.admit("a", job("2g")) is None
 
 
@@ -222,7 +224,7 @@ def test_a_driver_in_the_middle_of_an_exec_is_waited_for(files: HostFiles) -> No
     os.mkfifo(cmdline)
 
     def end_of_exec() -> None:
-        with cmdline.open("wb"):  # when somebody looks at it
+        with cmdline.open("wb"):  # blocks until it is read
             environ.write_bytes(environment)
 
     execing = threading.Thread(target=end_of_exec)
@@ -258,7 +260,7 @@ def test_one_who_asks_again_for_the_same_job_is_not_in_its_own_way(files: HostFi
     assert worker.guard.admit("a", job()) is None, "its intent was refused, and it was looked at again"
 
 
-def test_how_many_have_room_is_known_without_a_promise(files: HostFiles) -> None:
+def test_the_capacity_is_reported_without_a_promise(files: HostFiles) -> None:
     files.has(3 * ONE + MIB)
     worker = Worker(files)
     assert [worker.guard.capacity(job()) for _ in range(2)] == [3, 3]
@@ -273,17 +275,20 @@ def test_a_driver_on_the_cluster_takes_nothing_of_this_host(files: HostFiles) ->
     assert worker.guard.capacity(spark) > 1000
 
 
-def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, told: list[str]) -> None:
+def test_the_memory_guard_can_be_turned_off_while_it_refuses(files: HostFiles, logged: list[str]) -> None:
     files.has(MIB)
     worker = Worker(files)
     assert worker.guard.admit("a", job()) is not None
     worker.limits = Limits(memory_guard=False)
     assert worker.guard.admit("a", job()) is None
-    assert beginnings(told) == ["WARNING a job is not taken", "INFO this host has capacity for drivers again"]
+    assert beginnings(logged) == [
+        "WARNING a job is not taken",
+        "INFO this host has capacity for drivers again",
+    ]
 
 
-def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_each_job(
-    files: HostFiles, told: list[str]
+def test_a_lack_of_memory_is_reported_at_its_begin_and_end_and_not_for_each_job(
+    files: HostFiles, logged: list[str]
 ) -> None:
     files.has(2 * GIB)
     worker = Worker(files)
@@ -291,10 +296,13 @@ def test_a_lack_of_memory_is_told_when_it_begins_and_when_it_ends_and_not_for_ea
         assert worker.guard.capacity(job("2g")) == 0
         assert worker.guard.capacity(job("512m")) > 0  # a small one that fits does not end the lack
         assert worker.guard.capacity(job("4g")) == 0
-    assert len(told) == 1
+    assert len(logged) == 1
     files.has(3 * GIB)
     assert worker.guard.capacity(job("2g")) > 0
-    assert beginnings(told) == ["WARNING a job is not taken", "INFO this host has capacity for drivers again"]
+    assert beginnings(logged) == [
+        "WARNING a job is not taken",
+        "INFO this host has capacity for drivers again",
+    ]
 
 
 # ---------------------------------------------------------------------- starts
@@ -336,7 +344,7 @@ def test_a_folder_that_cannot_be_written_is_a_reason_and_no_error(files: HostFil
     assert words.startswith("the free memory of this host cannot be determined")
 
 
-def test_a_job_whose_room_is_not_known_any_more_keeps_no_promise(files: HostFiles) -> None:
+def test_a_job_whose_memory_cannot_be_determined_any_more_keeps_no_promise(files: HostFiles) -> None:
     files.has(ONE + MIB)
     first, second = Worker(files, "first"), Worker(files, "second")
     assert first.guard.admit("a", job()) is None
@@ -346,16 +354,16 @@ def test_a_job_whose_room_is_not_known_any_more_keeps_no_promise(files: HostFile
     assert second.guard.admit("b", job()) is None
 
 
-def test_what_a_worker_promised_that_has_ended_binds_nobody(files: HostFiles) -> None:
+def test_promises_of_a_worker_that_has_ended_do_not_count(files: HostFiles) -> None:
     files.has(ONE + MIB)
     left = files.proc.parent / "starts" / "a.first.start"
     left.parent.mkdir()
-    left.write_text(str(ONE), "ascii")  # nobody holds the lock on it
+    left.write_text(str(ONE), "ascii")  # without a lock on it
     assert Worker(files).guard.admit("b", job()) is None
     assert not left.exists()
 
 
-def test_on_the_real_host_the_guard_knows_room_from_none(tmp_path: Path) -> None:
+def test_on_the_real_host_the_guard_distinguishes_large_and_small_drivers(tmp_path: Path) -> None:
     limits = Limits(memory_pressure_limit=100)
     guard = Guard(lambda: limits, Starts(tmp_path / "starts", "worker"), Host())
     assert guard.refusal() is None

@@ -1,4 +1,4 @@
-"""Which loops count as dead or stuck."""
+"""The detection of dead and stuck loops."""
 
 import threading
 from collections.abc import Iterator

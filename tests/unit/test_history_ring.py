@@ -57,7 +57,7 @@ def test_a_run_says_how_it_ended_what_was_in_force_and_what_it_took() -> None:
     }
 
 
-def test_a_run_whose_driver_told_nothing_has_its_class_and_the_settings_of_the_definition() -> None:
+def test_a_run_whose_driver_reported_nothing_has_its_class_and_the_settings_of_the_definition() -> None:
     error = JobError(error_class="memory", type="CgroupOutOfMemory", message="x" * 5_000)
     found = entry(error, state="failed", exit_code=137)
     assert (found["class"], found["type"], len(found["message"])) == ("memory", "CgroupOutOfMemory", 300)
@@ -119,7 +119,7 @@ def test_a_full_ring_of_the_largest_runs_fits_into_its_node() -> None:
         ring = ring.with_run(run(number, filler="x" * (MAX_RUN_BYTES - 50)))
     assert len(ring.runs) == MAX_RUNS
     assert len(ring.encode()) < MAX_RING_BYTES
-    for number in range(60, 80):  # of whoever wrote more than we do
+    for number in range(60, 80):  # of a writer with a higher limit
         ring = ring.with_run(run(number, filler="x" * 50_000))
     assert 0 < len(ring.runs) < MAX_RUNS
     assert len(ring.encode()) <= MAX_RING_BYTES

@@ -1,4 +1,4 @@
-"""Definitions as weapons: each is read, or refused in words, within little time and memory."""
+"""Hostile definitions: each is read or refused with a message, within little time and memory."""
 
 import os
 import sys
@@ -53,7 +53,7 @@ REFUSED = {
         '{"name": "x", "script": "a", "timeout": {"run": 1e400}}',
         "inf s is not a duration",
     ),
-    "a name that stands twice, at the end": (
+    "a duplicate name at the end": (
         '{"labels": {' + ", ".join(f'"k{n}": 1' for n in range(40_000)) + ', "z": 1, "z": 2}}',
         "field 'z' is given twice",
     ),
@@ -164,7 +164,7 @@ def test_a_script_that_a_definition_names_is_read_as_carefully(tmp_path: Path) -
 def test_a_file_is_read_to_a_limit(tmp_path: Path) -> None:
     path = tmp_path / "job.sql"
     with path.open("wb") as file:
-        file.truncate(1 << 40)  # with a hole in it, it takes no room
+        file.truncate(1 << 40)  # sparse: it takes no disk space
     found = bounded.outcome(lambda: read_program(path))
     assert isinstance(found, DefinitionError)
     assert f"is longer than {MAX_INPUT_BYTES:,} bytes" in str(found)

@@ -1,4 +1,4 @@
-"""Numbers, settings and files of others: read to a limit, or refused in words; never a traceback."""
+"""Foreign numbers, settings and files: read up to a limit or refused with a message; never a traceback."""
 
 import json
 import os

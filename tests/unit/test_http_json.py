@@ -15,7 +15,7 @@ Serve = Callable[[bytes], str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Answers each connection with the given bytes and closes it; gives the URL."""
+    """Answer each connection with the given bytes and close it; yield the URL."""
     listeners: list[socket.socket] = []
     asked.clear()
 

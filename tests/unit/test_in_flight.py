@@ -23,7 +23,7 @@ def test_a_job_that_is_in_hand_again_stays_counted_when_its_earlier_claim_ends_l
     assert (in_flight.get("a"), len(in_flight), in_flight.running()) == (second, 1, ["a"])
 
 
-def test_a_job_that_moves_on_is_counted_where_it_stands_now() -> None:
+def test_a_job_that_moves_is_counted_in_its_new_queue() -> None:
     in_flight, one = JobsInFlight(), job("a", Queue.ACCEPT, "team")
     in_flight.note(one)
     assert (in_flight.count(Queue.ACCEPT, Queue.RUNNING), in_flight.count_in(Queue.ACCEPT, "team")) == (1, 1)

@@ -42,13 +42,13 @@ def test_java_on_path_is_found_with_its_version(tmp_path: Path, said: str, major
 
 
 @pytest.mark.parametrize(("said", "major"), [(ORACLE_8, 8), ('openjdk version "11.0.22" 2024-01-16', 11)])
-def test_an_old_java_is_refused_with_its_version_and_place(tmp_path: Path, said: str, major: int) -> None:
+def test_an_old_java_is_refused_with_its_version_and_path(tmp_path: Path, said: str, major: int) -> None:
     java = fake_java(tmp_path / "path", said)
     with pytest.raises(JavaMissing, match=f"version {major} was found at {java}; install a JDK"):
         find_java()
 
 
-def test_no_java_tells_what_to_install() -> None:
+def test_the_error_without_java_names_what_to_install() -> None:
     with pytest.raises(
         JavaMissing, match=r"none was found; install a JDK .*openjdk-17-jre-headless.*JAVA_HOME"
     ):
@@ -61,13 +61,13 @@ def test_garbage_instead_of_a_version_is_shown(tmp_path: Path) -> None:
         find_java()
 
 
-def test_a_java_that_fails_is_told_with_its_exit_code(tmp_path: Path) -> None:
+def test_a_java_that_fails_is_reported_with_its_exit_code(tmp_path: Path) -> None:
     fake_java(tmp_path / "path", f"{OPENJDK_17}", code=3)
     with pytest.raises(JavaMissing, match="exit code 3"):
         find_java()
 
 
-def test_a_java_that_is_no_program_is_told(tmp_path: Path) -> None:
+def test_a_java_that_is_no_program_is_reported(tmp_path: Path) -> None:
     java = fake_java(tmp_path / "path", "")
     java.write_bytes(b"\x00")
     with pytest.raises(JavaMissing, match="cannot be run"):
@@ -81,7 +81,7 @@ def test_java_home_wins_over_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert find_java() == Java(java, 25)
 
 
-def test_a_wrong_java_home_is_told_and_not_passed_over(
+def test_a_wrong_java_home_is_reported_and_not_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_java(tmp_path / "path", OPENJDK_17)
@@ -110,7 +110,7 @@ def test_spark_home_wins_over_the_installed_pyspark(tmp_path: Path, monkeypatch:
     assert find_jars() == tmp_path / "jars"
 
 
-def test_a_spark_without_zookeeper_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_without_zookeeper_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "zookeeper-jute-3.9.5.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
@@ -118,7 +118,7 @@ def test_a_spark_without_zookeeper_is_told(tmp_path: Path, monkeypatch: pytest.M
         find_jars()
 
 
-def test_without_any_spark_the_error_tells_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_any_spark_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(JarsMissing, match="pip install pyspark"):
         find_jars()

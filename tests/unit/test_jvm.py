@@ -1,4 +1,4 @@
-"""What a driver says when Spark does not start: in the words of Spark 4 and YARN 3.5."""
+"""The error of a driver whose Spark does not start, from the messages of Spark 4 and YARN 3.5."""
 
 from types import SimpleNamespace
 
@@ -41,7 +41,9 @@ def test_what_yarn_refuses_is_said_without_the_stack(
     assert str(raised.value) == f"YARN refused the application: {why}"
 
 
-def test_a_master_that_turned_it_away_is_told_from_all_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_by_the_master_is_distinguished_from_all_other_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(StoppedAtStart, match="did not answer, or refused the application"):
         start(monkeypatch, "IllegalStateException: Cannot call methods on a stopped SparkContext.")
     with pytest.raises(RuntimeError, match="anything else"):

@@ -1,4 +1,4 @@
-"""Where a worker's rights in a cluster come from, and what is said where they are missing."""
+"""The source of a worker's rights in a cluster, and the error where they are missing."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def empty_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
 
 
-def test_a_worker_without_a_file_is_told_where_to_put_one(tmp_path: Path) -> None:
+def test_the_error_of_a_worker_without_a_file_names_the_path_for_it(tmp_path: Path) -> None:
     assert "set KUBECONFIG on the worker, or create ~/.kube/config" in KubernetesCredentials().missing()
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").touch()

@@ -1,4 +1,4 @@
-"""Copies of the logs of pods are added to: nothing twice, nothing left out, whatever came in between."""
+"""Copies of pod logs grow without gaps or duplicates, whatever interrupts the copying."""
 
 import json
 from functools import partial
@@ -17,7 +17,7 @@ RUN = "a-run-1"
 
 
 class Node:
-    """Gives the log of one pod as the API does; `now` is the clock of both."""
+    """Serves the log of one pod as the API does; `now` is the clock of both."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
@@ -89,7 +89,7 @@ def test_a_line_without_its_end_waits_for_it_or_for_the_end_of_the_pod(node: Nod
     assert node.copied() == "one\nhalf and more\nlast"
 
 
-def test_what_was_copied_and_not_noted_is_copied_again_and_stands_there_once(node: Node) -> None:
+def test_a_copy_without_a_stored_position_is_repeated_without_duplicates(node: Node) -> None:
     node.write("one\n")
     node.copied()
     noted = (node.folder / "position.json").read_bytes()

@@ -1,4 +1,4 @@
-"""What the documents of the Kubernetes API, and the last words of spark-submit, say of a submission."""
+"""The state of a submission, from the documents of the Kubernetes API and the last output of spark-submit."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_the_phase_and_the_exit_code_make_the_state(
     assert found.failure is None
 
 
-def test_a_driver_has_ended_though_a_container_beside_it_goes_on() -> None:
+def test_a_driver_has_ended_although_a_container_beside_it_still_runs() -> None:
     document = pod(
         "Running",
         containers=("proxy", DRIVER_CONTAINER),
@@ -102,7 +102,7 @@ def test_the_exit_code_of_a_container_beside_the_driver_says_nothing() -> None:
         (pod("Failed", containerStatuses=[ended(128, "StartError")]), "submission", "StartError"),
     ],
 )
-def test_what_only_the_cluster_knows_of_an_end_is_its_failure(
+def test_an_end_that_only_the_cluster_reports_is_its_failure(
     document: dict[str, Any], error_class: str, reason: str
 ) -> None:
     found = said(document)
@@ -135,12 +135,12 @@ def test_a_driver_that_could_not_begin_and_was_deleted_may_be_submitted_again() 
 
 
 @pytest.mark.parametrize("reason", ["DeletionByTaintManager", "DeletionByPodGC"])
-def test_nobody_has_seen_the_end_of_a_driver_whose_node_is_lost(reason: str) -> None:
+def test_the_end_of_a_driver_whose_node_is_lost_is_unobserved(reason: str) -> None:
     disrupted = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     lost = Pod.of(pod("Failed", conditions=[disrupted])).gone().submission()
     assert (lost.state, lost.is_end_observed) == (RunState.EXITED, False)
-    told = Pod.of(pod("Failed", conditions=[disrupted], containerStatuses=[ended(143)])).gone().submission()
-    assert told.is_end_observed, "its node has told of it before"
+    found = Pod.of(pod("Failed", conditions=[disrupted], containerStatuses=[ended(143)])).gone().submission()
+    assert found.is_end_observed, "its node reported the end before"
 
 
 def test_a_driver_whose_end_was_seen_keeps_it_when_the_api_has_forgotten_it() -> None:
@@ -230,7 +230,7 @@ def test_a_refusal_has_the_words_of_the_api_and_is_tried_again_where_that_may_he
     assert failure == Failure("submission", reason, words, is_passing=passing)
 
 
-def test_a_cluster_that_was_not_reached_is_told_from_a_program_that_failed(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_is_distinguished_from_a_failed_program(tmp_path: Path) -> None:
     words = 'Exception in thread "main" java.net.ConnectException: Connection refused: /10.0.0.1:6443\n'
     failure = launcher(tmp_path / "a", 1, words).failure
     assert failure is not None

@@ -1,4 +1,4 @@
-"""What a pod runs: Java alone for jars, our program in Python for all others and where it is asked for."""
+"""The program of a pod: Java alone for jars; our Python program for all others and on request."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is remembered of pods that are gone."""
+"""The stored end of pods that are gone."""
 
 from typing import Any, cast
 
@@ -24,12 +24,12 @@ class NoPods:
         return [], "2"
 
 
-@pytest.mark.parametrize("when", ["never", "before its end is told", "after that"])
-def test_how_a_pod_ended_is_remembered_until_its_run_is_removed_whenever_its_end_is_told(when: str) -> None:
+@pytest.mark.parametrize("when", ["never", "before its end is reported", "after that"])
+def test_the_end_of_a_pod_is_kept_until_its_run_is_removed_whenever_the_end_is_reported(when: str) -> None:
     watch = PodWatch(cast("KubernetesApi", OnePod()), "any")
     watch._start_again()  # noqa: SLF001 - what its thread does, in an order that no thread can upset
     (known,) = watch.list(RUN)
-    if when == "before its end is told":
+    if when == "before its end is reported":
         watch.forget(RUN, [known])
     watch._take({"type": "DELETED", "object": deleted()})  # noqa: SLF001 - likewise
     if when == "after that":
@@ -46,9 +46,9 @@ def deleted() -> dict[str, Any]:
 def test_a_pod_that_left_the_list_without_being_deleted_is_not_taken_for_gone() -> None:
     watch = PodWatch(cast("KubernetesApi", OnePod()), "any")
     watch._start_again()  # noqa: SLF001 - as above
-    watch._take({"type": "DELETED", "object": pod()})  # noqa: SLF001 - by another label, as the API tells it
+    watch._take({"type": "DELETED", "object": pod()})  # noqa: SLF001 - it lost its label
     assert watch.gone(RUN) == []
     watch._start_again()  # noqa: SLF001 - as above
-    watch._api = cast("KubernetesApi", NoPods())  # noqa: SLF001 - while nobody watched
+    watch._api = cast("KubernetesApi", NoPods())  # noqa: SLF001 - while there was no watch
     watch._start_again()  # noqa: SLF001 - as above
     assert watch.gone(RUN) == []

@@ -15,7 +15,7 @@ from orchestrator.model.fields import format_seconds, is_duration, parse_seconds
 
 
 # ---------------------------------------------------------------------- the model
-def test_what_nobody_sets_has_a_default() -> None:
+def test_a_limit_that_is_not_set_has_a_default() -> None:
     assert Limits().model_dump() == {
         "retention": 7 * 86400.0,
         "retention_count": 10_000,
@@ -48,7 +48,7 @@ def test_values_may_be_text_as_it_is_typed(name: str, text: str, value: object) 
     ("name", "value"),
     [
         ("retention", 59),
-        ("retention", "30"),  # of what?
+        ("retention", "30"),  # no unit
         ("retention", "for ever"),
         ("retention", math.inf),
         ("retention", True),
@@ -63,7 +63,7 @@ def test_values_may_be_text_as_it_is_typed(name: str, text: str, value: object) 
         ("memory_pressure_limit", math.nan),
         ("memory_pressure_limit", None),
         ("memory_pressure_limit", True),
-        ("load_limit", 1.5),  # pressure has taken its place
+        ("load_limit", 1.5),  # replaced by pressure
         ("memory_guard", "perhaps"),
         ("retentoin", 60),
     ],
@@ -107,7 +107,7 @@ def shown() -> dict[str, tuple[Any, Origin, str]]:
     return {found.name: (found.value, found.origin, found.place) for found in local_settings(load_settings())}
 
 
-def test_each_setting_tells_whether_it_comes_from_the_environment_the_file_or_nowhere(
+def test_the_origin_of_each_setting_is_the_environment_the_file_or_the_default(
     config_toml: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config_toml.write_text("slots = 2\nretention = '3d'\n", "utf-8")
@@ -128,7 +128,7 @@ def test_the_variable_that_was_used_is_named_where_there_are_two(
     assert shown()["zookeeper_hosts"] == ("localhost:1", Origin.ENVIRONMENT, name)
 
 
-def test_the_parts_of_a_table_may_come_from_different_places(
+def test_the_parts_of_a_table_may_have_different_origins(
     config_toml: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     password = tmp_path / "password"

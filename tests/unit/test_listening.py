@@ -1,4 +1,4 @@
-"""Where metrics may be served."""
+"""The addresses at which metrics may be served."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""Who submits a definition with a secret in it is told where it stands, and never what it is."""
+"""A definition with a literal secret: the warning names its field and never its value."""
 
 from orchestrator.model.definition import build_definition
 from orchestrator.model.plan import compile_program, literal_secrets, warning
 
-SECRET = "Zx9kQw7tR2mP4vB8"  # noqa: S105 - of nobody
+SECRET = "Zx9kQw7tR2mP4vB8"  # noqa: S105 - made up
 
 
 def test_each_field_with_a_secret_is_named() -> None:

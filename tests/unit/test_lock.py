@@ -1,4 +1,4 @@
-"""The lock agrees with pyproject.toml, is whole, and is what the tests run with."""
+"""The lock agrees with pyproject.toml, is complete, and is installed where the tests run."""
 
 import json
 import re
@@ -33,12 +33,12 @@ LOCKS = {
     "build": BUILD,
     "audit": AUDIT,
 }
-# A version, perhaps for some Pythons and systems alone, and its hashes: nothing else, no address above all.
+# A version, perhaps only for some Pythons and systems, and its hashes: nothing else, and above all no URL.
 ENTRY = re.compile(r"[\w.-]+==[\w.]+( ; [^\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+")
 
 
 def entries(part: str) -> list[Requirement]:
-    """What this part of the lock installs; each with its hashes, and nothing between them."""
+    """The packages of this part of the lock; each with its hashes, and nothing between them."""
     text = (ROOT / "requirements" / f"{part}.txt").read_text("utf-8")
     text = re.sub(r"^ *#.*\n", "", text, flags=re.MULTILINE)
     assert ENTRY.sub("", text).strip() == ""
@@ -46,13 +46,13 @@ def entries(part: str) -> list[Requirement]:
 
 
 def locked(part: str) -> dict[str, Version]:
-    """The version of each package that this Python gets."""
+    """The version of each package for this Python."""
     wanted = [entry for entry in entries(part) if entry.marker is None or entry.marker.evaluate()]
     return {canonicalize_name(entry.name): Version(str(entry.specifier)[2:]) for entry in wanted}
 
 
 def needed(asked: list[Requirement]) -> Iterator[Requirement]:
-    """These packages, what they need, as they are installed here, and what that needs in turn."""
+    """These packages and all their dependencies, as they are installed here."""
     seen, left = set[str](), list(asked)
     while left:
         one = left.pop()
@@ -95,7 +95,7 @@ def test_the_tests_run_with_what_is_locked() -> None:
 
 
 def test_no_locked_release_was_yanked_when_it_was_installed() -> None:
-    for report in Path(sys.prefix).glob("*.json"):  # made by `make`; what was there already is not in it
+    for report in Path(sys.prefix).glob("*.json"):  # written by `make`; packages from before are not in it
         installed = json.loads(report.read_text("utf-8")).get("install", [])
         yanked = [each["metadata"]["name"] for each in installed if each.get("is_yanked")]
         assert not yanked, f"{yanked} were withdrawn by those who published them: run `make lock`"

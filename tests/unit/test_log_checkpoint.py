@@ -1,4 +1,4 @@
-"""How far a spool was delivered, as a file says: torn, missing, wrong, or without room to be written."""
+"""The checkpoint file of a spool: torn, missing, wrong, or on a full disk."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def test_a_checkpoint_behind_what_a_power_failure_has_left_skips_nothing_that_co
         assert found[0] == len(read_records(SpoolReader(folder))) - len(found)
 
 
-def test_on_a_disk_with_no_room_for_the_checkpoint_delivered_segments_are_removed_still(
+def test_delivered_segments_are_removed_even_if_a_full_disk_refuses_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Logs of drivers elsewhere come to this host while they run, and once more after their end."""
+"""Logs of drivers elsewhere are copied to this host while they run, and once more after their end."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,7 +7,7 @@ from orchestrator.worker.polling import LogCopies
 
 
 class Copies:
-    """A runner that notes for which runs it was asked; of `lost` ones it cannot say anything."""
+    """A runner that records the runs of its calls; it raises for those in `lost`."""
 
     def __init__(self, backend: str, lost: str = "") -> None:
         self.backend, self._lost = backend, lost

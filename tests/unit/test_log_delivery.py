@@ -1,4 +1,4 @@
-"""What becomes of each record of a request: done once, dead once, or sent again until it is one of them."""
+"""The fate of each record of a request: delivered once, dead once, or sent again until it is one of them."""
 
 from collections import Counter
 from pathlib import Path
@@ -46,7 +46,7 @@ def record(number: int) -> bytes:
     return b'{"create":{"_index":"logs-x","_id":"r-%d"}}\n%b\n' % (number, document(number))
 
 
-def courier(folder: Path, target: LogTarget) -> tuple[Sender, Counts, Pace]:
+def sender_of(folder: Path, target: LogTarget) -> tuple[Sender, Counts, Pace]:
     counts, pace = Counts(), Pace(2)
     return Sender(target, pace, counts, DeadLetters(folder / "dead-letters", "test")), counts, pace
 
@@ -82,19 +82,19 @@ def test_every_record_is_settled_exactly_once_and_as_the_server_has_it(
     def request(ids: list[str]) -> Answer | str | None:
         said: Answer | str | None = script.pop(0) if script else None
         if said in REFUSED and any(identity in stub.documents for identity in ids):
-            return None  # it has taken some of them before: they are fine
+            return None  # it has accepted some of them before
         if said in REFUSED and len(ids) == 1:
             refused.update(ids)
         return said
 
     stub = BulkStub(item, request)
-    carrier, counts, pace = courier(tmp_path, stub.target())
-    assert carrier.deliver(records)
-    put_aside = Counter(letter["action"]["create"]["_id"] for letter in dead_letters(tmp_path / "spool"))  # type: ignore[index]
+    sender, counts, pace = sender_of(tmp_path, stub.target())
+    assert sender.deliver(records)
+    dead = Counter(letter["action"]["create"]["_id"] for letter in dead_letters(tmp_path / "spool"))  # type: ignore[index]
     good = {identity for identity, end in ends.items() if end in TAKEN} - refused
     assert set(stub.documents) == good
-    assert set(put_aside) == set(ends) - good
-    assert set(put_aside.values()) <= {1}
+    assert set(dead) == set(ends) - good
+    assert set(dead.values()) <= {1}
     done = counts.created + counts.duplicates + counts.diverted
     assert (done, counts.dead) == (len(good), len(ends) - len(good))
     assert pace.trouble == ""
@@ -105,8 +105,8 @@ def test_every_record_is_settled_exactly_once_and_as_the_server_has_it(
 @pytest.mark.parametrize("end", [*TAKEN, (409, "version_conflict_engine_exception")])
 def test_what_was_taken_is_not_sent_again(tmp_path: Path, end: tuple[int, str]) -> None:
     stub = BulkStub(lambda _id: end)
-    carrier, _, _ = courier(tmp_path, stub.target())
-    assert carrier.deliver([record(number) for number in range(10)])
+    sender, _, _ = sender_of(tmp_path, stub.target())
+    assert sender.deliver([record(number) for number in range(10)])
     assert set(stub.came.values()) == {1}
 
 
@@ -123,7 +123,7 @@ def test_an_answer_that_settles_nothing_raises_what_it_means(answer: Answer) -> 
 @pytest.mark.parametrize("errors", [True, False])
 def test_an_item_of_another_shape_settles_nothing(item: Any, errors: bool) -> None:
     if not errors and isinstance(item, dict) and isinstance(item.get("create"), dict):
-        return  # without errors nobody looks at it
+        return  # without errors the body is not read
     answer = Answer(200, {}, {"errors": errors, "items": [item]})
     with pytest.raises(TargetUnreachable):
         BulkStub(requests=lambda _ids: answer).target().send([record(1)])
@@ -151,8 +151,8 @@ def test_a_fault_of_a_target_ends_no_thread_and_loses_nothing(tmp_path: Path) ->
             raise faults.pop()
 
     stub = BulkStub(requests=request)
-    carrier, counts, pace = courier(tmp_path, stub.target())
-    assert carrier.deliver([record(number) for number in range(4)])
+    sender, counts, pace = sender_of(tmp_path, stub.target())
+    assert sender.deliver([record(number) for number in range(4)])
     assert (counts.created, pace.trouble) == (4, "")
 
 
@@ -162,25 +162,25 @@ def test_what_is_stopped_in_between_is_not_settled(tmp_path: Path) -> None:
         return error_answer(503)
 
     stub = BulkStub(requests=stop)
-    carrier, counts, pace = courier(tmp_path, stub.target())
-    assert not carrier.deliver([record(1)])
+    sender, counts, pace = sender_of(tmp_path, stub.target())
+    assert not sender.deliver([record(1)])
     assert counts.created == 0
 
 
 # ---------------------------------------------------------------------- dead letters
-def test_while_nothing_can_be_put_aside_nothing_is_settled(tmp_path: Path) -> None:
+def test_while_no_dead_letter_can_be_written_no_record_is_settled(tmp_path: Path) -> None:
     (tmp_path / "dead-letters").write_text("in the way")
     stub = BulkStub(lambda _id: (400, "x"))
-    carrier, counts, pace = courier(tmp_path, stub.target())
+    sender, counts, pace = sender_of(tmp_path, stub.target())
     seen = list[str]()
 
-    def mend(_ids: list[str]) -> None:
+    def repair(_ids: list[str]) -> None:
         seen.append(pace.trouble)
         if len(seen) == 3:
             (tmp_path / "dead-letters").unlink()
 
-    stub.requests = mend
-    assert carrier.deliver([record(1), record(2)])
+    stub.requests = repair
+    assert sender.deliver([record(1), record(2)])
     assert "cannot be stored" in seen[1]
     assert counts.dead == len(dead_letters(tmp_path / "spool")) == 2
 

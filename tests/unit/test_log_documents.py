@@ -1,4 +1,4 @@
-"""From a log call to a document: JSON of bounded size, on the day of its own time, whatever is logged."""
+"""From a log call to a document: JSON of bounded size, in the index of its own day, whatever is logged."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ ZONES = [
 
 
 class Taken:
-    """What was logged, as documents."""
+    """The logged records as documents."""
 
     def __init__(self) -> None:
         self.indices, self.raw = list[str](), list[bytes]()
@@ -139,7 +139,7 @@ def test_sizes_are_cut_with_a_mark(taken: Taken, text: str) -> None:
     assert len(taken.raw[-1]) < MAX_RECORD_BYTES
 
 
-def test_an_exception_is_told_with_its_cause_and_without_secrets(taken: Taken) -> None:
+def test_an_exception_is_shown_with_its_cause_and_without_secrets(taken: Taken) -> None:
     def fail() -> None:
         try:
             int("password=hunter2")
@@ -157,7 +157,7 @@ def test_an_exception_is_told_with_its_cause_and_without_secrets(taken: Taken) -
     assert "in fail" in taken.last["error.stack_trace"]
 
 
-def test_exceptions_in_groups_and_such_as_cannot_be_shown_are_told(taken: Taken) -> None:
+def test_exception_groups_and_exceptions_that_cannot_be_formatted_are_shown(taken: Taken) -> None:
     class Odd(Exception):
         def __str__(self) -> str:
             raise RuntimeError("not shown")
@@ -170,7 +170,7 @@ def test_exceptions_in_groups_and_such_as_cannot_be_shown_are_told(taken: Taken)
 
 
 def test_secrets_in_extras_are_masked_by_the_name_of_the_extra(taken: Taken) -> None:
-    logger.bind(password="hunter2", url="https://me:hunter2@host/").info("hello hidden-word")  # noqa: S106 - of nobody
+    logger.bind(password="hunter2", url="https://me:hunter2@host/").info("hello hidden-word")  # noqa: S106 - made up
     assert b"hunter2" not in taken.raw[-1]
     assert b"hidden-word" not in taken.raw[-1]
 
@@ -193,35 +193,35 @@ def test_what_ships_logs_is_not_shipped(taken: Taken) -> None:
 def test_the_day_is_that_of_the_zone_wherever_the_clock_jumps(
     zone: str, start: float, steps: list[float]
 ) -> None:
-    days, place, epoch = Days("logs", zone), ZoneInfo(zone), start
+    days, tz, epoch = Days("logs", zone), ZoneInfo(zone), start
     for step in steps:
         epoch = max(0.0, epoch + step)
-        assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, place):%Y-%m-%d}"
+        assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, tz):%Y-%m-%d}"
 
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_are_right_to_the_second_around_every_change_of_the_clock(zone: str) -> None:
-    days, place = Days("logs", zone), ZoneInfo(zone)
+    days, tz = Days("logs", zone), ZoneInfo(zone)
     for year in (2011, 2012, 2023, 2024, 2026):
         moment = datetime(year, 1, 1, tzinfo=UTC)
-        before = moment.astimezone(place).utcoffset()
+        before = moment.astimezone(tz).utcoffset()
         for hour in range(366 * 24):
             at = moment + timedelta(hours=hour)
-            offset = at.astimezone(place).utcoffset()
+            offset = at.astimezone(tz).utcoffset()
             if offset != before:
                 before = offset
                 for second in range(-90_000, 90_000, 1_799):
                     epoch = at.timestamp() + second
-                    assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, place):%Y-%m-%d}"
+                    assert days.index(epoch) == f"logs-{datetime.fromtimestamp(epoch, tz):%Y-%m-%d}"
 
 
 @given(st.lists(st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1)), max_size=20))  # noqa: DTZ001 - given a zone below
-def test_times_are_told_in_utc_to_the_microsecond(moments: list[datetime]) -> None:
+def test_times_are_written_in_utc_to_the_microsecond(moments: list[datetime]) -> None:
     days = Days("logs", "Asia/Kathmandu")
     for naive in moments:
         moment = naive.replace(tzinfo=UTC)
-        told = datetime.fromisoformat(days.timestamp(moment.timestamp()))
-        assert abs(told - moment) <= timedelta(microseconds=1)
+        parsed = datetime.fromisoformat(days.timestamp(moment.timestamp()))
+        assert abs(parsed - moment) <= timedelta(microseconds=1)
         assert days.timestamp(moment.timestamp()).endswith("Z")
 
 

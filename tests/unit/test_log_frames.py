@@ -1,4 +1,4 @@
-"""Whatever is cut or flipped in a segment, no wrong record comes out, and reading goes on behind it."""
+"""A cut or a flipped byte in a segment never yields a wrong record, and reading continues behind it."""
 
 from pathlib import Path
 
@@ -61,13 +61,13 @@ def test_a_flipped_byte_costs_one_record_and_no_other(
     tmp_path: Path, records: list[bytes], draw: st.DataObject, compressed: bool
 ) -> None:
     data = bytearray(b"".join(map(framed, records)))
-    place = draw.draw(st.integers(0, len(data) - 1))
-    data[place] ^= draw.draw(st.integers(1, 255))
+    at = draw.draw(st.integers(0, len(data) - 1))
+    data[at] ^= draw.draw(st.integers(1, 255))
     segment = written(tmp_path, bytes(data), compressed=compressed)
     reader = SpoolReader(tmp_path, whole=True)
     found = read_records(reader)
     ends = [sum(len(framed(each)) for each in records[: number + 1]) for number in range(len(records))]
-    hit = next(number for number, end in enumerate(ends) if place < end)
+    hit = next(number for number, end in enumerate(ends) if at < end)
     assert found == records[:hit] + records[hit + 1 :]
     assert reader.damaged_bytes == len(framed(records[hit]))
     assert undelivered_in(segment, Position()) == len(found)
@@ -108,7 +108,7 @@ def test_a_compressed_segment_that_was_cut_yields_the_records_before(
 def test_a_flip_in_a_compressed_segment_yields_only_records_that_were_written(
     tmp_path: Path, records: list[bytes], draw: st.DataObject
 ) -> None:
-    """One perhaps twice: compressed data says to copy what was there. A target knows it by its id."""
+    """One record may come twice, since compressed data refers back; a target detects it by its id."""
     segment = written(tmp_path, b"".join(map(framed, records)), compressed=True)
     data = bytearray(segment.path.read_bytes())
     data[draw.draw(st.integers(0, len(data) - 1))] ^= draw.draw(st.integers(1, 255))

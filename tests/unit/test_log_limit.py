@@ -1,4 +1,4 @@
-"""Logs of drivers do not grow for ever, and their end stays."""
+"""Logs of drivers have a limit, and their end is kept."""
 
 import errno
 import fcntl
@@ -39,7 +39,7 @@ def test_one_that_is_too_long_begins_anew_and_its_end_is_the_older_part(tmp_path
             kept = older(path).read_bytes()
             assert len(kept) == 5000
             assert kept.endswith(b"%d-%08d\n" % (number, 999))
-        os.write(descriptor, b"and on\n")  # by who has it open all the time
+        os.write(descriptor, b"and on\n")  # by the process that keeps it open
     finally:
         os.close(descriptor)
     assert path.read_bytes() == b"and on\n"
@@ -47,17 +47,17 @@ def test_one_that_is_too_long_begins_anew_and_its_end_is_the_older_part(tmp_path
     assert sorted(p.name for p in tmp_path.iterdir()) == ["stdout.log", "stdout.log.1", f"stdout.log{CUT}"]
 
 
-def test_who_owns_a_log_cannot_hold_up_who_limits_it(tmp_path: Path) -> None:
-    """The kernel keeps whoever opens a file with a lease waiting for 45 s, unless he does not wait."""
+def test_the_owner_of_a_log_cannot_delay_its_limit(tmp_path: Path) -> None:
+    """The kernel blocks an open of a file with a lease for 45 s, unless the open is non-blocking."""
     path = tmp_path / "stdout.log"
     path.write_bytes(b"x" * 1000)
-    told = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    previous = signal.signal(signal.SIGIO, signal.SIG_IGN)
     with path.open("rb") as log:
         fcntl.fcntl(log, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         began = time.monotonic()
         assert not limit_log(path, 100)
         assert time.monotonic() - began < 10
-    signal.signal(signal.SIGIO, told)
+    signal.signal(signal.SIGIO, previous)
     assert limit_log(path, 100)
 
 
@@ -107,7 +107,7 @@ def test_an_older_part_that_a_full_disk_left_torn_is_not_taken_for_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "stdout.log"
-    for _ in range(2):  # the second time there is an older part that could be taken for the new one
+    for _ in range(2):  # the second time an older part exists that could be mistaken for the new one
         path.write_bytes(b"x" * 100)
         assert limit_log(path, 50)
     path.write_bytes(b"y" * 100)

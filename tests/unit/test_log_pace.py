@@ -1,4 +1,4 @@
-"""How much is sent at once: less at each failure, more at each success, never together with others."""
+"""Concurrent requests: fewer after each failure, more after each success, and never in step with others."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestrator.logs.shipping import pace as module
+from orchestrator.logs.shipping import pace as pace_module
 from orchestrator.logs.shipping.pace import Pace
 from tests.waiting import wait_until
 
@@ -14,12 +14,12 @@ WAIT_S = 10
 
 
 class Clock:
-    """Time that passes when the test says so, and jitter of which it knows the limits."""
+    """Time that the test advances, and jitter whose limits it records."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, share: float = 1.0) -> None:
         self.now, self.share, self.longest = 1_000.0, share, list[float]()
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
-        monkeypatch.setattr(module, "random", SimpleNamespace(uniform=self._uniform))
+        monkeypatch.setattr(pace_module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(pace_module, "random", SimpleNamespace(uniform=self._uniform))
 
     def is_open(self, pace: Pace) -> bool:
         """Whether a permit is given now; it is taken."""
@@ -88,13 +88,13 @@ def test_delays_grow_to_a_limit_and_are_a_random_share_of_it(monkeypatch: pytest
 
 def test_shares_differ_from_host_to_host(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(pace_module, "time", SimpleNamespace(monotonic=lambda: now))
     until = set[float]()
     for _ in range(50):
         pace = Pace(2)
         assert pace.enter()
         pace.failed("away")
-        until.add(pace._not_before - now)  # noqa: SLF001 - what nobody else sees
+        until.add(pace._not_before - now)  # noqa: SLF001 - it is not public
     assert len(until) > 40
     assert 0 <= min(until) < 0.1
     assert 0.3 < max(until) <= 0.4
@@ -110,7 +110,9 @@ def test_what_the_server_asks_for_is_waited_for(monkeypatch: pytest.MonkeyPatch)
     assert clock.is_open(pace)
 
 
-def test_a_pause_is_told_and_ends_with_a_success_or_another_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_is_reported_and_ends_with_a_success_or_another_trouble(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock, pace = Clock(monkeypatch), Pace(2)
     assert pace.enter()
     pace.paused("who are you?")

@@ -1,4 +1,4 @@
-"""Several processes at one spool: forks, who takes over what was left, limits of the system."""
+"""Several processes at one spool: forks, takeover of abandoned folders, limits of the system."""
 
 import multiprocessing
 import os
@@ -21,17 +21,17 @@ from orchestrator.logs.spool.writer import Spool
 from tests.log_support import KIB, QUICK, SMALL, Shelf, append, drain, opened, read_numbers, shipping
 from tests.waiting import wait_until
 
-# A fork of a process with threads is what is tested here.
+# The test needs a fork of a process with threads.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
 def in_child(act: Callable[[], object]) -> int:
-    """Fork, act in the child, and return its exit code: 0 when nothing was raised."""
+    """Fork, act in the child, and return its exit code: 0 unless it raised."""
     pid = os.fork()
     if not pid:
         code = 1
         try:
-            signal.alarm(20)  # a lock of the parent's threads would be waited for without end
+            signal.alarm(20)  # a lock that a thread of the parent held would block forever
             act()
             code = 0
         finally:
@@ -94,7 +94,7 @@ def test_a_forked_child_closes_the_shipper_of_its_parent_at_once_and_changes_not
 
         assert in_child(close) == 0
         append(spool, range(10, 20))
-        wait_until(lambda: shelf.numbers == list(range(20)), 20, "the parent goes on")
+        wait_until(lambda: shelf.numbers == list(range(20)), 20, "the parent's records arrive")
 
 
 def test_what_ended_processes_left_is_shipped_by_the_next_one_and_removed(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_what_ended_processes_left_is_shipped_by_the_next_one_and_removed(tmp_pa
     assert folders_in(root) == []
 
 
-def test_who_is_closed_before_its_first_look_for_orphans_looks_all_the_same(
+def test_a_shipper_that_is_closed_before_its_first_search_for_orphans_still_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf, root = Shelf(), tmp_path / "spool"
@@ -116,8 +116,8 @@ def test_who_is_closed_before_its_first_look_for_orphans_looks_all_the_same(
     shipper = Shipper(root, shelf, options=QUICK)
 
     def slowly(*held: Any) -> Iterator[SpoolFolder]:
-        # The disk is slow: meanwhile the end has come, and all that sends has had a look.
-        shipper._closing.wait(10)  # noqa: SLF001 - the moment that is meant
+        # The disk is slow: meanwhile the shipper is closed, and all senders have checked for records.
+        shipper._closing.wait(10)  # noqa: SLF001 - the moment under test
         shipper._drained.wait(0.5)  # noqa: SLF001 - likewise: it must not be set
         yield from orphans(*held)
 
@@ -158,7 +158,7 @@ def test_a_backlog_of_large_records_does_not_keep_new_ones_waiting(tmp_path: Pat
         append(old, range(600), "x" * 20_000)
 
     def slowly(records: Sequence[bytes]) -> BatchResult:
-        threading.Event().wait(0.01)  # a server takes its time
+        threading.Event().wait(0.01)  # a server is slow
         return shelf.take(records)
 
     shelf.script = slowly
@@ -200,7 +200,7 @@ def test_at_a_limit_of_the_system_records_are_dropped_whole_and_later_ones_are_t
     assert found[-100:] == list(range(200, 300))
 
 
-def test_a_root_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_created_is_an_error_that_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SpoolUnusable, match=r"cannot be used: Not a directory|cannot be used: File exists"):
         Spool(tmp_path / "file" / "spool", SMALL)

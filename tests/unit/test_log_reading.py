@@ -1,4 +1,4 @@
-"""Log records as they are looked for and shown."""
+"""Search and display of log records."""
 
 import contextlib
 from pathlib import Path
@@ -23,7 +23,7 @@ def names(entries: list[LogRecord]) -> list[str]:
     return [each.id for each in entries]
 
 
-def test_two_places_become_one_in_order_and_without_doubles() -> None:
+def test_two_sources_are_merged_in_order_and_without_duplicates() -> None:
     here = [entry(1), entry(2), entry(3, "2026-11-22T10:00:02.000000Z")]
     there = [entry(2), entry(4, "2026-11-22T10:00:01.000000Z")]
     assert names(list(merge_records(here, there))) == ["p-1", "p-2", "p-4", "p-3"]
@@ -124,14 +124,16 @@ def test_without_elasticsearch_the_spool_is_followed(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_an_elasticsearch_that_does_not_answer_is_told_once_and_the_spool_shown(tmp_path: Path) -> None:
-    spool, told = Spool(tmp_path), list[str]()
+def test_an_elasticsearch_that_does_not_answer_is_reported_once_and_the_spool_is_shown(
+    tmp_path: Path,
+) -> None:
+    spool, reported = Spool(tmp_path), list[str]()
     spool.append("x", b'{"@timestamp":"2026-11-22T10:00:00.000000Z","message":"here"}')
-    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, report=told.append)
+    reader = LogReader(LogSettings(url="http://127.0.0.1:9"), tmp_path, report=reported.append)
     shown = reader.last(LogQuery(), 10)
     assert [each.text("message") for each in shown] == ["here"]
     assert next(reader.follow(LogQuery(), shown)) == []
-    (words,) = told
+    (words,) = reported
     assert words.startswith("http://127.0.0.1:9: ")
     assert "refused" in words
     spool.close()

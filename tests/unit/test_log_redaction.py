@@ -1,4 +1,4 @@
-"""Secrets never stand in what is logged; words that are none stay as they are."""
+"""Secrets are masked in log records; other text is unchanged."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from orchestrator.logs.record.redaction import MASK, Redactor, masked, secrets_in, secrets_of
 from tests.secret_kinds import KINDS, Kind
 
-LONG_S = 2.0  # on a loaded machine; what goes wrong here takes minutes
-SECRET = "Zx9$kQ-w_7/tR+2"  # noqa: S105 - of nobody
+LONG_S = 2.0  # on a loaded machine; a failure takes minutes
+SECRET = "Zx9$kQ-w_7/tR+2"  # noqa: S105 - made up
 
 LEAKS = [
     f"password={SECRET}",

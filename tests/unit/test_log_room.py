@@ -1,4 +1,4 @@
-"""A spool that is full: what gives way is what its policy says, and every drop is counted once."""
+"""A full spool: its policy decides what is dropped, and every drop is counted once."""
 
 import os
 import threading
@@ -21,7 +21,7 @@ NEVER_S = 3_600.0
 
 
 def limits(when_full: WhenFull, block_seconds: float = 0.1) -> SpoolLimits:
-    # No keeper at work: what would be compressed takes less room, at a moment that no test knows.
+    # The fsync thread never runs: compression would free disk space at a moment that no test controls.
     return SpoolLimits(40 * KIB, 4 * KIB, NEVER_S, when_full, block_seconds)
 
 
@@ -56,7 +56,7 @@ def test_a_log_call_that_may_wait_waits_for_its_time_and_then_drops_its_own_reco
         assert read_numbers(spool.folder.path) == taken
 
 
-def test_a_log_call_that_waits_goes_on_when_the_server_has_taken_something(tmp_path: Path) -> None:
+def test_a_blocked_log_call_continues_when_the_server_has_accepted_records(tmp_path: Path) -> None:
     shelf, gate = Shelf(), threading.Event()
 
     def gated(records: Sequence[bytes]) -> BatchResult:
@@ -121,16 +121,16 @@ def test_what_is_dropped_from_behind_damage_counts(tmp_path: Path) -> None:
         assert spool.dropped == 500 - 1 - len(left)
 
 
-def test_drops_are_told_once_for_all_that_came_together(tmp_path: Path) -> None:
+def test_drops_are_reported_once_for_all_that_came_together(tmp_path: Path) -> None:
     with opened(tmp_path, SpoolLimits(40 * KIB, 4 * KIB, 0.02)) as spool:
-        told = list[int]()
-        spool.on_drops = lambda: told.append(spool.dropped)
+        reported = list[int]()
+        spool.on_drops = lambda: reported.append(spool.dropped)
         append(spool, range(2_000), "\x80" * 500)
-        wait_until(lambda: told, 10, "drops are told")
-        assert len(told) == 1
+        wait_until(lambda: reported, 10, "drops are reported")
+        assert len(reported) == 1
 
 
-# ---------------------------------------------------------------------- a disk that takes no more
+# ---------------------------------------------------------------------- a full disk
 def test_a_write_that_was_cut_short_costs_its_record_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,7 +165,7 @@ def test_what_cannot_be_taken_back_either_is_passed_by_who_reads(
         assert spool.dropped == 3
 
 
-def test_nothing_raises_on_a_disk_without_room_and_everything_goes_on_later(
+def test_a_full_disk_raises_nothing_and_records_are_spooled_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> int:

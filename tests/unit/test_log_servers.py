@@ -1,4 +1,4 @@
-"""Log servers that fail or are hostile: an answer has an end, in bytes and in time, and words that say so."""
+"""Log servers that fail or are hostile: answers are limited in bytes and time, and the error says so."""
 
 import gzip
 import socket
@@ -24,14 +24,14 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Elastic-Product:
 
 @contextmanager
 def server(answer: Callable[[socket.socket], object]) -> Iterator[Http]:
-    """A client of one that answers each request so."""
+    """A client of a server that answers each request in this way."""
     with listening(answer) as url, closing(Http([url])) as http:
         yield http
 
 
 @contextmanager
 def listening(answer: Callable[[socket.socket], object]) -> Iterator[str]:
-    """The address of one that answers each request so, until its client has gone."""
+    """The address of a server that answers each request in this way until its client is gone."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -41,7 +41,7 @@ def listening(answer: Callable[[socket.socket], object]) -> Iterator[str]:
                     with client:
                         client.settimeout(10)
                         if client.recv(65536).startswith(b"HEAD "):
-                            # No answer to it has a body: what follows would be read as the next answer.
+                            # Its answer has no body: further bytes would be read as the next answer.
                             client.sendall(HEAD + b"Connection: close\r\n\r\n")
                         else:
                             answer(client)

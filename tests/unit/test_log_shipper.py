@@ -1,4 +1,4 @@
-"""A shipper goes on, whatever fails around it, and tells what is wrong until it is not."""
+"""A shipper survives every failure around it, and reports each trouble until it ends."""
 
 import os
 import threading
@@ -26,7 +26,7 @@ def _quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "_LONGEST_DELAY_SECONDS", 0.05)
 
 
-def test_a_disk_that_cannot_be_read_for_a_while_is_told_and_costs_nothing(
+def test_a_disk_that_cannot_be_read_for_a_while_is_reported_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object) -> bytes:
@@ -39,9 +39,9 @@ def test_a_disk_that_cannot_be_read_for_a_while_is_told_and_costs_nothing(
             patch.setattr(os, "pread", failing)
             shipper.start()
             append(spool, range(100))
-            wait_until(lambda: said, WAIT_S, "it is told")
+            wait_until(lambda: said, WAIT_S, "the trouble is reported")
         wait_until(lambda: shelf.numbers == list(range(100)), WAIT_S, "all arrives")
-        wait_until(lambda: len(said) == 2, WAIT_S, "the end of it is told")
+        wait_until(lambda: len(said) == 2, WAIT_S, "its end is reported")
         assert shipper.close()
     assert "Input/output error" in said[0]
     assert said[1] == "logs are shipped again"
@@ -52,13 +52,15 @@ def test_one_spool_that_cannot_be_read_is_in_the_way_of_no_other(tmp_path: Path)
     with opened(root) as bad:
         append(bad, range(100, 110))
     segment = segments_in(bad.folder.path)[0].path
-    aside = segment.rename(tmp_path / "aside")
-    segment.symlink_to(tmp_path)  # a folder cannot be read, whoever asks
+    moved = segment.rename(tmp_path / "moved")
+    segment.symlink_to(tmp_path)  # a folder cannot be read, even as root
     with opened(root) as spool, shipping(root, shelf, spool) as shipper:
         append(spool, range(50))
         wait_until(lambda: shelf.numbers == list(range(50)), WAIT_S, "ours arrives")
-        wait_until(lambda: str(bad.folder.path) in shipper.status()["trouble"], WAIT_S, "it is told")
-        aside.replace(segment)  # in one step: a segment that is not there, or empty, has nothing to deliver
+        wait_until(
+            lambda: str(bad.folder.path) in shipper.status()["trouble"], WAIT_S, "the trouble is reported"
+        )
+        moved.replace(segment)  # in one step: a segment that is not there, or empty, has nothing to deliver
         wait_until(lambda: len(shelf.numbers) == 60, WAIT_S, "the other arrives")
         wait_until(lambda: not shipper.status()["trouble"], WAIT_S, "nothing is wrong any more")
 
@@ -70,10 +72,10 @@ def test_a_spool_whose_checkpoint_cannot_be_written_is_in_the_way_of_no_other(
     with opened(root) as spool:
         own = spool.folder.path
 
-        def full(folder: Path, place: position.Position) -> None:
+        def full(folder: Path, reached: position.Position) -> None:
             if folder == own:
                 raise OSError(28, "No space left on device")
-            write(folder, place)
+            write(folder, reached)
 
         monkeypatch.setattr(delivery, "write_checkpoint", full)
         with opened(root) as other:
@@ -85,9 +87,9 @@ def test_a_spool_whose_checkpoint_cannot_be_written_is_in_the_way_of_no_other(
             wait_until(lambda: len(segments_in(own)) == 1, WAIT_S, "what is delivered is removed")
 
 
-def test_who_is_told_may_fail(tmp_path: Path) -> None:
+def test_a_report_callback_may_fail(tmp_path: Path) -> None:
     def failing(_words: str) -> None:
-        raise RuntimeError("nobody listens")
+        raise RuntimeError("the callback fails")
 
     def away(_records: Sequence[bytes]) -> BatchResult:
         raise TargetUnreachable("away")
@@ -103,7 +105,7 @@ def test_who_is_told_may_fail(tmp_path: Path) -> None:
         assert shipper.close()
 
 
-def test_what_cannot_be_prepared_is_told_and_tried_again(tmp_path: Path) -> None:
+def test_a_failed_preparation_is_retried(tmp_path: Path) -> None:
     faults: list[Exception] = [TargetRefuses("no"), TargetUnreachable("away"), KeyError("a fault")] * 3
 
     def prepare() -> None:

@@ -1,4 +1,4 @@
-"""A spool as it is read: over borders of segments, compressed ones, torn ends and lost checkpoints."""
+"""Reading a spool: across segments, compressed ones, torn ends and lost checkpoints."""
 
 import contextlib
 import json
@@ -66,14 +66,16 @@ def test_segments_may_be_compressed_and_written_while_they_are_read(tmp_path: Pa
         writer = threading.Thread(target=append, args=(spool, range(1_500)))
         reader, found = SpoolReader(spool.folder.path, end=lambda: spool.end), list[int]()
         writer.start()
-        while len(found) < 1_500:  # the keeper compresses behind our back: nothing counts as delivered
+        while len(found) < 1_500:  # the fsync thread compresses meanwhile: nothing counts as delivered
             if (batch := reader.read(3, 10_000)) is None:
                 assert writer.is_alive() or reader.position < spool.end, "records are missing"
                 continue
             found += map(number_of, batch.records)
             for segment in segments_in(spool.folder.path)[:-1]:
                 if segment.number == reader.position.segment and not segment.is_compressed:
-                    with contextlib.suppress(FileNotFoundError, FileExistsError):  # the keeper has, just now
+                    with contextlib.suppress(
+                        FileNotFoundError, FileExistsError
+                    ):  # the fsync thread was first
                         segment.compress()
         writer.join()
         assert found == list(range(1_500))
@@ -142,7 +144,11 @@ def test_what_a_crash_left_twice_is_read_once_and_removed_as_one(tmp_path: Path)
     with opened(tmp_path) as spool:
         append(spool, range(100))
         folder = spool.folder.path
-        wait_until(lambda: segments_in(folder)[2].is_compressed, 10, "the keeper compresses what waits")
+        wait_until(
+            lambda: segments_in(folder)[2].is_compressed,
+            10,
+            "the fsync thread compresses the waiting segments",
+        )
         segment = segments_in(folder)[2]
         (folder / f"{segment.number:08d}.seg").write_bytes(segment.read())
         assert read_numbers(folder, whole=False) == list(range(100))
@@ -184,7 +190,7 @@ def test_a_segment_that_is_gone_is_passed(tmp_path: Path) -> None:
         assert 70 < len(left) < 100
 
 
-def test_a_disk_that_cannot_be_read_is_told_and_costs_nothing(
+def test_a_disk_that_cannot_be_read_is_reported_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object) -> bytes:
@@ -228,14 +234,14 @@ def test_many_at_once_come_in_their_order_over_the_borders_of_segments(tmp_path:
         assert len(segments_in(spool.folder.path)) > 2
 
 
-def test_of_many_at_once_those_that_a_full_disk_does_not_take_are_told(
+def test_of_many_at_once_the_number_that_a_full_disk_accepted_is_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, room = os.write, [2]
+    write, complete = os.write, [2]
 
     def full_soon(file: int, data: bytes) -> int:
-        room[0] -= 1
-        return write(file, data if room[0] >= 0 else data[:1_000])
+        complete[0] -= 1
+        return write(file, data if complete[0] >= 0 else data[:1_000])
 
     with opened(tmp_path, SpoolLimits(16 * KIB * KIB, 4 * KIB * KIB, fsync_seconds=3_600)) as spool:
         with monkeypatch.context() as patch:
@@ -275,7 +281,7 @@ def test_what_comes_after_the_end_is_not_taken_and_makes_no_folder(tmp_path: Pat
 
 
 def test_what_was_killed_before_its_folder_was_whole_is_removed_after_a_while(tmp_path: Path) -> None:
-    old, young, others = (tmp_path / name for name in (f".{'0a' * 8}", f".{'0b' * 8}", ".of-somebody-else"))
+    old, young, others = (tmp_path / name for name in (f".{'0a' * 8}", f".{'0b' * 8}", ".of-another-program"))
     for path in (old, young, others):
         path.mkdir()
     for path in (old, others):

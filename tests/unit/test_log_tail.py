@@ -1,4 +1,4 @@
-"""`job logs` while a job writes: what comes in pieces is masked as a whole."""
+"""`job logs` while a job writes: text that comes in pieces is masked as a whole."""
 
 import base64
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ TEXT = f"before\n{KEY}\nbehind\n"
 
 
 def shown(path: Path, pieces: list[str]) -> str:
-    """What is printed of a log that grows by these pieces."""
+    """The printed text of a log that grows by these pieces."""
     path.touch()
     with ExitStack() as stack, path.open("a", encoding="utf-8") as log:
         tail, said = Tail(stack, LogFile("some", "stdout", path)), b""

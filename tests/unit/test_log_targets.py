@@ -56,7 +56,7 @@ def test_an_id_that_is_in_the_document_stays() -> None:
         b'{"create":{"_id":"r"}}\n{"@timestamp":"2026-11-22T10:00:00Z","message":"\xff"}\n',
     ],
 )
-def test_what_is_no_record_is_put_aside_with_the_reason(bad: bytes) -> None:
+def test_data_that_is_no_record_becomes_a_dead_letter_with_the_reason(bad: bytes) -> None:
     good = record("r-1", document(1))
     entries, dead = spooled_records([bad, good])
     assert [entry.record for entry in entries] == [good]
@@ -144,7 +144,7 @@ def test_no_access_key_is_refused(tmp_path: Path) -> None:
         access_key(tmp_path / "none")
 
 
-# ------------------------------------------------------------------ which one
+# ------------------------------------------------------------------ choice of the target
 @pytest.mark.parametrize(
     ("settings", "kind"),
     [({}, ElasticsearchTarget), ({"kind": "loki"}, LokiTarget), (SLS, SlsTarget)],

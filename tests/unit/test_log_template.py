@@ -1,4 +1,4 @@
-"""The index template for those who install it by hand is the one that shippers install."""
+"""The index template for manual installation is the one that shippers install."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a process writes on stderr has no secret in it: log lines, tracebacks, and what no code catches."""
+"""The stderr of a process contains no secret: in log lines, tracebacks and uncaught errors."""
 
 import os
 import subprocess
@@ -27,9 +27,9 @@ UNCAUGHT = "raise RuntimeError(text)"
 
 
 @pytest.mark.parametrize("program", [LOGGED, TRACED, OF_A_THREAD, OF_THE_LIBRARY, UNCAUGHT])
-def test_no_kind_of_secret_stands_on_stderr(program: str) -> None:
+def test_no_kind_of_secret_is_written_to_stderr(program: str) -> None:
     text = "\n".join(kind.text for kind in KINDS.values())
-    # Not in an argument: tests look for secrets in the command lines of all processes.
+    # Not in an argument: other tests search the command lines of all processes for secrets.
     begin = (
         "import sys\n"
         "from orchestrator.logs.console import log_to_stderr, mask_uncaught, configure_loguru\n"
@@ -44,11 +44,11 @@ def test_no_kind_of_secret_stands_on_stderr(program: str) -> None:
 
 
 HIDING = ("8", "30", "1;8", "30;40", "41", "47", "38;5;0", "38;2;0;0;0", "7", "97", "00008", "")
-"""What conceals text, or gives it the colour of its ground."""
+"""Codes that conceal text or give it the colour of its background."""
 
 
 @pytest.mark.parametrize("program", [LOGGED, TRACED, UNCAUGHT])
-def test_no_colour_of_others_hides_what_stands_on_stderr_and_those_of_the_log_pass(program: str) -> None:
+def test_colours_in_a_message_are_removed_from_stderr_and_those_of_the_log_pass(program: str) -> None:
     text = "".join(f"\x1b[{code}m" for code in HIDING)
     begin = (
         "import sys; sys.stderr.isatty = lambda: True\n"

@@ -1,4 +1,4 @@
-"""Where clouds give a machine its credentials, in whatever form the address is written."""
+"""The addresses at which clouds serve the credentials of a machine, in any notation."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_this_host_is_known_in_each_form(address: str) -> None:
 
 
 def test_a_cluster_s_page_at_such_an_address_is_sent_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    # No test can have the address itself: that of the server counts as one here.
+    # No test can bind the real address: that of the server counts as one here.
     monkeypatch.setattr(http_json, "is_metadata", lambda address: address == "127.0.0.1")
     with stranger() as there:
         for url in (there.url, there.url.replace("127.0.0.1", "localhost")):

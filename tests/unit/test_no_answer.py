@@ -1,4 +1,4 @@
-"""Why a server gave no answer, in words."""
+"""The reason why a server gave no answer, as text."""
 
 import pytest
 
@@ -31,7 +31,7 @@ from spark_runner.runners.http_json import no_answer, refuses
         ),
     ],
 )
-def test_what_libraries_say_is_told_without_their_objects(said: str, words: str) -> None:
+def test_errors_of_libraries_are_shown_without_their_objects(said: str, words: str) -> None:
     assert no_answer(said).startswith(words)
     assert "0x" not in no_answer(said)
 

@@ -1,4 +1,4 @@
-"""What a record keeps of the events before the end: bounded, and told as it was noted."""
+"""The undelivered events in a record: their size is bounded, and each is delivered as it was stored."""
 
 import threading
 from dataclasses import replace
@@ -25,7 +25,7 @@ RECORD = Record("j" * 128, "k" * 36, "running", "p" * 128, Token(due=1, seq=1, i
 
 
 class Job(JobContext):
-    """A running job without a ZooKeeper, whose driver and backend write as much as they like."""
+    """A running job without a ZooKeeper, whose driver and backend write texts of any size."""
 
     def __init__(self, text: str = "x") -> None:
         claim = SimpleNamespace(record=RECORD, id=RECORD.id, version=0)
@@ -57,7 +57,7 @@ class Job(JobContext):
         self.now = self.now.evolve(status=Status.RUNNING)
 
 
-def test_a_record_with_all_that_may_wait_has_room_for_the_longest_error() -> None:
+def test_a_record_with_all_pending_events_still_holds_the_longest_error() -> None:
     job = Job(WIDE * 10_000)
     for _ in range(20):
         job.warn()
@@ -81,7 +81,7 @@ def test_a_record_with_all_that_may_wait_has_room_for_the_longest_error() -> Non
 def test_where_too_many_wait_the_oldest_behind_the_first_goes_and_is_on_record() -> None:
     job = Job("http://spark:8080")
     job.claim.record = replace(RECORD, pool="default")
-    for _ in range(9):  # with the first one goes the event that it runs
+    for _ in range(9):  # the first one also adds the event that it runs
         job.warn()
         job.calm()
     assert [notice.number for notice in job.now.outbox] == [1, 4, 5, 6, 7, 8, 9, 10]
@@ -89,7 +89,7 @@ def test_where_too_many_wait_the_oldest_behind_the_first_goes_and_is_on_record()
     assert lost == [("warn", number, "too many events wait for their delivery") for number in (2, 3)]
 
 
-def test_what_was_kept_is_told_whole() -> None:
+def test_a_stored_event_is_delivered_whole() -> None:
     job = Job()
     body = callback_body(
         RECORD, job.now, job.definition, job.attempt_document(), event="warn", number=3, status=Status.RUNNING

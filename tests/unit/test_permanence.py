@@ -1,4 +1,4 @@
-"""Which errors of a program are those of its definition, and which another attempt may spare it."""
+"""The errors of a program that are permanent, and those that another attempt may avoid."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ def of_java(name: str, words: str = "words") -> JvmError:
 
 
 def away() -> AnalysisException:
-    """What Spark says when its metastore does not answer."""
+    """The error of Spark when its metastore does not answer."""
     error = AnalysisException("cannot reach the metastore")
     error._cause = ConnectionError("refused")  # type: ignore[attr-defined]  # noqa: SLF001 - as PySpark's own has it
     return error
@@ -83,7 +83,7 @@ def test_whatever_else_a_program_raises_stays_with_its_user(error: BaseException
     assert of_error(error)["error"]["class"] == "user"
 
 
-def test_lack_of_memory_and_accidents_of_a_cluster_are_told_first() -> None:
+def test_lack_of_memory_and_accidents_of_a_cluster_take_precedence() -> None:
     for words, kind in (
         ("ExecutorLostFailure (executor 1)", "infrastructure"),
         ("java.lang.OutOfMemoryError", "memory"),

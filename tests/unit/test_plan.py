@@ -1,4 +1,4 @@
-"""The plan that travels with a job: made by whoever submits it, and put together by a worker."""
+"""The plan of a job: compiled by its submitter and decoded by a worker."""
 
 import ast
 import json
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.model import plan as plans
+from orchestrator.model import plan as plan_module
 from orchestrator.model.definition import MAX_DEFINITION_BYTES, Definition, build_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import MAX_PLAN_BYTES, compile_program, decode_plan, encode_plan, program_of
@@ -66,7 +66,7 @@ def test_a_worker_parses_neither_script_nor_program(monkeypatch: pytest.MonkeyPa
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a text was parsed")
 
-    monkeypatch.setattr(plans, "compile_script", refuse)
+    monkeypatch.setattr(plan_module, "compile_script", refuse)
     monkeypatch.setattr(ast, "parse", refuse)
     assert program_of(script, plan).to_json()["steps"]
     assert program_of(program, None) == PythonProgram("job.py", "print(1)")

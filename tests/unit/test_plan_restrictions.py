@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""A plan that stands in ZooKeeper may be anybody's: the driver looks at it once more."""
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+"""A plan in ZooKeeper may be forged: the driver checks it again."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ TABLE = "CREATE TABLE t WITH ('connector'='print'); "
 
 def plan(script: str, **variables: str) -> dict[str, Any]:
     made = compile_script(TABLE + script, file="a.sql", base_dir="/", variables=variables)
-    return {**made, "needs_own_jvm": False, "formats": []}  # as one says that wants more than it may have
+    return {**made, "needs_own_jvm": False, "formats": []}  # as a forged one claims
 
 
 @pytest.mark.parametrize(

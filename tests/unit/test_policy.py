@@ -1,4 +1,4 @@
-"""What an operator's lists allow: each rule, each way around it, and which rule is named."""
+"""The operator's lists: each rule, each way around it, and the rule that an error names."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def refused(made: Policy, job: Definition, **more: Any) -> str:
         ("", "x", False),
     ],
 )
-def test_a_star_stands_for_characters_of_one_part(pattern: str, text: str, fits: bool) -> None:
+def test_a_star_matches_characters_of_one_part(pattern: str, text: str, fits: bool) -> None:
     assert matches_any([pattern], text) is fits
 
 
@@ -305,7 +305,7 @@ def test_no_definition_redirects_spark_submit_and_its_credentials(name: str) -> 
 
 
 def test_on_kubernetes_the_worker_runs_no_packages_but_those_that_are_listed() -> None:
-    """Its spark-submit has them on its class path, and their classes can be named, or are found by Java."""
+    """Its spark-submit has them on its class path; settings can name their classes, and Java finds some."""
     theirs = {"packages": ["org.evil:x:1"]}
     for spark in (theirs, {"conf": {"spark.jars.packages": "org.evil:x:1"}}):
         job = definition({"master": K8S, **spark})
@@ -340,7 +340,7 @@ def test_what_the_settings_say_of_the_pool_needs_no_list() -> None:
     assert "the namespace 'x'" in refused(made, definition({"kubernetes": {"namespace": "x"}}), spark=filled)
 
 
-def test_the_list_of_a_pool_stands_for_that_of_all() -> None:
+def test_the_list_of_a_pool_replaces_that_of_all_pools() -> None:
     made = Policy(
         {
             "*": PoolPolicy(masters=("local[*]",), packages=()),
@@ -443,6 +443,6 @@ def test_a_variable_that_is_a_part_of_the_host_opens_no_host_of_the_definition_s
     job = definition(callback={"url": url})
     assert "would send the worker's variable" in refused(Policy(), job)
     policy(environment=["*"]).check("team", job)
-    # The worker asks once more, when it knows the host.
+    # The worker checks again when it has resolved the host.
     with pytest.raises(PolicyRefused, match="environment variable"):
         Policy({"*": PoolPolicy(environment=())}).check_callback("team", url, "evil.example.org", 443)

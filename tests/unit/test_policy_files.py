@@ -1,4 +1,4 @@
-"""Which files of the worker's host a definition in cluster mode may name, and each way around that."""
+"""The files of the worker's host that a definition in cluster mode may name, and each way around them."""
 
 import os
 import tempfile
@@ -53,7 +53,7 @@ def refused(made: Policy, spark: dict[str, Any], **fields: Any) -> str:
 
 
 def ways(secret: Path) -> list[dict[str, Any]]:
-    """Each way in which a definition could name the file."""
+    """All settings by which a definition could name the file."""
     name = str(secret)
     properties = (
         *("spark.jars", "spark.files", "spark.submit.pyFiles", "spark.archives", "spark.yarn.dist.files"),
@@ -90,7 +90,7 @@ def test_with_a_user_of_its_own_a_job_gets_no_file_that_is_not_for_all(secret: P
 
 
 def test_what_another_user_could_exchange_is_not_for_all(shelf: Path, jar: Path, secret: Path) -> None:
-    """Between the look and the upload it could become a link to a secret."""
+    """Between the check and the upload it could become a link to a secret."""
     made = Policy({}, RUN_AS)
     link = shelf / "link.jar"
     link.symlink_to(jar)
@@ -111,7 +111,9 @@ def test_what_another_user_could_exchange_is_not_for_all(shelf: Path, jar: Path,
         assert "refused" in refused(made, {"jars": [str(jar)]})
 
 
-def test_a_list_stands_instead_of_that_and_is_not_left_by_links(shelf: Path, jar: Path, secret: Path) -> None:
+def test_a_list_replaces_that_rule_and_links_do_not_lead_out_of_it(
+    shelf: Path, jar: Path, secret: Path
+) -> None:
     folder = shelf / "jobs"
     folder.mkdir()
     (folder / "keys").write_bytes(b"not for all")
@@ -136,7 +138,7 @@ def test_a_list_stands_instead_of_that_and_is_not_left_by_links(shelf: Path, jar
 )
 def test_no_job_of_another_user_or_on_kubernetes_says_what_runs_as_the_worker(name: str) -> None:
     assert f"cannot set {name}" in refused(Policy({}, RUN_AS), {"conf": {name: "/tmp/x"}})
-    # Whoever the drivers are, the spark-submit for Kubernetes has the worker's credentials.
+    # Whatever user the drivers have, the spark-submit for Kubernetes has the worker's credentials.
     assert f"cannot set {name}" in refused(Policy(), {"conf": {name: "/tmp/x"}})
     check(Policy(), {"master": "yarn", "deploy_mode": "cluster", "conf": {name: "/tmp/x"}})
 

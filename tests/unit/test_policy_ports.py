@@ -1,4 +1,4 @@
-"""Which settings of a definition open ports of a driver on the worker's host: refused, each way to say it."""
+"""Settings that open ports of a driver on the worker's host: each spelling is refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the kernel tells of work that waits: of the group that shares the resource, else of the host."""
+"""Pressure (PSI) of the control group that shares the resource, else of the host."""
 
 from pathlib import Path
 

@@ -44,7 +44,7 @@ def test_an_own_directory_that_others_can_write_is_refused_with_what_to_do(
     path.chmod(open_to)
     with pytest.raises(UnsafeDirectory, match=rf"{path} .*may have done so.*`chmod 700 {path}`"):
         private_directory(path)
-    assert mode(path) == open_to, "what stands in it has to be looked at first"
+    assert mode(path) == open_to, "its content has to be checked first"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
@@ -107,7 +107,7 @@ def test_a_group_that_can_write_above_is_trusted_only_when_it_is_this_users(tmp_
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
-def test_a_link_of_another_user_is_not_followed_wherever_it_stands_on_the_way(tmp_path: Path) -> None:
+def test_a_link_of_another_user_is_not_followed_at_any_level_of_the_path(tmp_path: Path) -> None:
     real, sticky = tmp_path / "real", tmp_path / "sticky"
     real.mkdir(mode=0o700)
     sticky.mkdir()

@@ -60,7 +60,7 @@ def test_a_process_of_another_boot_is_gone() -> None:
     assert not is_alive(replace(mine, boot=str(uuid.uuid4())))
 
 
-def test_a_number_that_nobody_has_is_no_process() -> None:
+def test_an_unused_process_id_is_no_process() -> None:
     assert identify(2**22 + 1) is None
 
 
@@ -68,7 +68,7 @@ def test_a_zombie_is_gone(sleeper: subprocess.Popen[bytes], run: str) -> None:
     identity = identify(sleeper.pid)
     assert identity
     sleeper.send_signal(signal.SIGKILL)
-    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)  # ended, and still not reaped
+    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)  # ended, and not yet reaped
     assert not is_alive(identity)
     assert identify(sleeper.pid) is None
     assert processes_of(run) == []

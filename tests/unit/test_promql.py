@@ -1,4 +1,4 @@
-"""The helper that holds rules and dashboards against what is served finds what is wrong."""
+"""The helper that checks rules and dashboards against the served metrics detects errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The names that `queues` exports are listed for type checkers and for the first use: both lists agree."""
+"""`queues` lists its exports for type checkers and for lazy imports: both lists agree."""
 
 import ast
 import subprocess

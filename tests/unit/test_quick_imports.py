@@ -11,9 +11,9 @@ from spark_runner.runners.launch import installed_spark_home
 
 def in_a_new_process(code: str) -> Any:
     start = "import json, sys\nfrom spark_runner.driver.quick_imports import defer_pandas\ndefer_pandas()\n"
-    told = start + code
+    program = start + code
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", told], check=True, capture_output=True, env=os.environ
+        [sys.executable, "-W", "ignore", "-c", program], check=True, capture_output=True, env=os.environ
     )
     return json.loads(done.stdout)
 

@@ -1,4 +1,4 @@
-"""What a driver writes into ZooKeeper is masked before it is written, and before it is cut."""
+"""Data that a driver writes into ZooKeeper is masked before it is cut and written."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def _in_a_verdict_of_yarn(text: str) -> str:
 
 
 def _in_the_reason_of_a_dead_job(text: str) -> str:
-    error = transitions._reason(ValueError(text))  # noqa: SLF001 - what stands in the record
+    error = transitions._reason(ValueError(text))  # noqa: SLF001 - the error in the record
     return f"{error.message} {error.traceback}"
 
 

@@ -1,4 +1,4 @@
-"""What a worker believes of the outcome that a driver has left, and of the error in its attempt."""
+"""The parts of a driver's outcome, and of the error in its attempt, that a worker accepts."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ PLENTY = 10_000
 
 
 def taker(main: dict[str, int], low: dict[str, int] | None = None) -> Take:
-    """Gives the name of the pool, or of its low lane, as often as there is something."""
+    """Returns the name of the pool, or of its low lane, once per item there."""
     left = {False: dict(main), True: dict(low or {})}
 
     def take(pool: str, is_low: bool) -> str | None:
@@ -68,7 +68,7 @@ def test_the_proportion_holds_over_many_short_rounds(weights: list[int], limit: 
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=6), WEIGHTS)
-def test_everything_there_is_is_taken_and_nobody_starves(there: list[int], weights: list[int]) -> None:
+def test_every_item_is_taken_and_no_pool_starves(there: list[int], weights: list[int]) -> None:
     pools = {f"p{index}": weight for index, weight in enumerate(weights)}
     have = dict(zip(pools, there, strict=False))
     taken = rotation_of(pools).collect(taker(have), PLENTY)

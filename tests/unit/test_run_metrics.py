@@ -78,7 +78,7 @@ def test_the_largest_measurements_fit_into_an_outcome() -> None:
     assert "partial" not in document
 
 
-def test_what_cannot_be_measured_is_left_out_and_told_and_the_rest_is_there() -> None:
+def test_a_metric_that_cannot_be_measured_is_omitted_and_reported_and_the_others_are_there() -> None:
     document, complaints = measured(Status(broken=True))
     assert complaints == [
         "the events of Spark could not be measured: no events",

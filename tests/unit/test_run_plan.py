@@ -1,4 +1,4 @@
-"""The document that a worker writes for a driver: what is read is what was written, and nothing else."""
+"""The document that a worker writes for a driver is read exactly as it was written."""
 
 import json
 from dataclasses import replace

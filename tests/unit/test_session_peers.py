@@ -11,7 +11,7 @@ from tests.another_user import STRANGER, as_another_user
 
 @pytest.fixture(params=[socket.AF_INET, socket.AF_INET6], ids=["ipv4", "ipv4 on ipv6"])
 def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
-    """One of ours; Java's are of the second kind."""
+    """A listener of this process; those of Java are of the second kind."""
     with socket.socket(request.param) as made:
         if request.param == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -32,8 +32,8 @@ def test_a_listener_of_this_user_is_known_before_and_after_it_accepts(listener: 
             assert is_server_of(client, os.geteuid())
 
 
-def test_a_client_of_this_user_is_known_and_one_that_has_closed_is_nobodys() -> None:
-    """What a process has closed belongs to uid 0 in the table: root would take it for its own."""
+def test_a_client_of_this_user_is_recognized_and_a_closed_one_has_no_owner() -> None:
+    """A closed socket has uid 0 in the table, so root could mistake it for its own."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         with connected(listener), listener.accept()[0] as accepted:
             assert is_ours_to_answer(accepted)

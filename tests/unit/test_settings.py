@@ -167,7 +167,7 @@ def test_a_file_that_is_named_and_cannot_be_read_is_an_error(
     ],
 )
 @pytest.mark.parametrize("what", ["pipe", "device"])
-@pytest.mark.timeout(20)  # a pipe would be waited for
+@pytest.mark.timeout(20)  # a pipe would block
 def test_no_file_of_a_secret_or_certificate_is_waited_for_or_has_no_end(
     bare_environment: Path, tmp_path: Path, table: str, field: str, what: str
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_file_that_may_not_be_read_is_an_error(
     assert load() == "2"
 
 
-def test_the_file_at_its_usual_place_need_not_exist(
+def test_the_file_at_its_default_path_need_not_exist(
     bare_environment: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert bare_environment.exists()

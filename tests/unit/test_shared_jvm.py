@@ -1,4 +1,4 @@
-"""Which scripts may run in a JVM that other jobs use too."""
+"""The scripts that may run in a JVM that other jobs use too."""
 
 import pytest
 

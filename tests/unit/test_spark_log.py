@@ -1,4 +1,4 @@
-"""Spark's own log: what a line says, and how people read it."""
+"""Spark's own log: the fields of a line, and its display."""
 
 import json
 from contextlib import ExitStack

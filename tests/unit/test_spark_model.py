@@ -1,4 +1,4 @@
-"""Where and how Spark runs, as definitions and the settings of workers say it."""
+"""The settings of Spark in definitions and in the settings of workers."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 import json
 from typing import Any
 
@@ -26,7 +26,7 @@ INSERT OVERWRITE dst SELECT * FROM v
 """
 
 
-def test_a_plan_is_json_with_a_place_for_every_statement() -> None:
+def test_a_plan_is_json_with_a_position_for_every_statement() -> None:
     made = plan(SCRIPT, day="2026-01-01")
     assert json.loads(json.dumps(made)) == made
     assert (made["version"], made["file"], made["source"]) == (2, "s.sql", SCRIPT)
@@ -145,7 +145,7 @@ P = "USING parquet OPTIONS (path"
         ),
     ],
 )
-def test_a_mistake_is_found_without_spark_and_shown_at_its_place(
+def test_a_mistake_is_found_without_spark_and_shown_with_its_position(
     text: str, line: int, column: int, message: str
 ) -> None:
     with pytest.raises(SqlError) as caught:
@@ -168,7 +168,7 @@ def test_a_mistake_is_found_without_spark_and_shown_at_its_place(
         f"CREATE TABLE s {P} 'x'); CREATE TABLE t {P} 'x/y'); INSERT INTO t SELECT * FROM s",
         f"CREATE TABLE s {P} 'x/*.parquet'); CREATE TABLE t {P} 'x'); INSERT INTO t SELECT * FROM s",
         f"CREATE TABLE t {P} 'x'); CREATE VIEW v AS TABLE t; CREATE VIEW w AS TABLE v; INSERT INTO t TABLE w",
-        # Not read by this INSERT, and yet it would be gone.
+        # This INSERT does not read it, but it would be deleted.
         f"CREATE TABLE s {P} 'x/y'); CREATE TABLE t {P} '.'); INSERT OVERWRITE t SELECT 1",
         f"CREATE TABLE s {P} 'x/y');CREATE TABLE t {P} 'x');INSERT INTO s TABLE y;INSERT OVERWRITE t TABLE y",
     ],

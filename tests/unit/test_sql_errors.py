@@ -8,7 +8,7 @@ from spark_runner.sql.errors import SqlError
 from spark_runner.sql.source import Anchor, Passage, ScriptSource
 
 
-def test_an_error_shows_the_line_with_a_caret_below_the_place() -> None:
+def test_an_error_shows_the_line_with_a_caret_below_the_position() -> None:
     error = SqlError(
         "unknown option 'pth'", file="flights.sql", line=12, column=12, source_line="  OPTIONS (pth 'data/x')"
     )
@@ -40,7 +40,7 @@ def test_an_error_survives_pickling() -> None:
     st.lists(st.tuples(st.text("ab\n", min_size=1, max_size=5), st.booleans()), min_size=1, max_size=6),
     st.data(),
 )
-def test_a_part_of_a_passage_leads_to_the_same_places(
+def test_a_part_of_a_passage_maps_to_the_same_positions(
     pieces: list[tuple[str, bool]], data: st.DataObject
 ) -> None:
     # The file holds each piece, pasted ones as `$`, with a gap of one character in between.
@@ -61,7 +61,7 @@ def test_a_part_of_a_passage_leads_to_the_same_places(
         assert file[part.origin(offset)] in {part.text[offset], "$"}
 
 
-def test_the_caret_stands_below_its_character_behind_wide_ones_and_of_a_long_line_a_part_is_shown() -> None:
+def test_the_caret_is_below_its_character_after_wide_ones_and_a_long_line_is_shown_in_part() -> None:
     wide = SqlError("m", file="f", line=1, column=6, source_line="'日本' x")
     assert str(wide).splitlines()[1:] == ["  1 | '日本' x", "    |        ^"]
     long = SqlError("m", file="f", line=1, column=100_001, source_line="a" * 100_000 + "b" + "c" * 100_000)

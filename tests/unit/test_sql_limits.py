@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - the scripts of a test are put together here; nothing in them comes from outside
-"""Scripts as weapons: each compiles, or is refused at a place, within little time and memory."""
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+"""Hostile scripts: each compiles or is refused with a position, within little time and memory."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -22,12 +22,12 @@ from spark_runner.sql.tokens import SqlToken, tokenize
 from tests import bounded
 
 SHOWN = "CREATE TABLE shown USING print; "
-ROOM = MAX_SCRIPT_CHARACTERS - 1_000
+SIZE = MAX_SCRIPT_CHARACTERS - 1_000
 
 
 def filled(piece: str) -> str:
-    """So many of a piece that the script is as long as it may be."""
-    return piece * (ROOM // len(piece))
+    """As many copies of a piece as the length limit of a script allows."""
+    return piece * (SIZE // len(piece))
 
 
 def compiled(text: str, values: Mapping[str, str] | None = None) -> object:
@@ -41,7 +41,7 @@ def compiled(text: str, values: Mapping[str, str] | None = None) -> object:
 
 
 def views(levels: int) -> str:
-    """Two views per level, each of which joins both of the level below."""
+    """Two views per level, each a join of both views of the level below."""
     pairs = "".join(
         f"CREATE VIEW a{n} AS SELECT * FROM a{n - 1} JOIN b{n - 1};"
         f"CREATE VIEW b{n} AS SELECT * FROM a{n - 1} JOIN b{n - 1};"
@@ -76,7 +76,7 @@ REFUSED = {
         f"more than {MAX_EXPANDED_CHARACTERS:,} characters",
     ),
     "open parentheses": (
-        f"{SHOWN}INSERT INTO shown SELECT {'(' * (ROOM // 2)}1{')' * (ROOM // 2)}",
+        f"{SHOWN}INSERT INTO shown SELECT {'(' * (SIZE // 2)}1{')' * (SIZE // 2)}",
         {},
         f"more than {MAX_NESTING} parentheses are open here",
     ),
@@ -144,7 +144,7 @@ COMPILED = {
 
 
 @pytest.mark.parametrize("weapon", REFUSED)
-def test_a_script_that_asks_for_too_much_is_refused_at_its_place(weapon: str) -> None:
+def test_a_script_over_a_limit_is_refused_with_its_position(weapon: str) -> None:
     text, values, words = REFUSED[weapon]
     found = compiled(text, values)
     assert isinstance(found, SqlError)

@@ -1,4 +1,4 @@
-"""What is declared again when an INSERT has changed files: the tables there, and who reads them."""
+"""The declarations that are repeated when an INSERT has changed files: tables there, and their readers."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class _Session:
 
 
 class Declared(ScriptSession):
-    """Without Spark: keeps what would be declared."""
+    """Without Spark: records the declarations."""
 
     def __init__(self, script: str) -> None:
         plan = compile_script(script, file="s.sql", base_dir="/", variables={})

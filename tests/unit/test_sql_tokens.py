@@ -36,7 +36,7 @@ def statements(text: str) -> list[str]:
 def test_tokens_never_lose_a_character_and_know_where_they_are(text: str) -> None:
     try:
         tokens = list(tokenize(ScriptSource("s.sql", text)))
-    except SqlError:  # which mistakes there are is for the tests below
+    except SqlError:  # the tests below check the mistakes
         return
     assert "".join(token.text for token in tokens) == text
     assert all(text[token.start : token.end] == token.text for token in tokens)

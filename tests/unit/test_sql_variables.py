@@ -93,7 +93,7 @@ def test_a_value_outside_of_quotes_changes_no_token_but_its_own(value: str) -> N
     assert kinds.count(TokenKind.COMMENT) == 1
 
 
-def test_what_follows_a_value_of_many_lines_keeps_its_place() -> None:
+def test_text_after_a_value_of_many_lines_keeps_its_position() -> None:
     passage = expanded("a ${v} b\n c '${v}' d", {"v": "1\n2\n3"})
     assert passage.position(passage.text.index("b")) == (1, 8)
     assert passage.position(passage.text.index("c")) == (2, 2)

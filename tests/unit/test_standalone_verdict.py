@@ -1,4 +1,4 @@
-"""What is told of a driver in cluster mode for each thing that its master and its run directory can say."""
+"""The verdict on a driver in cluster mode for each state of its master and of its run directory."""
 
 import json
 import os
@@ -23,7 +23,7 @@ OTHER_BOOT = {"host": "node", "page": PAGE, "pid": 1, "start": 1, "boot": "of-an
 
 
 class Masters(StandaloneMasters):
-    """Masters whose REST server knows one thing of all drivers."""
+    """Masters whose REST server reports the same of all drivers."""
 
     def __init__(self, state: DriverState | None = None, message: str = "", stderr: str = "") -> None:
         super().__init__([])
@@ -49,7 +49,7 @@ def leave(directory: RunDirectory, name: str, **facts: Any) -> None:
     directory.write(f"{name}.json", json.dumps(facts))
 
 
-def told(
+def verdict(
     directory: RunDirectory,
     state: str | None = None,
     *,
@@ -58,7 +58,7 @@ def told(
     started: float | None = None,
     claimed: set[str] | None = None,
 ) -> Submission:
-    """What is told where the master lists the driver in this state, or not at all."""
+    """The verdict if the master lists the driver in this state, or not at all."""
     driver = {
         "id": DRIVER,
         "state": state,
@@ -87,18 +87,18 @@ def test_one_that_its_master_has_runs_whatever_it_has_already_written(
 ) -> None:
     leave(directory, "submission", driver=DRIVER)
     leave(directory, "exit", exit_code=0)
-    assert told(directory, state).state is RunState.RUNNING
+    assert verdict(directory, state).state is RunState.RUNNING
 
 
-def test_an_end_that_its_master_knows_has_an_exit_code(directory: RunDirectory) -> None:
+def test_an_end_that_its_master_reports_has_an_exit_code(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
-    found = told(directory, "FINISHED")
+    found = verdict(directory, "FINISHED")
     assert (found.state, found.exit_code, found.failure) == (RunState.EXITED, 0, None)
 
 
-def test_one_that_somebody_killed_at_the_master_says_so(directory: RunDirectory) -> None:
+def test_a_driver_that_was_killed_at_the_master_is_reported_so(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
-    found = told(directory, "KILLED")
+    found = verdict(directory, "KILLED")
     assert (found.state, found.exit_code) == (RunState.EXITED, 143)
     assert found.failure is not None
     assert (found.failure.error_class, found.failure.type) == ("killed", "Killed")
@@ -110,7 +110,7 @@ def test_its_own_exit_code_goes_before_all_that_its_master_says_of_its_end(
 ) -> None:
     leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
     leave(directory, "exit", exit_code=75)
-    found = told(directory, state)
+    found = verdict(directory, state)
     assert (found.state, found.exit_code, found.failure) == (RunState.EXITED, 75, None)
 
 
@@ -123,13 +123,13 @@ def test_its_own_exit_code_goes_before_all_that_its_master_says_of_its_end(
         (False, "", "submission", "check that all nodes see"),
     ],
 )
-def test_one_that_failed_without_a_word_is_told_with_the_last_one_of_its_java(
+def test_a_failure_without_a_reason_is_reported_with_the_last_line_of_java(
     directory: RunDirectory, began: bool, stderr: str, error_class: str, words: str
 ) -> None:
     leave(directory, "submission", driver=DRIVER)
     if began:
         leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
-    found = told(directory, "FAILED", masters=Masters(stderr=stderr))
+    found = verdict(directory, "FAILED", masters=Masters(stderr=stderr))
     assert (found.state, found.exit_code) == (RunState.EXITED, None)
     assert found.failure is not None
     assert found.failure.error_class == error_class
@@ -139,7 +139,7 @@ def test_one_that_failed_without_a_word_is_told_with_the_last_one_of_its_java(
 def test_one_that_its_node_could_not_start_may_have_more_luck_elsewhere(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
     masters = Masters(DriverState.ERROR, "Exception from the cluster:\njava.io.IOException: no space\n\tat x")
-    found = told(directory, "ERROR", masters=masters)
+    found = verdict(directory, "ERROR", masters=masters)
     assert found.failure is not None
     assert (found.failure.error_class, found.failure.is_passing) == ("submission", True)
     assert "no space" in found.failure.message
@@ -149,7 +149,7 @@ def test_one_that_its_node_could_not_start_may_have_more_luck_elsewhere(director
 class TestOneThatItsMasterCannotTellAnythingOf:
     def test_is_gone_when_it_never_began(self, directory: RunDirectory, state: str | None) -> None:
         leave(directory, "submission", driver=DRIVER)
-        found = told(directory, state)
+        found = verdict(directory, state)
         assert (found.state, found.is_end_observed) == (RunState.GONE, False)
 
     def test_is_unknown_when_its_process_is_in_another_pid_namespace_of_this_host(
@@ -157,39 +157,39 @@ class TestOneThatItsMasterCannotTellAnythingOf:
     ) -> None:
         there = {**OTHER_BOOT, "boot": current_boot_id(), "pid_namespace": "pid:[1]"}
         leave(directory, "driver", driver=DRIVER, **there)
-        assert told(directory, state).state is RunState.UNKNOWN
+        assert verdict(directory, state).state is RunState.UNKNOWN
 
     def test_runs_while_its_process_is_on_this_host(self, directory: RunDirectory, state: str | None) -> None:
         me = identify(os.getpid())
         assert me is not None
         here = {**OTHER_BOOT, "pid": me.pid, "start": me.start, "boot": current_boot_id()}
         leave(directory, "driver", driver=DRIVER, **here)
-        assert told(directory, state).state is RunState.RUNNING
+        assert verdict(directory, state).state is RunState.RUNNING
 
     def test_is_gone_when_its_process_was_on_this_host(
         self, directory: RunDirectory, state: str | None
     ) -> None:
         leave(directory, "driver", driver=DRIVER, **{**OTHER_BOOT, "boot": current_boot_id()})
-        assert told(directory, state).state is RunState.GONE
+        assert verdict(directory, state).state is RunState.GONE
 
     def test_is_unknown_while_its_node_is_away_for_it_may_run_there_on(
         self, directory: RunDirectory, state: str | None
     ) -> None:
         leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
-        assert told(directory, state, worker_state="DEAD").state is RunState.UNKNOWN
+        assert verdict(directory, state, worker_state="DEAD").state is RunState.UNKNOWN
 
     def test_is_unknown_though_its_node_has_the_name_of_this_host_which_another_machine_may_have(
         self, directory: RunDirectory, state: str | None
     ) -> None:
         leave(directory, "driver", driver=DRIVER, **{**OTHER_BOOT, "host": socket.gethostname()})
-        assert told(directory, state, worker_state="DEAD").state is RunState.UNKNOWN
+        assert verdict(directory, state, worker_state="DEAD").state is RunState.UNKNOWN
 
     def test_is_gone_when_its_node_is_back(self, directory: RunDirectory, state: str | None) -> None:
         leave(directory, "driver", driver=DRIVER, **OTHER_BOOT)
-        assert told(directory, state).state is RunState.GONE
+        assert verdict(directory, state).state is RunState.GONE
 
 
-def test_a_driver_tells_who_it_is_where_its_process_id_means_something(
+def test_a_driver_announces_its_process_and_the_namespace_of_its_process_id(
     directory: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / DRIVER).mkdir()
@@ -200,49 +200,49 @@ def test_a_driver_tells_who_it_is_where_its_process_id_means_something(
         announcement.announce()
     finally:
         announcement._directory.cache_clear()  # noqa: SLF001
-    told_of = read_announcement(directory)
-    assert told_of is not None
-    assert told_of.driver == DRIVER
-    assert told_of.process == identify(os.getpid())
-    assert told_of.process.pid_namespace
+    found = read_announcement(directory)
+    assert found is not None
+    assert found.driver == DRIVER
+    assert found.process == identify(os.getpid())
+    assert found.process.pid_namespace
 
 
 def test_one_that_came_after_the_list_was_made_runs(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
-    assert told(directory, masters=Masters(DriverState.SUBMITTED)).state is RunState.RUNNING
+    assert verdict(directory, masters=Masters(DriverState.SUBMITTED)).state is RunState.RUNNING
 
 
-def test_a_master_that_has_just_taken_over_tells_nothing(directory: RunDirectory) -> None:
+def test_a_master_that_has_just_taken_over_gives_no_verdict(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
-    assert told(directory, "UNKNOWN").state is RunState.UNKNOWN
+    assert verdict(directory, "UNKNOWN").state is RunState.UNKNOWN
 
 
 class TestOneWithoutAReply:
     @pytest.fixture(autouse=True)
     def old(self, directory: RunDirectory) -> float:
-        """It was submitted so long ago that a reply would have come."""
+        """It was submitted longer ago than a reply takes."""
         then = time.time() - YOUNG_SECONDS - 1
         os.utime(directory.path / "plan.json", (then, then))
         return then
 
-    def test_may_be_any_driver_that_came_then_and_belongs_to_nobody(
+    def test_may_be_any_driver_of_that_time_without_an_owner(
         self, directory: RunDirectory, old: float
     ) -> None:
-        found = told(directory, "SUBMITTED", started=old)
+        found = verdict(directory, "SUBMITTED", started=old)
         assert (found.state, "did not reply" in found.detail) == (RunState.RUNNING, True)
 
     def test_is_gone_when_each_of_them_belongs_to_another(self, directory: RunDirectory, old: float) -> None:
-        assert told(directory, "SUBMITTED", started=old, claimed={DRIVER}).state is RunState.GONE
+        assert verdict(directory, "SUBMITTED", started=old, claimed={DRIVER}).state is RunState.GONE
 
     def test_is_gone_when_none_came_then(self, directory: RunDirectory, old: float) -> None:
-        assert told(directory, "SUBMITTED", started=old - 3600).state is RunState.GONE
-        found = told(directory)
+        assert verdict(directory, "SUBMITTED", started=old - 3600).state is RunState.GONE
+        found = verdict(directory)
         assert (found.state, found.is_end_observed) == (RunState.GONE, False)
 
-    def test_is_gone_when_somebody_has_asked_for_its_end(self, directory: RunDirectory, old: float) -> None:
+    def test_is_gone_when_its_end_was_requested(self, directory: RunDirectory, old: float) -> None:
         directory.request_kill(1)
-        assert told(directory, "SUBMITTED", started=old).state is RunState.GONE
+        assert verdict(directory, "SUBMITTED", started=old).state is RunState.GONE
 
 
 def test_one_that_was_submitted_just_now_runs(directory: RunDirectory) -> None:
-    assert told(directory).state is RunState.RUNNING
+    assert verdict(directory).state is RunState.RUNNING

@@ -1,4 +1,4 @@
-"""What a runner is asked to submit: files are looked for before anything is started."""
+"""The request that a runner receives: missing files are found before anything starts."""
 
 import os
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_scripts_alone_may_share_a_jvm(tmp_path: Path) -> None:
         tmp_path, {}, script="CREATE TABLE shown USING print; INSERT INTO shown SELECT 1 AS n;"
     ).is_warm
     assert not request(tmp_path, {}).is_warm
-    # A JVM for many has no folder of its own.
+    # A shared JVM has no folder of one job.
     beside = "CREATE TABLE shown USING print; INSERT INTO shown SELECT * FROM csv.`orders.csv`;"
     assert not request(tmp_path, {}, script=beside).is_warm
 
@@ -94,7 +94,7 @@ def test_the_plan_says_what_its_logs_are_named_by(tmp_path: Path) -> None:
     assert found == {"id": "nightly", "name": "job", "attempt": 2, "pool": "team", "deploy_mode": "client"}
 
 
-def test_values_that_no_log_may_show_are_told_beside_the_plan(tmp_path: Path) -> None:
+def test_values_that_no_log_may_show_are_listed_beside_the_plan(tmp_path: Path) -> None:
     conf = {"spark.hadoop.fs.s3a.secret.key": "of-the-conf", "spark.app.id": "plain"}
     script = "CREATE TABLE shown USING print; INSERT INTO shown SELECT 1 AS n;"
     variables = {"db_password": "of-a-variable", "day": "plain"}

@@ -1,4 +1,4 @@
-"""A machine that was suspended: by CLOCK_BOOTTIME that time has passed, as it has for all others."""
+"""A machine that was suspended: CLOCK_BOOTTIME includes the time, as the clocks of other machines do."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Suspend = Callable[[float], None]
 
 @pytest.fixture
 def suspend(monkeypatch: pytest.MonkeyPatch) -> Suspend:
-    """Let so many seconds pass in which timers and CLOCK_MONOTONIC stand still."""
+    """Let these seconds pass while timers and CLOCK_MONOTONIC are stopped."""
     slept = [0.0]
 
     def clock() -> float:
@@ -58,20 +58,22 @@ def test_a_session_is_lost_and_silent_though_its_connection_seems_to_be_there(su
     assert (contact.state, contact.seconds_away()) == (SessionState.CONNECTED, 0)
 
 
-def test_who_listens_is_told_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
-    contact, told = Contact(HOUR), list[SessionState]()
+def test_listeners_are_notified_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
+    contact, states = Contact(HOUR), list[SessionState]()
     contact.record_reply(boottime())
     contact.connected()
-    contact.on_change(lambda: told.append(contact.state))
+    contact.on_change(lambda: states.append(contact.state))
     contact.broken(lost=False)
     suspend(HOUR)
-    wait_until(lambda: told[-1:] == [SessionState.LOST], 10, "it is told, long before the hour is over")
+    wait_until(
+        lambda: states[-1:] == [SessionState.LOST], 10, "the loss is reported long before the hour is over"
+    )
     contact.connected()
 
 
 # ---------------------------------------------------------------------- attempts
 def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
-    """A job whose attempt was written so many seconds ago by the ensemble's clock; `alive` is away."""
+    """A job whose attempt was written this many seconds ago by the ensemble's clock, without `alive`."""
     clock = SimpleNamespace(confirmed_ms=lambda: round(ensemble * 1000))
     context = SimpleNamespace(clock=clock, session=SimpleNamespace(get=lambda _path: None))
     context.rules = SimpleNamespace(limits=lambda: SimpleNamespace(warn_after=3))
@@ -80,7 +82,7 @@ def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
 
 
 def attempt(version: int = 1, hosts: float = 0.0, **document: Any) -> Attempt:
-    """An attempt that was written so many seconds ago by the clocks of the hosts."""
+    """An attempt that was written this many seconds ago by the clocks of the hosts."""
     written = datetime.fromtimestamp(time.time() - hosts, UTC).isoformat()
     state = "started" if version else "intent"
     return Attempt("/a", version, {"state": state, "started": written, "created": written, **document}, 0)
@@ -99,7 +101,7 @@ def test_an_absence_that_lasts_while_the_worker_is_suspended_counts(suspend: Sus
 
 def test_no_progress_while_the_machine_was_suspended_is_no_progress(suspend: Suspend) -> None:
     monitor = AttemptMonitor(1)
-    assert supervision._warning(held(), monitor, None)[0] is None  # noqa: SLF001 - the rest of a look needs servers
+    assert supervision._warning(held(), monitor, None)[0] is None  # noqa: SLF001 - the rest of a poll needs servers
     suspend(HOUR)
     words, _ = supervision._warning(held(), monitor, None)  # noqa: SLF001
     assert words is not None
@@ -120,7 +122,7 @@ def test_what_was_seen_of_an_attempt_counts_whatever_the_clocks_say_after_that(s
     ("ensemble", "hosts", "certain"),
     [
         (2 * HOUR, 60, 60),  # the ensemble's clock is ahead
-        (60, 2 * HOUR, 60),  # that of a host is
+        (60, 2 * HOUR, 60),  # the clock of a host is ahead
         (HOUR, HOUR, HOUR),
         (-HOUR, HOUR, 0),
         (HOUR, -HOUR, 0),

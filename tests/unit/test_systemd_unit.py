@@ -1,4 +1,4 @@
-"""The unit of a worker: systemd understands it, and finds little that it may do beyond its work."""
+"""The unit of a worker: systemd accepts it and rates its exposure as low."""
 
 import shutil
 import subprocess
@@ -8,13 +8,13 @@ import pytest
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = "orchestrator-worker.service"
-# Tenths, of 100: what is left is what Java, Spark and drivers that go on need. The old unit had 92.
+# Exposure in tenths, of 100: Java, Spark and drivers that outlive their worker need it. The old unit had 92.
 MOST, MOST_FOR_ROOT = 25, 40
 
 
 @pytest.fixture
 def unit(tmp_path: Path) -> Path:
-    """The unit with a program that is there; the drop-in is left to the test."""
+    """The unit with a program that exists; the test writes the drop-in."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze")
     text = (DEPLOY / UNIT).read_text("utf-8")

@@ -57,11 +57,11 @@ def test_the_exit_of_the_driver_that_took_the_attempt_is_the_verdict_when_it_lef
     assert verdict.status is status
     assert (verdict.error.error_class if verdict.error else None) == error_class
     assert json.loads(operation.data)["state"] == recorded
-    assert operation.version == 1  # refused when the driver was faster
+    assert operation.version == 1  # refused if the driver was faster
 
 
 @pytest.mark.parametrize("code", [None, 0, 143])
-def test_what_somebody_ended_on_its_cluster_is_killed(code: int | None) -> None:
+def test_a_driver_that_a_user_ended_on_its_cluster_is_killed(code: int | None) -> None:
     failure = Failure("killed", "Killed", "by user root")
     verdict, operation = verdict_of_exit(attempt(), ended(code=code, failure=failure))
     assert (verdict.status, verdict.error and verdict.error.error_class) == (Status.KILL, "killed")

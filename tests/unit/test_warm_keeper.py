@@ -1,4 +1,4 @@
-"""Which jobs go into a warm server, and when a server has served for long enough."""
+"""The jobs that run in a warm server, and the end of a server's use."""
 
 import json
 from dataclasses import replace
@@ -35,9 +35,9 @@ def server(servers: WarmServers, name: str) -> ServerFiles:
     return files
 
 
-def keeper(servers: WarmServers, *found: ServerFiles) -> WarmSupervisor:
+def keeper_of(servers: WarmServers, *found: ServerFiles) -> WarmSupervisor:
     made = WarmSupervisor(servers, [SPEC])
-    made._open[SPEC.key] = list(found)  # noqa: SLF001 - as a look would find them
+    made._open[SPEC.key] = list(found)  # noqa: SLF001 - as a poll would find them
     return made
 
 
@@ -45,7 +45,7 @@ def test_the_newest_open_server_takes_a_job_with_its_settings(servers: WarmServe
     old, new = server(servers, "a"), server(servers, "b")
     for each in (old, new):
         each.open(Gateway(1, "secret"))
-    made = keeper(servers, old, new)
+    made = keeper_of(servers, old, new)
     assert made.choose(REQUEST) == new
     new.drain()
     assert made.choose(REQUEST) == old
@@ -69,7 +69,7 @@ def test_a_job_that_asks_for_something_else_gets_a_jvm_of_its_own(
 ) -> None:
     files = server(servers, "a")
     files.open(Gateway(1, "secret"))
-    assert keeper(servers, files).choose(replace(REQUEST, **other)) is None
+    assert keeper_of(servers, files).choose(replace(REQUEST, **other)) is None
 
 
 def test_the_secret_of_a_server_is_for_its_user_alone(servers: WarmServers) -> None:

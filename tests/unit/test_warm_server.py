@@ -1,4 +1,4 @@
-"""When a warm server lets drivers come."""
+"""The moment at which a warm server opens for drivers."""
 
 import json
 from pathlib import Path

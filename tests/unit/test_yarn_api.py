@@ -27,7 +27,7 @@ def apps(*found: dict[str, Any]) -> Reply:
 
 @pytest.fixture
 def manager() -> Iterator[Callable[[Page], str]]:
-    """Starts a ResourceManager that answers as a page does; gives its URL."""
+    """Start a ResourceManager that answers with a page; return its URL."""
     with ExitStack() as stack:
         yield lambda page: stack.enter_context(serve_pages(page))
 
@@ -124,7 +124,7 @@ def test_one_on_standby_is_passed_over_and_the_active_one_is_asked_first_from_th
 
 
 @pytest.mark.parametrize("standby", STANDBY)
-def test_an_active_one_that_only_the_other_knows_is_found(manager: Start, standby: Reply) -> None:
+def test_an_active_manager_that_only_the_other_names_is_found(manager: Start, standby: Reply) -> None:
     active = manager(lambda *_: apps(APPLICATION))
     status, headers, text = standby
     headers = {name: value.format(active=active) for name, value in headers.items()}
@@ -155,7 +155,7 @@ def test_an_end_that_is_ordered_or_not_needed_is_well(manager: Start, status: in
     assert asked == [("PUT", "/ws/v1/cluster/apps/application_1_0001/state")]
 
 
-def test_an_end_that_the_user_may_not_order_is_told(manager: Start) -> None:
+def test_a_kill_without_the_right_to_it_is_reported(manager: Start) -> None:
     client = ResourceManager([manager(lambda *_: (403, {}, "not yours"))], user="me")
     with pytest.raises(KillError, match=r"application_1_0001 for user me: 403 not yours"):
         client.kill(YarnApplication.of(APPLICATION))

@@ -1,4 +1,4 @@
-"""Logs of executors on YARN nodes are copied as long as they are short, under the number that they tell."""
+"""Short logs of executors on YARN nodes are copied, under the executor number in the log."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from spark_runner.protocol.errors import BackendUnreachable
-from spark_runner.runners.yarn import logs as executor_logs
+from spark_runner.runners.yarn import logs as logs_module
 from spark_runner.runners.yarn.api import Container, ResourceManager, YarnApplication
 from spark_runner.runners.yarn.logs import YarnExecutorLogs
 
@@ -55,8 +55,10 @@ def copied(logs: YarnExecutorLogs, application: YarnApplication = RUNS) -> dict[
     return {(log.executor, log.stream): log.path.read_bytes() for log in found}
 
 
-def test_what_grows_is_copied_and_nothing_is_read_in_vain(manager: Manager, logs: YarnExecutorLogs) -> None:
-    assert copied(logs) == {}, "the first container is that of the driver, or of who stands for it"
+def test_a_log_that_grows_is_copied_and_an_unchanged_one_is_not_read_again(
+    manager: Manager, logs: YarnExecutorLogs
+) -> None:
+    assert copied(logs) == {}, "the first container is that of the driver or of the application master"
     manager.files["container_2"] = {"stdout": b"hi\n", "stderr": BEGAN}
     assert copied(logs) == {("7", "stdout"): b"hi\n", ("7", "stderr"): BEGAN}
     manager.asked.clear()
@@ -67,7 +69,9 @@ def test_what_grows_is_copied_and_nothing_is_read_in_vain(manager: Manager, logs
     assert manager.asked == ["container_2/stdout"]
 
 
-def test_who_has_not_told_his_number_waits(manager: Manager, logs: YarnExecutorLogs) -> None:
+def test_the_log_of_an_executor_without_a_number_is_copied_later(
+    manager: Manager, logs: YarnExecutorLogs
+) -> None:
     manager.files["container_2"] = {"stdout": b"early\n", "stderr": b""}
     assert copied(logs) == {}
     manager.files["container_2"]["stderr"] = BEGAN
@@ -77,7 +81,7 @@ def test_who_has_not_told_his_number_waits(manager: Manager, logs: YarnExecutorL
 def test_a_log_that_is_too_long_stays_as_it_was_copied(
     manager: Manager, logs: YarnExecutorLogs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_logs, "MAX_LOG_BYTES", 100)
+    monkeypatch.setattr(logs_module, "MAX_LOG_BYTES", 100)
     manager.files["container_2"] = {"stderr": BEGAN}
     assert copied(logs) == {("7", "stderr"): BEGAN}
     manager.files["container_2"]["stderr"] += b"x" * 100

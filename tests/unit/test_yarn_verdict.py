@@ -5,7 +5,7 @@ from spark_runner.runners.base import RunState
 from spark_runner.runners.yarn.api import YarnApplication
 from spark_runner.runners.yarn.verdict import refusal, verdict_of
 
-# What a real YARN 3.5 said, shortened.
+# Diagnostics of a real YARN 3.5, shortened.
 AM_EXIT = (
     "Application application_1_0009 failed 1 times (global limit =2; local limit is =1) due to AM Container "
     "for appattempt_1_0009_000001 exited with  exitCode: {code}\nFailing this attempt.Diagnostics: "
@@ -61,7 +61,7 @@ def test_success_is_what_the_application_says_of_itself() -> None:
         ("", ""),
     ],
 )
-def test_states_that_nobody_knows_are_no_verdict(state: str, final_status: str) -> None:
+def test_unknown_states_are_no_verdict(state: str, final_status: str) -> None:
     verdict = verdict_of(application(state, final_status, "User application exited with status 3"))
     assert (verdict.state, verdict.exit_code, verdict.failure) == (RunState.UNKNOWN, None, None)
 
@@ -73,7 +73,7 @@ def test_the_exit_code_of_the_program_is_kept(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [exit_codes.NO_CONTACT, exit_codes.SUPERSEDED])
-def test_a_driver_that_ended_before_it_had_a_session_is_known_by_the_log_that_nobody_else_wrote(
+def test_the_exit_code_of_a_driver_that_ended_before_its_session_is_read_from_the_log_of_its_master(
     code: int,
 ) -> None:
     log = f"ERROR ApplicationMaster: User application exited with status {code}\nFinal app status: FAILED"
@@ -102,7 +102,7 @@ def test_a_driver_that_ended_before_it_had_a_session_is_known_by_the_log_that_no
         (-1000, "File file:/x does not exist", "infrastructure", "ApplicationMaster"),
     ],
 )
-def test_why_the_container_of_the_driver_ended_is_told(
+def test_the_reason_for_the_end_of_the_container_is_reported(
     code: int, words: str, error_class: str, kind: str
 ) -> None:
     verdict = verdict_of(application("FAILED", "FAILED", AM_EXIT.format(code=code, words=words, log="x")))
@@ -113,7 +113,7 @@ def test_why_the_container_of_the_driver_ended_is_told(
     assert words.partition("\n")[0] in verdict.failure.message
 
 
-def test_nobody_has_seen_the_end_of_what_yarn_has_given_up_as_silent() -> None:
+def test_the_end_of_an_application_that_yarn_gave_up_as_silent_is_unobserved() -> None:
     words = (
         "Application application_1_1 failed 1 times (global limit =2; local limit is =1) due to "
         "ApplicationMaster for attempt appattempt_1_1_000001 timed out. Failing the application."
@@ -180,7 +180,7 @@ def test_other_words_are_no_refusal() -> None:
     assert refusal("java.lang.IllegalStateException: no idea") is None
 
 
-def test_an_application_that_failed_for_another_reason_tells_it() -> None:
+def test_another_reason_for_the_failure_of_an_application_is_reported() -> None:
     failure = verdict_of(
         application("FINISHED", "FAILED", "Max number of executor failures (3) reached")
     ).failure

@@ -1,4 +1,4 @@
-"""What the last words of spark-submit tell."""
+"""The failure that the last output of spark-submit reports."""
 
 from spark_runner.runners.submission_state import missing_packages, trouble
 
@@ -27,17 +27,17 @@ def test_packages_whose_repository_does_not_answer_may_come_later() -> None:
     assert "http://127.0.0.1:1/x.pom: java.net.ConnectException" in failure.message
 
 
-def test_a_host_that_nobody_knows_is_such_a_repository() -> None:
+def test_a_repository_whose_host_cannot_be_resolved_may_come_later() -> None:
     failure = missing_packages("\tHost no.such.host not found. url=https://no.such.host/x.pom\n" + ENDS)
     assert failure is not None
     assert failure.is_passing
 
 
-def test_a_program_that_writes_of_packages_is_not_meant() -> None:
+def test_output_of_a_program_about_packages_is_no_missing_package() -> None:
     assert missing_packages("unresolved dependency: a#b;1: not found") is None
 
 
-def test_why_a_jvm_ends_is_its_last_word_on_that() -> None:
+def test_the_reason_for_the_end_of_a_jvm_is_its_own_error_line() -> None:
     words = (
         "Unrecognized VM option 'Fast'\nError: Could not create the Java Virtual Machine.\n"
         'Exception in thread "main" org.apache.spark.SparkUserAppException: User application exited with 3\n'
