@@ -2,9 +2,9 @@
 
 import signal
 
-from tests.acceptance.support import desk, fork_server, shared_desk, stand_in_desk
+from tests.acceptance.support import shell, fork_server, shared_shell, stand_in_shell
 
-__all__ = ["desk", "fork_server", "shared_desk", "stand_in_desk"]
+__all__ = ["shell", "fork_server", "shared_shell", "stand_in_shell"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell: every command typed here would ignore Ctrl-C as well.

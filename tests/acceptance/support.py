@@ -1,4 +1,4 @@
-"""What the acceptance tests share: a desk at which the real command line is typed."""
+"""What the acceptance tests share: a shell at which the real command line is typed."""
 
 import json
 import os
@@ -126,7 +126,7 @@ class Running:
 _KEPT = {"ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES"}
 
 
-class Desk:
+class Shell:
     """A directory to work in, a state directory of its own, and a terminal."""
 
     def __init__(self, directory: Path, fork_server: ForkServer) -> None:
@@ -242,26 +242,26 @@ def fork_server() -> Iterator[ForkServer]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Desk]:
-    """A desk with no ZooKeeper configured; after the test no process of it may be left."""
+def shell(tmp_path: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Shell]:
+    """A shell with no ZooKeeper configured; after the test no process of it may be left."""
     assert process_mark
-    made = Desk(tmp_path, fork_server)
+    made = Shell(tmp_path, fork_server)
     yield made
     made.close()
 
 
 @pytest.fixture
-def stand_in_desk(shared_desk: Desk) -> Desk:
+def stand_in_shell(shared_shell: Shell) -> Shell:
     """The same, with stand-ins for drivers."""
-    shared_desk.use_stand_ins()
-    return shared_desk
+    shared_shell.use_stand_ins()
+    return shared_shell
 
 
 @pytest.fixture
-def shared_desk(zookeeper_hosts: str, zookeeper_root: str, desk: Desk) -> Desk:
-    """A desk that works on the shared server, below a root of its own."""
-    desk.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
-    return desk
+def shared_shell(zookeeper_hosts: str, zookeeper_root: str, shell: Shell) -> Shell:
+    """A shell that works on the shared server, below a root of its own."""
+    shell.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
+    return shell
 
 
 def program_that_waits(started: Path, go_on: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import Desk, assert_no_traceback
+from tests.acceptance.support import Shell, assert_no_traceback
 from tests.acceptance.words import assert_says
 
 UNREACHABLE_WITHIN_S = 20
@@ -17,9 +17,9 @@ UNREACHABLE_WITHIN_S = 20
 
 
 @pytest.fixture
-def script(desk: Desk) -> Path:
+def script(shell: Shell) -> Path:
     """A program that is well; where an error is expected, it is another."""
-    return desk.write("well.py", "print('well')\n")
+    return shell.write("well.py", "print('well')\n")
 
 
 # ---------------------------------------------------------------------- the machine
@@ -40,51 +40,51 @@ COMMANDS_WITH_JAVA = [["run", "well.py"], ["up"], ["worker"], ["zookeeper"], ["z
 
 
 @pytest.mark.parametrize("command", COMMANDS_WITH_JAVA, ids=lambda command: command[0])
-def test_no_java(shared_desk: Desk, script: Path, path_without_java: Path, command: list[str]) -> None:
+def test_no_java(shared_shell: Shell, script: Path, path_without_java: Path, command: list[str]) -> None:
     assert script.exists()
-    shared_desk.environment.pop("JAVA_HOME", None)
-    ended = shared_desk.type_quickly(*command, PATH=str(path_without_java))
+    shared_shell.environment.pop("JAVA_HOME", None)
+    ended = shared_shell.type_quickly(*command, PATH=str(path_without_java))
     assert_says(ended, 1, "Java 17 or newer is needed and none was found", "install", "JAVA_HOME")
 
 
 @pytest.mark.parametrize("command", COMMANDS_WITH_JAVA, ids=lambda command: command[0])
-def test_java_11(shared_desk: Desk, script: Path, path_without_java: Path, command: list[str]) -> None:
+def test_java_11(shared_shell: Shell, script: Path, path_without_java: Path, command: list[str]) -> None:
     assert script.exists()
     java = path_without_java / "java"
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.22\" 2024-01-16' >&2\n")
     java.chmod(0o755)
-    shared_desk.environment.pop("JAVA_HOME", None)
-    ended = shared_desk.type_quickly(*command, PATH=str(path_without_java))
+    shared_shell.environment.pop("JAVA_HOME", None)
+    ended = shared_shell.type_quickly(*command, PATH=str(path_without_java))
     assert_says(ended, 1, "Java 17 or newer is needed and version 11 was found", str(java), "install")
 
 
-def test_a_java_home_without_java(desk: Desk, script: Path, tmp_path: Path) -> None:
-    ended = desk.type("run", str(script), JAVA_HOME=str(tmp_path))
+def test_a_java_home_without_java(shell: Shell, script: Path, tmp_path: Path) -> None:
+    ended = shell.type("run", str(script), JAVA_HOME=str(tmp_path))
     assert_says(ended, 1, f"{tmp_path}/bin/java (JAVA_HOME)", "install")
 
 
 @pytest.mark.parametrize("command", ["up", "zookeeper"])
-def test_port_taken(desk: Desk, command: str) -> None:
+def test_port_taken(shell: Shell, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        ended = desk.type(command, "--port", str(port))
+        ended = shell.type(command, "--port", str(port))
     assert_says(ended, 1, f"port {port} on 127.0.0.1 is taken", "choose another port")
 
 
 @pytest.mark.parametrize(
     "command", [["run", "well.py"], ["up"], ["worker"], ["zookeeper"]], ids=lambda command: command[0]
 )
-def test_state_directory_not_writable(desk: Desk, script: Path, command: list[str]) -> None:
+def test_state_directory_not_writable(shell: Shell, script: Path, command: list[str]) -> None:
     # Below a file: where root runs the tests, no permission would be in the way.
     directory = script / "state"
-    ended = desk.type_quickly(*command, ORCHESTRATOR_STATE_DIR=str(directory))
+    ended = shell.type_quickly(*command, ORCHESTRATOR_STATE_DIR=str(directory))
     assert_says(ended, 1, f"the state directory {directory} cannot be written", "ORCHESTRATOR_STATE_DIR")
 
 
-def test_a_second_up_in_the_same_directory(desk: Desk) -> None:
-    first = desk.start("up")
+def test_a_second_up_in_the_same_directory(shell: Shell) -> None:
+    first = shell.start("up")
     first.wait_for_words("Ctrl-C ends them")
-    ended = desk.type("up")
+    ended = shell.type("up")
     assert_says(ended, 5, "is in use by the server at 127.0.0.1:", f"run by process {first.pid} (up)")
     first.terminate()
     assert first.wait(60).code == 143
@@ -120,14 +120,14 @@ def closed_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-def test_zookeeper_unreachable_in_a_time_of_our_choice(desk: Desk, script: Path, closed_port: int) -> None:
+def test_zookeeper_unreachable_in_a_time_of_our_choice(shell: Shell, script: Path, closed_port: int) -> None:
     assert script.exists()
     hosts = f"127.0.0.1:{closed_port}"
-    desk.environment |= {"ZOOKEEPER_HOSTS": hosts, "ORCHESTRATOR_CONNECT_TIMEOUT": "1s"}
+    shell.environment |= {"ZOOKEEPER_HOSTS": hosts, "ORCHESTRATOR_CONNECT_TIMEOUT": "1s"}
     commands = [*COMMANDS_OF_EACH_KIND, *OTHER_COMMANDS]
     began = time.monotonic()
     with ThreadPoolExecutor(len(commands)) as at_once:
-        ends = list(at_once.map(lambda words: desk.type_quickly(*words), commands))
+        ends = list(at_once.map(lambda words: shell.type_quickly(*words), commands))
     assert time.monotonic() - began < UNREACHABLE_WITHIN_S
     for ended in ends:
         assert_says(ended, 3, f"ZooKeeper at {hosts} did not answer within 1 s", "ZOOKEEPER_HOSTS")
@@ -138,67 +138,67 @@ def test_zookeeper_unreachable_in_a_time_of_our_choice(desk: Desk, script: Path,
     [*COMMANDS_OF_EACH_KIND[1:], *OTHER_COMMANDS],  # `run` starts its own
     ids=_name,
 )
-def test_nothing_runs_and_nothing_is_configured(desk: Desk, script: Path, command: list[str]) -> None:
+def test_nothing_runs_and_nothing_is_configured(shell: Shell, script: Path, command: list[str]) -> None:
     assert script.exists()
-    ended = desk.type_quickly(*command)
+    ended = shell.type_quickly(*command)
     assert_says(ended, 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS", "orchestrator up")
 
 
 # ---------------------------------------------------------------------- jobs
 @pytest.mark.parametrize("command", ["show", "wait", "kill", "logs"])
-def test_unknown_job(shared_desk: Desk, command: str) -> None:
-    assert_says(shared_desk.type("job", command, "nobody"), 4, "no item has the id 'nobody'")
+def test_unknown_job(shared_shell: Shell, command: str) -> None:
+    assert_says(shared_shell.type("job", command, "nobody"), 4, "no item has the id 'nobody'")
 
 
-def test_logs_of_a_job_that_never_ran(shared_desk: Desk, script: Path) -> None:
-    assert shared_desk.type("job", "submit", str(script), "--id", "waits").code == 0
-    assert_says(shared_desk.type("job", "logs", "waits"), 4, "'waits'", "logs")
+def test_logs_of_a_job_that_never_ran(shared_shell: Shell, script: Path) -> None:
+    assert shared_shell.type("job", "submit", str(script), "--id", "waits").code == 0
+    assert_says(shared_shell.type("job", "logs", "waits"), 4, "'waits'", "logs")
 
 
 @pytest.mark.parametrize("command", ["submit", "run"])
-def test_id_taken(shared_desk: Desk, script: Path, command: str) -> None:
-    assert shared_desk.type("job", "submit", str(script), "--id", "mine").code == 0
+def test_id_taken(shared_shell: Shell, script: Path, command: str) -> None:
+    assert shared_shell.type("job", "submit", str(script), "--id", "mine").code == 0
     arguments = ["job", "submit"] if command == "submit" else ["run"]
-    ended = shared_desk.type_quickly(*arguments, str(script), "--id", "mine")
+    ended = shared_shell.type_quickly(*arguments, str(script), "--id", "mine")
     assert_says(ended, 5, "id 'mine' is taken", "choose another id")
-    (job,) = shared_desk.jobs()
+    (job,) = shared_shell.jobs()
     assert (job["id"], job["status"]) == ("mine", "ACCEPT"), "the first one is untouched"
 
 
 @pytest.mark.parametrize("bad", ["with blank", "sl/ash", ".", "..", "x" * 129, "ümlaut"])
 @pytest.mark.parametrize("command", [["run"], ["job", "submit"]], ids=["run", "submit"])
-def test_bad_id(desk: Desk, script: Path, command: list[str], bad: str) -> None:
+def test_bad_id(shell: Shell, script: Path, command: list[str], bad: str) -> None:
     # Without any server: what is wrong by itself is refused before anybody is asked.
-    ended = desk.type_quickly(*command, str(script), "--id", bad)
+    ended = shell.type_quickly(*command, str(script), "--id", bad)
     assert_says(ended, 2, f"id {bad!r} is not valid", "1 to 128")
 
 
 @pytest.mark.parametrize("bad", ["soon", "10 x", "-5s", "30"])
-def test_bad_duration(desk: Desk, script: Path, bad: str) -> None:
-    ended = desk.type("job", "submit", str(script), f"--delay={bad}")
+def test_bad_duration(shell: Shell, script: Path, bad: str) -> None:
+    ended = shell.type("job", "submit", str(script), f"--delay={bad}")
     assert_says(ended, 2, f"--delay: {bad!r} is not a duration", "30s")
-    ended = desk.type("job", "wait", "some", f"--timeout={bad}")
+    ended = shell.type("job", "wait", "some", f"--timeout={bad}")
     assert_says(ended, 2, f"--timeout: {bad!r} is not a duration", "30s")
 
 
-def test_wait_that_takes_too_long(shared_desk: Desk, script: Path) -> None:
-    assert shared_desk.type("job", "submit", str(script), "--id", "waits").code == 0
-    ended = shared_desk.type("job", "wait", "waits", "--timeout", "500ms")
+def test_wait_that_takes_too_long(shared_shell: Shell, script: Path) -> None:
+    assert shared_shell.type("job", "submit", str(script), "--id", "waits").code == 0
+    ended = shared_shell.type("job", "wait", "waits", "--timeout", "500ms")
     assert_says(ended, 6, "'waits' is still ACCEPT after 0.5 s")
 
 
-def test_a_traceback_is_shown_to_who_asks_for_it(desk: Desk) -> None:
-    ended = desk.type("job", "list", "-v")
+def test_a_traceback_is_shown_to_who_asks_for_it(shell: Shell) -> None:
+    ended = shell.type("job", "list", "-v")
     assert ended.code == 3
     assert "Traceback (most recent call last)" in ended.stderr
     assert "error: no ZooKeeper to talk to" in ended.stderr
-    assert_no_traceback(desk.type("job", "list").stderr)
+    assert_no_traceback(shell.type("job", "list").stderr)
 
 
-def test_settings_that_cannot_be(desk: Desk) -> None:
-    assert_says(desk.type("job", "list", ORCHESTRATOR_SLOTS="many"), 2, "slots")
-    config = desk.write("config.toml", "slotz = 2\n")
-    ended = desk.type("job", "list", ORCHESTRATOR_CONFIG=str(config))
+def test_settings_that_cannot_be(shell: Shell) -> None:
+    assert_says(shell.type("job", "list", ORCHESTRATOR_SLOTS="many"), 2, "slots")
+    config = shell.write("config.toml", "slotz = 2\n")
+    ended = shell.type("job", "list", ORCHESTRATOR_CONFIG=str(config))
     assert_says(ended, 2, "unknown field 'slotz'; did you mean 'slots'?")
     config.write_text("slots = = 2\n")
-    assert_says(desk.type("job", "list", ORCHESTRATOR_CONFIG=str(config)), 2, str(config))
+    assert_says(shell.type("job", "list", ORCHESTRATOR_CONFIG=str(config)), 2, str(config))

@@ -17,42 +17,42 @@ import yaml
 
 from queues.embedded.java import find_jars
 from spark_runner.protocol.log_limit import MAX_LOG_BYTES
-from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Desk
+from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Shell
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def served(shared_desk: Desk) -> Desk:
-    """A desk with a worker."""
-    start_worker(shared_desk)
-    return shared_desk
+def served(shared_shell: Shell) -> Shell:
+    """A shell with a worker."""
+    start_worker(shared_shell)
+    return shared_shell
 
 
-def start_worker(desk: Desk) -> None:
-    worker = desk.start("worker", "--slots", "2")
+def start_worker(shell: Shell) -> None:
+    worker = shell.start("worker", "--slots", "2")
     worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
 
 
-def submit(desk: Desk, name: str, program: str, **fields: object) -> None:
+def submit(shell: Shell, name: str, program: str, **fields: object) -> None:
     """Enqueue a program."""
     definition = {"name": name, "python": f"{name}.py", "spark": SPARK, "retry": {"attempts": 1}, **fields}
-    desk.write(f"{name}.py", program)
-    desk.write(f"{name}.yaml", yaml.safe_dump(definition))
-    assert desk.type("job", "submit", f"{name}.yaml", "--id", name).code == 0
+    shell.write(f"{name}.py", program)
+    shell.write(f"{name}.yaml", yaml.safe_dump(definition))
+    assert shell.type("job", "submit", f"{name}.yaml", "--id", name).code == 0
 
 
-def show(desk: Desk, name: str) -> str:
+def show(shell: Shell, name: str) -> str:
     """Wait for its end, and return what `job show` says."""
-    desk.type("job", "wait", name, "--timeout", f"{2 * SPARK_TIMEOUT_S}s", timeout=3 * SPARK_TIMEOUT_S)
-    return desk.type("job", "show", name).stdout
+    shell.type("job", "wait", name, "--timeout", f"{2 * SPARK_TIMEOUT_S}s", timeout=3 * SPARK_TIMEOUT_S)
+    return shell.type("job", "show", name).stdout
 
 
-def run(desk: Desk, name: str, program: str, **fields: object) -> str:
+def run(shell: Shell, name: str, program: str, **fields: object) -> str:
     """Both."""
-    submit(desk, name, program, **fields)
-    return show(desk, name)
+    submit(shell, name, program, **fields)
+    return show(shell, name)
 
 
 # ---------------------------------------------------------------------- programs
@@ -66,7 +66,7 @@ print("the parent has ended")
 """
 
 
-def test_programs_that_spark_never_hears_of_fork_or_leave_without_a_word(served: Desk) -> None:
+def test_programs_that_spark_never_hears_of_fork_or_leave_without_a_word(served: Shell) -> None:
     submit(served, "no-session", "print('no Spark in here')\n")
     submit(served, "leaves", "import os\nos._exit(3)\n")
     submit(served, "forks", FORKS)
@@ -81,7 +81,7 @@ def test_programs_that_spark_never_hears_of_fork_or_leave_without_a_word(served:
     assert "the parent has ended" in served.type("job", "logs", "forks", "--stream", "stdout").stdout
 
 
-def test_a_program_that_prints_without_end_fills_no_disk(stand_in_desk: Desk) -> None:
+def test_a_program_that_prints_without_end_fills_no_disk(stand_in_shell: Shell) -> None:
     program = f"""
 import sys
 line = "x" * 1023 + "\\n"
@@ -89,12 +89,12 @@ for _ in range({3 * MAX_LOG_BYTES} // 1024 // 64):
     sys.stdout.write(line * 64)
 print("the last words")
 """
-    start_worker(stand_in_desk)
-    assert "SUCCESS, in queue finish" in run(stand_in_desk, "prints", program)
-    (submission,) = stand_in_desk.submissions()
+    start_worker(stand_in_shell)
+    assert "SUCCESS, in queue finish" in run(stand_in_shell, "prints", program)
+    (submission,) = stand_in_shell.submissions()
     kept = {path.name: path.stat().st_size for path in submission.glob("stdout.log*")}
     assert sum(kept.values()) <= 2 * MAX_LOG_BYTES, kept
-    last = stand_in_desk.type("job", "logs", "prints", "--stream", "stdout").stdout
+    last = stand_in_shell.type("job", "logs", "prints", "--stream", "stdout").stdout
     assert last.endswith("the last words\n")
 
 
@@ -118,18 +118,18 @@ class _Quiet(SimpleHTTPRequestHandler):
         """Nobody reads it."""
 
 
-def with_packages(desk: Desk, repository: str) -> dict[str, object]:
+def with_packages(shell: Shell, repository: str) -> dict[str, object]:
     """Settings by which Ivy looks there and nowhere else."""
     resolver = f'<ibiblio name="here" m2compatible="true" root="{repository}"/>'
-    settings = desk.write(
+    settings = shell.write(
         "ivy.xml",
         f'<ivysettings><settings defaultResolver="here"/><resolvers>{resolver}</resolvers></ivysettings>',
     )
-    conf = {"spark.jars.ivySettings": str(settings), "spark.jars.ivy": str(desk.directory / "ivy")}
+    conf = {"spark.jars.ivySettings": str(settings), "spark.jars.ivy": str(shell.directory / "ivy")}
     return {**SPARK, "packages": ["org.example:nothing:1.0"], "conf": conf}
 
 
-def test_packages_that_are_nowhere_fail_the_job_at_once(served: Desk, empty_repository: str) -> None:
+def test_packages_that_are_nowhere_fail_the_job_at_once(served: Shell, empty_repository: str) -> None:
     retry = {"attempts": 2, "submissions": 2, "delay": "1s"}
     shown = run(served, "packages", "print()\n", spark=with_packages(served, empty_repository), retry=retry)
     assert "ERROR_FAIL, in queue finish" in shown
@@ -137,7 +137,7 @@ def test_packages_that_are_nowhere_fail_the_job_at_once(served: Desk, empty_repo
     assert "attempts: 1\n" in shown, "another try would not find them either"
 
 
-def test_packages_whose_repository_does_not_answer_are_tried_again(served: Desk) -> None:
+def test_packages_whose_repository_does_not_answer_are_tried_again(served: Shell) -> None:
     spark = with_packages(served, "http://127.0.0.1:1/")
     retry = {"attempts": 1, "submissions": 2, "delay": "1s"}
     shown = run(served, "packages", "print()\n", spark=spark, retry=retry)
@@ -165,7 +165,7 @@ def impatient_client(folder: Path) -> Path:
 
 
 def test_a_driver_on_a_node_that_finds_no_master(
-    standalone: Standalone, served: Desk, tmp_path: Path
+    standalone: Standalone, served: Shell, tmp_path: Path
 ) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -217,7 +217,7 @@ def _version_of(python: Path) -> str:
         return ""
 
 
-def test_nodes_with_another_python(standalone: Standalone, served: Desk) -> None:
+def test_nodes_with_another_python(standalone: Standalone, served: Shell) -> None:
     python, version = other_python(served.directory)
     conf = SMALL_APPLICATION | {
         "spark.pyspark.python": str(python),

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, assert_nothing_is_left, has_started
+from tests.acceptance.support import SPARK_TIMEOUT_S, Shell, assert_nothing_is_left, has_started
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it_had_in_hand(
-    stand_in_desk: Desk, process_mark: str, tmp_path: Path
+    stand_in_shell: Shell, process_mark: str, tmp_path: Path
 ) -> None:
-    desk, started, asked = stand_in_desk, tmp_path / "starts", tmp_path / "asked"
+    shell, started, asked = stand_in_shell, tmp_path / "starts", tmp_path / "asked"
     stubborn = (
         "import os, pathlib, signal, time\n"
         "os._exit = lambda _: time.sleep(600)\n"  # by which a driver obeys: this one has to be killed
@@ -22,12 +22,12 @@ def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it
         "    file.write('started\\n')\n"
         "time.sleep(600)\n"
     )
-    desk.environment["ORCHESTRATOR_SESSION_TIMEOUT"] = "4s"  # which the next worker waits for
-    worker = desk.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="120s")
-    desk.python_job("stubborn", stubborn)
-    assert desk.type("job", "submit", "stubborn.yaml", "--id", "stubborn").code == 0
+    shell.environment["ORCHESTRATOR_SESSION_TIMEOUT"] = "4s"  # which the next worker waits for
+    worker = shell.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="120s")
+    shell.python_job("stubborn", stubborn)
+    assert shell.type("job", "submit", "stubborn.yaml", "--id", "stubborn").code == 0
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
-    assert desk.type("job", "kill", "stubborn").code == 0
+    assert shell.type("job", "kill", "stubborn").code == 0
     worker.wait_for_words("stubborn running -> kill")
     # Only then is the kill in hand; between that step and this one nothing is.
     wait_until(asked.exists, SPARK_TIMEOUT_S, "the program is asked to end")
@@ -38,8 +38,8 @@ def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it
     assert ended.code == 143
     assert "has released its jobs" not in ended.stderr
     assert "with 1 jobs in hand" not in ended.stderr
-    second = desk.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="1s")
-    done = desk.type("job", "wait", "stubborn", "--timeout", "60s", "-o", "json", timeout=90)
+    second = shell.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="1s")
+    done = shell.type("job", "wait", "stubborn", "--timeout", "60s", "-o", "json", timeout=90)
     assert '"status": "KILL"' in done.stdout, done
     second.terminate()
     assert second.wait().code == 0

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.model.states import Queue, Status
 from queues.model.operations import Set
 from spark_runner.protocol.attempt import AttemptState
-from tests.acceptance.support import COMMAND, Desk
+from tests.acceptance.support import COMMAND, Shell
 from tests.acceptance.terminal import Terminal
 from tests.acceptance.words import assert_says
 from tests.claims_support import Collector
@@ -37,20 +37,20 @@ HELP_OF = [
 
 
 @pytest.fixture
-def operator(stage: Stage, shared_desk: Desk) -> Desk:
-    """A desk at the root of the stage."""
-    assert stage.queues.layout.root == shared_desk.environment["ORCHESTRATOR_ROOT"]
-    return shared_desk
+def operator(stage: Stage, shared_shell: Shell) -> Shell:
+    """A shell at the root of the stage."""
+    assert stage.queues.layout.root == shared_shell.environment["ORCHESTRATOR_ROOT"]
+    return shared_shell
 
 
 @pytest.fixture
-def script(shared_desk: Desk) -> Path:
-    return shared_desk.write("well.py", "print('well')\n")
+def script(shared_shell: Shell) -> Path:
+    return shared_shell.write("well.py", "print('well')\n")
 
 
 @pytest.mark.parametrize("command", HELP_OF)
-def test_the_help_of_each_command_has_a_worked_example(desk: Desk, command: str) -> None:
-    ended = desk.type(*command.split(), "--help")
+def test_the_help_of_each_command_has_a_worked_example(shell: Shell, command: str) -> None:
+    ended = shell.type(*command.split(), "--help")
     assert ended.code == 0
     assert f"Example: orchestrator {command}" in " ".join(ended.stdout.split())
 
@@ -64,12 +64,12 @@ def test_the_help_of_each_command_has_a_worked_example(desk: Desk, command: str)
     ],
     ids=lambda command: "-".join(command[:2]),
 )
-def test_no_act_without_a_zookeeper(desk: Desk, command: list[str]) -> None:
-    assert_says(desk.type(*command), 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS")
+def test_no_act_without_a_zookeeper(shell: Shell, command: list[str]) -> None:
+    assert_says(shell.type(*command), 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS")
 
 
 # ---------------------------------------------------------------------- submit, list
-def test_jobs_of_several_pools_are_submitted_and_listed(operator: Desk, script: Path) -> None:
+def test_jobs_of_several_pools_are_submitted_and_listed(operator: Shell, script: Path) -> None:
     for number, pool in enumerate(("default", "team", "team")):
         ended = operator.type("job", "submit", str(script), "--id", f"job-{number}", "--pool", pool)
         assert (ended.code, ended.stdout) == (0, f"job-{number}\n"), ended.stderr
@@ -103,13 +103,15 @@ def test_jobs_of_several_pools_are_submitted_and_listed(operator: Desk, script: 
     assert operator.type("job", "list", "--status", "KILL", "-o", "json").json() == []
 
 
-def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(desk: Desk) -> None:
-    script = desk.write("well.py", "print('well')\n")
-    assert_says(desk.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool")
-    assert_says(desk.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
+def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(shell: Shell) -> None:
+    script = shell.write("well.py", "print('well')\n")
+    assert_says(
+        shell.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool"
+    )
+    assert_says(shell.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
 
 
-def test_a_job_makes_no_more_pools_than_there_may_be(operator: Desk, script: Path) -> None:
+def test_a_job_makes_no_more_pools_than_there_may_be(operator: Shell, script: Path) -> None:
     assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
     assert operator.type("config", "set", "max_pools", "2").code == 0
     assert_says(
@@ -123,7 +125,7 @@ def test_a_job_makes_no_more_pools_than_there_may_be(operator: Desk, script: Pat
 
 
 def test_pools_are_listed_and_those_that_nobody_needs_are_removed(
-    operator: Desk, stage: Stage, script: Path
+    operator: Shell, stage: Stage, script: Path
 ) -> None:
     for pool in ("empty", "empty.low", "full", "named"):
         stage.queues.ensure_pool(pool)
@@ -147,7 +149,7 @@ def test_pools_are_listed_and_those_that_nobody_needs_are_removed(
 
 
 # ---------------------------------------------------------------------- why does it not run?
-def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: Desk, stage: Stage) -> None:
+def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: Shell, stage: Stage) -> None:
     for job_id, pool in (("a", "nightly"), ("b", "nightly"), ("c", "default")):
         stage.put(job_id=job_id, pool=pool)
     stage.client.pause("nightly")
@@ -167,7 +169,7 @@ def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: De
     assert "waits:" not in operator.type("job", "show", "ended").stdout
 
 
-def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Desk, stage: Stage) -> None:
+def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Shell, stage: Stage) -> None:
     stage.client.submit(python_job("pass"), job_id="a")
     assert operator.type("queue", "requeue", "a", "--delay", "1h").code == 0
     shown = operator.type("job", "show", "a").stdout
@@ -181,7 +183,7 @@ def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Desk, st
 
 
 # ---------------------------------------------------------------------- kill, retry, remove
-def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Desk, stage: Stage) -> None:
+def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Shell, stage: Stage) -> None:
     for job_id, pool in (("a", "default"), ("b", "team.low")):
         stage.put(job_id=job_id, pool=pool)
     stage.put(Queue.FINISH, Status.SUCCESS, job_id="ended")
@@ -200,7 +202,7 @@ def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Desk,
     assert operator.type("job", "kill", "nobody", "nobody-else").code == 4
 
 
-def test_a_job_that_has_ended_is_run_again(operator: Desk, stage: Stage) -> None:
+def test_a_job_that_has_ended_is_run_again(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, Status.ERROR_FAIL, FAILED, job_id="failed")
     stage.put(Queue.FINISH, Status.SUCCESS, AttemptState.SUCCEEDED, job_id="well")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
@@ -216,7 +218,7 @@ def test_a_job_that_has_ended_is_run_again(operator: Desk, stage: Stage) -> None
     assert_says(operator.type("job", "retry", "nobody"), 4, "nobody")
 
 
-def test_a_job_is_removed_by_who_says_yes(operator: Desk, stage: Stage) -> None:
+def test_a_job_is_removed_by_who_says_yes(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id="old")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
@@ -235,7 +237,9 @@ def test_a_job_is_removed_by_who_says_yes(operator: Desk, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_at_a_terminal_it_is_asked_before_a_job_is_removed(operator: Desk, stage: Stage, answer: str) -> None:
+def test_at_a_terminal_it_is_asked_before_a_job_is_removed(
+    operator: Shell, stage: Stage, answer: str
+) -> None:
     stage.put(Queue.FINISH, job_id="old")
     command = [*COMMAND, "job", "remove", "old"]
     with Terminal(command, operator.directory, operator.environment) as terminal:
@@ -248,7 +252,7 @@ def test_at_a_terminal_it_is_asked_before_a_job_is_removed(operator: Desk, stage
 
 
 # ---------------------------------------------------------------------- queues and pools
-def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Desk, stage: Stage) -> None:
+def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(job_id="b", pool="team")
     stage.put(Queue.FINISH, job_id="c", pool="team")
@@ -269,7 +273,7 @@ def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Desk, stage:
     assert_says(operator.type("queue", "pause", "taem"), 4, "there is no pool 'taem'", "team")
 
 
-def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Desk, stage: Stage) -> None:
+def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(job_id="b", pool="team")
     claim = stage.hold("b")
@@ -286,7 +290,7 @@ def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Desk, sta
 
 
 # ---------------------------------------------------------------------- requeue, move, replay
-def test_a_job_is_made_due_later_or_now(operator: Desk, stage: Stage) -> None:
+def test_a_job_is_made_due_later_or_now(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     before = stage.queues.clock.now_ms()
@@ -299,7 +303,7 @@ def test_a_job_is_made_due_later_or_now(operator: Desk, stage: Stage) -> None:
     assert operator.type("queue", "requeue", "a").code == 2
 
 
-def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Desk, stage: Stage) -> None:
+def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FAIL, job_id="a")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
@@ -317,7 +321,7 @@ def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Desk, stage
     claim.abandon()
 
 
-def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Desk, stage: Stage) -> None:
+def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Shell, stage: Stage) -> None:
     for job_id in ("a", "b", "damaged"):
         origin = {"queue": "fail", "status": "ERROR_FAIL"}
         stage.put(Queue.DEAD, job_id=job_id, buried_from=origin)

@@ -9,7 +9,7 @@ from tests.acceptance.support import (
     COMMAND,
     COMMAND_TIMEOUT_S,
     SPARK_TIMEOUT_S,
-    Desk,
+    Shell,
     assert_no_traceback,
     assert_nothing_is_left,
 )
@@ -42,12 +42,12 @@ print("sum:", context.parallelize(range(4), 4).map(slowly).sum())
 
 
 def test_a_line_per_state_with_time_and_progress_then_the_result(
-    desk: Desk, process_mark: str, tmp_path: Path
+    shell: Shell, process_mark: str, tmp_path: Path
 ) -> None:
     go_on = tmp_path / "go-on"
-    definition = desk.python_job("slow", slow_stage(go_on))
+    definition = shell.python_job("slow", slow_stage(go_on))
     command = [*COMMAND, "run", str(definition), "--id", "slow-1"]
-    with Terminal(command, desk.directory, desk.environment) as terminal:
+    with Terminal(command, shell.directory, shell.environment) as terminal:
         # The time of the state goes on while it lasts, and Spark's tasks are counted.
         wait_until(lambda: PROGRESS.search(terminal.text()), SPARK_TIMEOUT_S, "its progress is shown")
         wait_until(lambda: len({*TIMES.findall(terminal.text())}) > 5, SPARK_TIMEOUT_S, "its time goes on")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk, Running, assert_nothing_is_left
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell, Running, assert_nothing_is_left
 from tests.sampling import is_whole, times
 from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
@@ -23,23 +23,23 @@ pytestmark = [pytest.mark.timeout(30 * JOBS), *([pytest.mark.spark] if is_whole(
 
 
 def test_many_jobs_on_two_workers_end_as_their_programs_did(
-    shared_desk: Desk, process_mark: str, tmp_path: Path
+    shared_shell: Shell, process_mark: str, tmp_path: Path
 ) -> None:
-    desk, root = shared_desk, shared_desk.environment["ORCHESTRATOR_ROOT"]
+    shell, root = shared_shell, shared_shell.environment["ORCHESTRATOR_ROOT"]
     if not is_whole():
-        desk.use_stand_ins()
-    workers = [desk.start("worker", "--slots", "2") for _ in range(2)]
+        shell.use_stand_ins()
+    workers = [shell.start("worker", "--slots", "2") for _ in range(2)]
     for worker in workers:
         worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
     ids = [f"job-{number:02}" for number in range(1, JOBS + 1)]
     for job_id in ids:
-        desk.python_job(job_id, program(tmp_path / f"{job_id}.starts", fails=job_id in FAILING))
+        shell.python_job(job_id, program(tmp_path / f"{job_id}.starts", fails=job_id in FAILING))
     with ThreadPoolExecutor(2) as hands:
         typed = list(
-            hands.map(lambda job_id: desk.type("job", "submit", f"{job_id}.yaml", "--id", job_id), ids)
+            hands.map(lambda job_id: shell.type("job", "submit", f"{job_id}.yaml", "--id", job_id), ids)
         )
     assert [(one.code, one.stdout.strip()) for one in typed] == [(0, job_id) for job_id in ids], typed
-    with zookeeper_client(desk.environment["ZOOKEEPER_HOSTS"]) as client:
+    with zookeeper_client(shell.environment["ZOOKEEPER_HOSTS"]) as client:
         wait_until(
             lambda: len(client.get_children(f"{root}/queues/finish/default")) == JOBS,
             ALL_ENDED_S,
@@ -49,11 +49,11 @@ def test_many_jobs_on_two_workers_end_as_their_programs_did(
         assert client.get_children(f"{root}/locks/default") == []
         assert client.get_children(f"{root}/stops/default") == []
 
-    jobs = {job["id"]: job for job in desk.jobs()}
+    jobs = {job["id"]: job for job in shell.jobs()}
     assert {job_id: job["status"] for job_id, job in jobs.items()} == {
         job_id: "ERROR_FAIL" if job_id in FAILING else "SUCCESS" for job_id in ids
     }
-    assert desk.queues() == {
+    assert shell.queues() == {
         **dict.fromkeys(("accept", "running", "success", "fail", "kill", "dead"), 0),
         "finish": JOBS,
     }
@@ -62,8 +62,8 @@ def test_many_jobs_on_two_workers_end_as_their_programs_did(
         assert jobs[job_id]["attempt"] == 1
         said = jobs[job_id]["error"]["message"] if job_id in FAILING else None
         assert said == (f"{job_id} was told to fail" if job_id in FAILING else None)
-    assert len(desk.submissions()) == JOBS
-    assert len({submission.parent for submission in desk.submissions()}) == JOBS
+    assert len(shell.submissions()) == JOBS
+    assert len({submission.parent for submission in shell.submissions()}) == JOBS
     took = [jobs_taken_by(worker) for worker in workers]
     assert all(took), "both workers took part"
     assert sorted(took[0] + took[1]) == ids, "each job was begun by one worker, once"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell
 from tests.waiting import wait_until
 
 NOBODY = "no server listens there (connection refused)"
@@ -41,30 +41,30 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def desk(shared_desk: Desk, address: str) -> Desk:
+def shell(shared_shell: Shell, address: str) -> Shell:
     """One with a worker that reaches no cluster, whatever this machine knows."""
     for name in VARIABLES:
-        shared_desk.environment.pop(name, None)
-    config = shared_desk.write("kubeconfig", kubeconfig(f"https://{address}"))
-    shared_desk.environment |= {"HOME": str(shared_desk.directory), "KUBECONFIG": str(config)}
-    worker = shared_desk.start("worker", "--slots", "4")
+        shared_shell.environment.pop(name, None)
+    config = shared_shell.write("kubeconfig", kubeconfig(f"https://{address}"))
+    shared_shell.environment |= {"HOME": str(shared_shell.directory), "KUBECONFIG": str(config)}
+    worker = shared_shell.start("worker", "--slots", "4")
     worker.wait_for_words("4 slots", COMMAND_TIMEOUT_S)
-    return shared_desk
+    return shared_shell
 
 
-def submit(desk: Desk, job_id: str, spark: dict[str, Any], **retry: object) -> None:
+def submit(shell: Shell, job_id: str, spark: dict[str, Any], **retry: object) -> None:
     definition = {
         "name": job_id,
         "python": "print()\n",
         "spark": spark,
         "retry": {"submissions": 2, "attempts": 1, **retry},
     }
-    file = desk.write(f"{job_id}.yaml", yaml.safe_dump(definition))
-    assert desk.type("job", "submit", file.name, "--id", job_id).code == 0
+    file = shell.write(f"{job_id}.yaml", yaml.safe_dump(definition))
+    assert shell.type("job", "submit", file.name, "--id", job_id).code == 0
 
 
-def once_tried(desk: Desk, job_id: str) -> str | None:
-    shown = desk.type("job", "show", job_id).stdout
+def once_tried(shell: Shell, job_id: str) -> str | None:
+    shown = shell.type("job", "show", job_id).stdout
     return shown if "error (" in shown else None
 
 
@@ -76,7 +76,7 @@ def assert_reason(shown: str, *words: str) -> None:
 
 
 def test_a_job_waits_for_its_cluster_and_says_why_and_fails_in_the_end_or_is_stopped(
-    desk: Desk, address: str
+    shell: Shell, address: str
 ) -> None:
     sparks: dict[str, tuple[dict[str, Any], str]] = {
         "standalone": (
@@ -94,20 +94,20 @@ def test_a_job_waits_for_its_cluster_and_says_why_and_fails_in_the_end_or_is_sto
         ),
     }
     for job_id, (spark, _) in sparks.items():
-        submit(desk, job_id, spark, delay="1h")
-        submit(desk, f"{job_id}-soon", spark, delay="1s")
+        submit(shell, job_id, spark, delay="1h")
+        submit(shell, f"{job_id}-soon", spark, delay="1s")
     for job_id, (_, words) in sparks.items():
-        shown = wait_until(partial(once_tried, desk, job_id), 60, f"{job_id} was tried")
+        shown = wait_until(partial(once_tried, shell, job_id), 60, f"{job_id} was tried")
         assert "ACCEPT, in queue accept" in shown
         assert "next try: 2" in shown
         assert_reason(shown, words)
 
-        assert desk.type("job", "wait", f"{job_id}-soon", "--timeout", "60s").code == 1
-        shown = desk.type("job", "show", f"{job_id}-soon").stdout
+        assert shell.type("job", "wait", f"{job_id}-soon", "--timeout", "60s").code == 1
+        shown = shell.type("job", "show", f"{job_id}-soon").stdout
         assert "ERROR_FAIL, in queue finish" in shown
         assert_reason(shown, words)
 
     for job_id in sparks:
-        assert desk.type("job", "kill", job_id).code == 0
-        desk.type("job", "wait", job_id, "--timeout", "60s")
-        assert "CANCEL, in queue finish" in desk.type("job", "show", job_id).stdout
+        assert shell.type("job", "kill", job_id).code == 0
+        shell.type("job", "wait", job_id, "--timeout", "60s")
+        assert "CANCEL, in queue finish" in shell.type("job", "show", job_id).stdout

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.model.states import Status
 from queues.session import Acl
-from tests.acceptance.support import Desk
+from tests.acceptance.support import Shell
 from tests.hostile.test_another_user import ROW, started, with_its_own_server
 from tests.integration.test_driver_rights import closed_settings, tree
 from tests.integration.test_run_as import POOL, TRY, Scene, needs_root, place
@@ -77,12 +77,12 @@ def test_a_program_can_touch_other_nodes_only_where_acl_is_open(
 
 
 @pytest.mark.parametrize("command", ["run", "up"])
-def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(desk: Desk, command: str) -> None:
-    desk.use_stand_ins()
-    listed, found = desk.directory / "nodes", desk.directory / "found"
+def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(shell: Shell, command: str) -> None:
+    shell.use_stand_ins()
+    listed, found = shell.directory / "nodes", shell.directory / "found"
     program = TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
-    running, go_on = started(desk, command, then=program)
-    target = with_its_own_server(desk, running)
+    running, go_on = started(shell, command, then=program)
+    target = with_its_own_server(shell, running)
     listed.write_text(json.dumps(target.nodes), "utf-8")
     go_on.touch()
     wait_until(found.exists, WAIT_S, "the program has tried each node")
