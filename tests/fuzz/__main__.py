@@ -47,7 +47,7 @@ def main() -> None:
             f"-rss_limit_mb={MEMORY_MB}",
             f"-max_len={MAX_BYTES}",
             "-len_control=5",  # long ones soon
-            f"-dict={_HERE / 'words' / given.target}",
+            f"-dict={_HERE / 'dictionaries' / given.target}",
             f"-artifact_prefix={given.findings / given.target}-",
             f"-seed={given.seed}",
         ]
