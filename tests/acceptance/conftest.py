@@ -2,7 +2,7 @@
 
 import signal
 
-from tests.acceptance.support import shell, fork_server, shared_shell, stand_in_shell
+from tests.acceptance.support import fork_server, shared_shell, shell, stand_in_shell
 
 __all__ = ["shell", "fork_server", "shared_shell", "stand_in_shell"]
 

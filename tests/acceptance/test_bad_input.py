@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import Shell, assert_no_traceback
-from tests.acceptance.words import assert_says
 
 UNREACHABLE_WITHIN_S = 20
 """One of them is waited for; the rest is for a busy machine."""
@@ -44,7 +44,7 @@ def test_no_java(shared_shell: Shell, script: Path, path_without_java: Path, com
     assert script.exists()
     shared_shell.environment.pop("JAVA_HOME", None)
     ended = shared_shell.type_quickly(*command, PATH=str(path_without_java))
-    assert_says(ended, 1, "Java 17 or newer is needed and none was found", "install", "JAVA_HOME")
+    assert_error(ended, 1, "Java 17 or newer is needed and none was found", "install", "JAVA_HOME")
 
 
 @pytest.mark.parametrize("command", COMMANDS_WITH_JAVA, ids=lambda command: command[0])
@@ -55,12 +55,12 @@ def test_java_11(shared_shell: Shell, script: Path, path_without_java: Path, com
     java.chmod(0o755)
     shared_shell.environment.pop("JAVA_HOME", None)
     ended = shared_shell.type_quickly(*command, PATH=str(path_without_java))
-    assert_says(ended, 1, "Java 17 or newer is needed and version 11 was found", str(java), "install")
+    assert_error(ended, 1, "Java 17 or newer is needed and version 11 was found", str(java), "install")
 
 
 def test_a_java_home_without_java(shell: Shell, script: Path, tmp_path: Path) -> None:
     ended = shell.type("run", str(script), JAVA_HOME=str(tmp_path))
-    assert_says(ended, 1, f"{tmp_path}/bin/java (JAVA_HOME)", "install")
+    assert_error(ended, 1, f"{tmp_path}/bin/java (JAVA_HOME)", "install")
 
 
 @pytest.mark.parametrize("command", ["up", "zookeeper"])
@@ -68,7 +68,7 @@ def test_port_taken(shell: Shell, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         ended = shell.type(command, "--port", str(port))
-    assert_says(ended, 1, f"port {port} on 127.0.0.1 is taken", "choose another port")
+    assert_error(ended, 1, f"port {port} on 127.0.0.1 is taken", "choose another port")
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_state_directory_not_writable(shell: Shell, script: Path, command: list[
     # Below a file: where root runs the tests, no permission would be in the way.
     directory = script / "state"
     ended = shell.type_quickly(*command, ORCHESTRATOR_STATE_DIR=str(directory))
-    assert_says(ended, 1, f"the state directory {directory} cannot be written", "ORCHESTRATOR_STATE_DIR")
+    assert_error(ended, 1, f"the state directory {directory} cannot be written", "ORCHESTRATOR_STATE_DIR")
 
 
 def test_a_second_up_in_the_same_directory(shell: Shell) -> None:
     first = shell.start("up")
     first.wait_for_words("Ctrl-C ends them")
     ended = shell.type("up")
-    assert_says(ended, 5, "is in use by the server at 127.0.0.1:", f"run by process {first.pid} (up)")
+    assert_error(ended, 5, "is in use by the server at 127.0.0.1:", f"run by process {first.pid} (up)")
     first.terminate()
     assert first.wait(60).code == 143
 
@@ -130,7 +130,7 @@ def test_zookeeper_unreachable_in_a_time_of_our_choice(shell: Shell, script: Pat
         ends = list(at_once.map(lambda words: shell.type_quickly(*words), commands))
     assert time.monotonic() - began < UNREACHABLE_WITHIN_S
     for ended in ends:
-        assert_says(ended, 3, f"ZooKeeper at {hosts} did not answer within 1 s", "ZOOKEEPER_HOSTS")
+        assert_error(ended, 3, f"ZooKeeper at {hosts} did not answer within 1 s", "ZOOKEEPER_HOSTS")
 
 
 @pytest.mark.parametrize(
@@ -141,18 +141,18 @@ def test_zookeeper_unreachable_in_a_time_of_our_choice(shell: Shell, script: Pat
 def test_nothing_runs_and_nothing_is_configured(shell: Shell, script: Path, command: list[str]) -> None:
     assert script.exists()
     ended = shell.type_quickly(*command)
-    assert_says(ended, 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS", "orchestrator up")
+    assert_error(ended, 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS", "orchestrator up")
 
 
 # ---------------------------------------------------------------------- jobs
 @pytest.mark.parametrize("command", ["show", "wait", "kill", "logs"])
 def test_unknown_job(shared_shell: Shell, command: str) -> None:
-    assert_says(shared_shell.type("job", command, "nobody"), 4, "no item has the id 'nobody'")
+    assert_error(shared_shell.type("job", command, "nobody"), 4, "no item has the id 'nobody'")
 
 
 def test_logs_of_a_job_that_never_ran(shared_shell: Shell, script: Path) -> None:
     assert shared_shell.type("job", "submit", str(script), "--id", "waits").code == 0
-    assert_says(shared_shell.type("job", "logs", "waits"), 4, "'waits'", "logs")
+    assert_error(shared_shell.type("job", "logs", "waits"), 4, "'waits'", "logs")
 
 
 @pytest.mark.parametrize("command", ["submit", "run"])
@@ -160,7 +160,7 @@ def test_id_taken(shared_shell: Shell, script: Path, command: str) -> None:
     assert shared_shell.type("job", "submit", str(script), "--id", "mine").code == 0
     arguments = ["job", "submit"] if command == "submit" else ["run"]
     ended = shared_shell.type_quickly(*arguments, str(script), "--id", "mine")
-    assert_says(ended, 5, "id 'mine' is taken", "choose another id")
+    assert_error(ended, 5, "id 'mine' is taken", "choose another id")
     (job,) = shared_shell.jobs()
     assert (job["id"], job["status"]) == ("mine", "ACCEPT"), "the first one is untouched"
 
@@ -170,21 +170,21 @@ def test_id_taken(shared_shell: Shell, script: Path, command: str) -> None:
 def test_bad_id(shell: Shell, script: Path, command: list[str], bad: str) -> None:
     # Without any server: what is wrong by itself is refused before anybody is asked.
     ended = shell.type_quickly(*command, str(script), "--id", bad)
-    assert_says(ended, 2, f"id {bad!r} is not valid", "1 to 128")
+    assert_error(ended, 2, f"id {bad!r} is not valid", "1 to 128")
 
 
 @pytest.mark.parametrize("bad", ["soon", "10 x", "-5s", "30"])
 def test_bad_duration(shell: Shell, script: Path, bad: str) -> None:
     ended = shell.type("job", "submit", str(script), f"--delay={bad}")
-    assert_says(ended, 2, f"--delay: {bad!r} is not a duration", "30s")
+    assert_error(ended, 2, f"--delay: {bad!r} is not a duration", "30s")
     ended = shell.type("job", "wait", "some", f"--timeout={bad}")
-    assert_says(ended, 2, f"--timeout: {bad!r} is not a duration", "30s")
+    assert_error(ended, 2, f"--timeout: {bad!r} is not a duration", "30s")
 
 
 def test_wait_that_takes_too_long(shared_shell: Shell, script: Path) -> None:
     assert shared_shell.type("job", "submit", str(script), "--id", "waits").code == 0
     ended = shared_shell.type("job", "wait", "waits", "--timeout", "500ms")
-    assert_says(ended, 6, "'waits' is still ACCEPT after 0.5 s")
+    assert_error(ended, 6, "'waits' is still ACCEPT after 0.5 s")
 
 
 def test_a_traceback_is_shown_to_who_asks_for_it(shell: Shell) -> None:
@@ -196,9 +196,9 @@ def test_a_traceback_is_shown_to_who_asks_for_it(shell: Shell) -> None:
 
 
 def test_settings_that_cannot_be(shell: Shell) -> None:
-    assert_says(shell.type("job", "list", ORCHESTRATOR_SLOTS="many"), 2, "slots")
+    assert_error(shell.type("job", "list", ORCHESTRATOR_SLOTS="many"), 2, "slots")
     config = shell.write("config.toml", "slotz = 2\n")
     ended = shell.type("job", "list", ORCHESTRATOR_CONFIG=str(config))
-    assert_says(ended, 2, "unknown field 'slotz'; did you mean 'slots'?")
+    assert_error(ended, 2, "unknown field 'slotz'; did you mean 'slots'?")
     config.write_text("slots = = 2\n")
-    assert_says(shell.type("job", "list", ORCHESTRATOR_CONFIG=str(config)), 2, str(config))
+    assert_error(shell.type("job", "list", ORCHESTRATOR_CONFIG=str(config)), 2, str(config))

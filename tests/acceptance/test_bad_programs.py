@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import Shell
-from tests.acceptance.words import assert_says
 
 # Both read what the user names in the same way; neither needs a server to refuse it.
 BOTH = pytest.mark.parametrize("command", [["run"], ["job", "submit"]], ids=["run", "submit"])
@@ -27,45 +27,45 @@ def nothing_is_begun(shell: Shell) -> None:
 @BOTH
 def test_script_missing(shell: Shell, command: list[str]) -> None:
     for name in ("none.sql", "none.py", "none.yaml"):
-        assert_says(shell.type_quickly(*command, name), 2, f"{name}: cannot be read: No such file")
+        assert_error(shell.type_quickly(*command, name), 2, f"{name}: cannot be read: No such file")
 
 
 @BOTH
 def test_script_is_a_directory(shell: Shell, command: list[str]) -> None:
     (shell.directory / "folder.sql").mkdir()
-    assert_says(shell.type_quickly(*command, "folder.sql"), 2, "folder.sql: cannot be read: Is a directory")
+    assert_error(shell.type_quickly(*command, "folder.sql"), 2, "folder.sql: cannot be read: Is a directory")
 
 
 @BOTH
 def test_script_is_not_text(shell: Shell, command: list[str]) -> None:
     (shell.directory / "latin.sql").write_bytes("-- žluťoučký\n".encode("iso-8859-2"))
-    assert_says(shell.type_quickly(*command, "latin.sql"), 2, "latin.sql: is not UTF-8 text", "at byte 3")
+    assert_error(shell.type_quickly(*command, "latin.sql"), 2, "latin.sql: is not UTF-8 text", "at byte 3")
 
 
 @BOTH
 def test_script_of_an_unknown_kind(shell: Shell, command: list[str]) -> None:
     shell.write("job.txt", "SELECT 1\n")
-    assert_says(shell.type_quickly(*command, "job.txt"), 2, "job.txt: unknown file type '.txt'", ".sql, .py")
+    assert_error(shell.type_quickly(*command, "job.txt"), 2, "job.txt: unknown file type '.txt'", ".sql, .py")
 
 
 @BOTH
 def test_script_that_is_empty(shell: Shell, command: list[str]) -> None:
     shell.write("empty.sql", "")
-    assert_says(shell.type_quickly(*command, "empty.sql"), 2, "empty.sql")
+    assert_error(shell.type_quickly(*command, "empty.sql"), 2, "empty.sql")
 
 
 @BOTH
 def test_syntax_error_in_sql(shell: Shell, command: list[str]) -> None:
     shell.write("pets.sql", SYNTAX_ERROR)
     ended = shell.type_quickly(*command, "pets.sql")
-    assert_says(ended, 2, "pets.sql:4:3: ", "4 |   SELEC name FROM pets;")
+    assert_error(ended, 2, "pets.sql:4:3: ", "4 |   SELEC name FROM pets;")
     assert ended.stderr.endswith("\n    |   ^\n"), "the place is pointed at"
 
 
 @BOTH
 def test_syntax_error_in_python(shell: Shell, command: list[str]) -> None:
     shell.write("broken.py", "print('a')\nif True print('b')\n")
-    assert_says(
+    assert_error(
         shell.type_quickly(*command, "broken.py"), 2, "broken.py:2:9: invalid syntax", "if True print('b')"
     )
 
@@ -73,7 +73,7 @@ def test_syntax_error_in_python(shell: Shell, command: list[str]) -> None:
 @BOTH
 def test_unknown_option_of_a_connector(shell: Shell, command: list[str]) -> None:
     shell.write("pets.sql", "\nCREATE TABLE pets USING csv OPTIONS (\n  path 'pets', heder 'true');\n")
-    assert_says(
+    assert_error(
         shell.type_quickly(*command, "pets.sql"), 2, "pets.sql:3:16: unknown option 'heder'", "'header'"
     )
 
@@ -81,14 +81,16 @@ def test_unknown_option_of_a_connector(shell: Shell, command: list[str]) -> None
 @BOTH
 def test_variable_that_is_not_set(shell: Shell, command: list[str]) -> None:
     shell.write("pets.sql", "SET spark.sql.shuffle.partitions = ${partitions};\n")
-    assert_says(shell.type_quickly(*command, "pets.sql"), 2, "pets.sql:1:36: ", "partitions")
+    assert_error(shell.type_quickly(*command, "pets.sql"), 2, "pets.sql:1:36: ", "partitions")
 
 
 @BOTH
 @pytest.mark.parametrize("bad", ["least", "=1", ""])
 def test_bad_set(shell: Shell, command: list[str], bad: str) -> None:
     shell.write("pets.sql", "SET spark.a = 1;\n")
-    assert_says(shell.type_quickly(*command, "pets.sql", "--set", bad), 2, f"--set {bad!r}: write NAME=VALUE")
+    assert_error(
+        shell.type_quickly(*command, "pets.sql", "--set", bad), 2, f"--set {bad!r}: write NAME=VALUE"
+    )
 
 
 @BOTH
@@ -110,7 +112,7 @@ def test_bad_set(shell: Shell, command: list[str], bad: str) -> None:
 )
 def test_bad_definition(shell: Shell, command: list[str], definition: str, words: str) -> None:
     file = shell.write("job.yaml", definition)
-    assert_says(shell.type_quickly(*command, file.name), 2, words)
+    assert_error(shell.type_quickly(*command, file.name), 2, words)
 
 
 @BOTH
@@ -122,10 +124,10 @@ def test_bad_command_line(shell: Shell, command: list[str]) -> None:
 
 
 def test_definition_on_stdin_that_is_empty(shell: Shell) -> None:
-    assert_says(shell.type_quickly("job", "submit", "-"), 2, "standard input: a job definition is a mapping")
+    assert_error(shell.type_quickly("job", "submit", "-"), 2, "standard input: a job definition is a mapping")
 
 
 def test_the_errors_name_the_file_as_the_user_did(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     shell.write("sub/job.yaml", "name: a\nscrpt: a.sql\n")
-    assert_says(shell.type_quickly("run", "sub/job.yaml"), 2, "error: sub/job.yaml: unknown field")
+    assert_error(shell.type_quickly("run", "sub/job.yaml"), 2, "error: sub/job.yaml: unknown field")

@@ -6,8 +6,8 @@ import pytest
 
 from orchestrator.model.states import Queue
 from queues.model.operations import Create, Delete
+from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import Shell
-from tests.acceptance.words import assert_says
 from tests.operators_support import JOB, Stage
 
 
@@ -33,7 +33,7 @@ def test_a_fault_is_told_with_its_node_and_mended_on_demand(operator: Shell, sta
     told = operator.type("cluster", "doctor")
     assert told.code == 1
     assert error["path"] in told.stdout
-    assert_says(operator.type("cluster", "doctor", "--fix"), 2, "give --yes")
+    assert_error(operator.type("cluster", "doctor", "--fix"), 2, "give --yes")
     assert not stage.is_there(token)
     mended = operator.type("cluster", "doctor", "--fix", "--yes", "-o", "jsonl")
     assert mended.code == 0, mended.stderr

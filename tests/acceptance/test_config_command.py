@@ -12,8 +12,8 @@ from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.model.paths import Nodes
 from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
+from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import Shell, assert_no_traceback
-from tests.acceptance.words import assert_says
 from tests.queues_support import Open
 from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
@@ -118,7 +118,7 @@ def test_without_zookeeper_the_local_part_is_shown_and_it_is_said(
     assert {"retention", "slots", "root"} <= names
     assert "warn_after" not in names
     ended = shell.type("config", "show", "--cluster")
-    assert_says(ended, 3, "ZOOKEEPER_HOSTS")
+    assert_error(ended, 3, "ZOOKEEPER_HOSTS")
 
 
 def test_no_secret_is_shown(shared_shell: Shell, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_what_cannot_be_read_in_zookeeper_is_named_with_how_to_mend_it(
     with zookeeper_client(shared_shell.environment["ZOOKEEPER_HOSTS"]) as client:
         client.set(node, b"rubbish")
     ended = shared_shell.type("config", "show")
-    assert_says(ended, 1, f"{node} is not a valid configuration", f"orchestrator zkcli set {node} {{}}")
+    assert_error(ended, 1, f"{node} is not a valid configuration", f"orchestrator zkcli set {node} {{}}")
     assert shared_shell.type("zkcli", "set", node, "{}").code == 0
     assert shown(shared_shell)["warn_after"]["origin"] == "default"
 
@@ -188,7 +188,7 @@ def test_the_default_pool_can_be_limited_before_anybody_has_used_it(shared_shell
 
 def test_a_pool_that_is_not_there_is_not_made(shared_shell: Shell, queues: QueueSet) -> None:
     ended = shared_shell.type("config", "set", "pool.defualt.paused", "true")
-    assert_says(ended, 4, "no pool 'defualt'", "existing pools: default", "the first job of a pool")
+    assert_error(ended, 4, "no pool 'defualt'", "existing pools: default", "the first job of a pool")
     assert queues.pools.names() == ["default"]
 
 
@@ -196,7 +196,7 @@ def test_a_pool_that_is_not_there_is_not_made(shared_shell: Shell, queues: Queue
 def test_a_wrong_name_is_refused_with_the_nearest_before_anybody_is_asked(
     shell: Shell, command: list[str]
 ) -> None:
-    assert_says(shell.type("config", *command), 2, "no limit 'retentoin'", "did you mean retention?")
+    assert_error(shell.type("config", *command), 2, "no limit 'retentoin'", "did you mean retention?")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_wrong_value_is_refused_in_one_sentence_before_anybody_is_asked(
     shell: Shell, name: str, value: str, words: str
 ) -> None:
     ended = shell.type("config", "set", name, value)
-    assert_says(ended, 2, words)
+    assert_error(ended, 2, words)
     assert len(ended.stderr.splitlines()) == 1
 
 
@@ -219,7 +219,7 @@ def test_a_wrong_value_is_refused_in_one_sentence_before_anybody_is_asked(
 )
 def test_zookeeper_unreachable(shell: Shell, command: list[str]) -> None:
     shell.environment |= NOWHERE
-    assert_says(shell.type("config", *command), 3, "ZOOKEEPER_HOSTS")
+    assert_error(shell.type("config", *command), 3, "ZOOKEEPER_HOSTS")
 
 
 # ---------------------------------------------------------------------- history

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.support import Shell, Ended, assert_no_traceback, assert_nothing_is_left
-from tests.acceptance.words import assert_says
+from tests.acceptance.error_output import assert_error
+from tests.acceptance.support import Ended, Shell, assert_no_traceback, assert_nothing_is_left
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -91,9 +91,9 @@ def test_a_finished_job_cannot_be_killed(shell: Shell, process_mark: str) -> Non
     up.wait_for_words("Ctrl-C ends them")
     done = shell.type("job", "submit", "well.py", "--id", "done", "--wait")
     assert (done.code, done.stdout) == (0, "done\n"), done
-    assert_says(shell.type("job", "kill", "done"), 5, "job 'done' has already ended as SUCCESS")
+    assert_error(shell.type("job", "kill", "done"), 5, "job 'done' has already ended as SUCCESS")
     assert shell.job("done")["status"] == "SUCCESS"
-    assert_says(shell.type("run", "well.py", "--id", "done"), 5, "id 'done' is taken")
+    assert_error(shell.type("run", "well.py", "--id", "done"), 5, "id 'done' is taken")
     up.press_ctrl_c()
     assert up.wait(60).code == 130
     assert_nothing_is_left(process_mark)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import Shell, Ended
+from tests.acceptance.support import Ended, Shell
 
 # One of each kind: helped, used wrongly, refused in each way, done; with words, tables and documents.
 COMMANDS = [

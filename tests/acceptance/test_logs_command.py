@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell
-from tests.acceptance.words import assert_says
 from tests.waiting import wait_until
 
 SEARCHABLE_S = 30
@@ -94,7 +94,7 @@ def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(shell_with_
     ],
 )
 def test_what_cannot_be_is_one_sentence(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
-    assert_says(shell.type("logs", *arguments), 2, words)
+    assert_error(shell.type("logs", *arguments), 2, words)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_what_cannot_be_is_one_sentence(shell: Shell, arguments: tuple[str, ...]
 def test_a_setting_that_cannot_be_is_one_sentence(shell: Shell, name: str, value: str, words: str) -> None:
     shell.environment[f"ORCHESTRATOR_LOGS__{name}"] = value
     said = shell.type("logs", "tail")
-    assert_says(said, 2, words)
+    assert_error(said, 2, words)
     assert "secret" not in said.stderr
 
 
 def test_a_certificate_that_cannot_be_read_is_one_sentence(shell: Shell) -> None:
     shell.environment["ORCHESTRATOR_LOGS__URL"] = "https://127.0.0.1:9"
     shell.environment["ORCHESTRATOR_LOGS__CA_FILE"] = "/nowhere/ca.pem"
-    assert_says(shell.type("logs", "drain"), 1, "/nowhere/ca.pem")
+    assert_error(shell.type("logs", "drain"), 1, "/nowhere/ca.pem")
 
 
 @pytest.mark.parametrize("command", ["tail", "drain", "status", "prune"])

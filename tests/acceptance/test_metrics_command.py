@@ -6,8 +6,8 @@ import urllib.request
 import psutil
 import pytest
 
-from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell, Running
-from tests.acceptance.words import assert_says
+from tests.acceptance.error_output import assert_error
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Running, Shell
 from tests.waiting import wait_until
 
 _URL = re.compile(r"served at (http://127\.0\.0\.1:\d+)")
@@ -48,7 +48,7 @@ def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_shell: Sh
     assert listens(quiet) == [], "nothing listens unless it is asked for"
     port = found[1].rpartition(":")[2]
     third = shared_shell.type("worker", "--metrics-address", port)  # of one host, where another one listens
-    assert_says(third, 2, f"metrics.address {port} cannot be listened on: Address already in use")
+    assert_error(third, 2, f"metrics.address {port} cannot be listened on: Address already in use")
     assert read("/readyz") == "ok\n"
     worker.terminate()
     assert worker.wait().code == 0
@@ -59,4 +59,4 @@ def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_shell: Sh
     [("0.0.0.0:9187", "other hosts can reach"), (":9187", "is not [host:]port")],
 )
 def test_an_address_that_is_open_to_others_or_none_is_refused(shell: Shell, address: str, words: str) -> None:
-    assert_says(shell.type("worker", "--metrics-address", address), 2, words)
+    assert_error(shell.type("worker", "--metrics-address", address), 2, words)

@@ -9,9 +9,9 @@ import pytest
 from orchestrator.model.states import Queue, Status
 from queues.model.operations import Set
 from spark_runner.protocol.attempt import AttemptState
+from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import COMMAND, Shell
 from tests.acceptance.terminal import Terminal
-from tests.acceptance.words import assert_says
 from tests.claims_support import Collector
 from tests.jobs_support import python_job
 from tests.operators_support import Stage
@@ -65,7 +65,7 @@ def test_the_help_of_each_command_has_a_worked_example(shell: Shell, command: st
     ids=lambda command: "-".join(command[:2]),
 )
 def test_no_act_without_a_zookeeper(shell: Shell, command: list[str]) -> None:
-    assert_says(shell.type(*command), 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS")
+    assert_error(shell.type(*command), 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS")
 
 
 # ---------------------------------------------------------------------- submit, list
@@ -105,16 +105,16 @@ def test_jobs_of_several_pools_are_submitted_and_listed(operator: Shell, script:
 
 def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(shell: Shell) -> None:
     script = shell.write("well.py", "print('well')\n")
-    assert_says(
+    assert_error(
         shell.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool"
     )
-    assert_says(shell.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
+    assert_error(shell.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
 
 
 def test_a_job_makes_no_more_pools_than_there_may_be(operator: Shell, script: Path) -> None:
     assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
     assert operator.type("config", "set", "max_pools", "2").code == 0
-    assert_says(
+    assert_error(
         operator.type("job", "submit", str(script), "--pool", "new"),
         1,
         "'new'",
@@ -139,10 +139,10 @@ def test_pools_are_listed_and_those_that_nobody_needs_are_removed(
         assert [row["jobs"] for row in rows.values()] == [0, 0, 0, 1, 0]
         assert [row["workers"] for row in rows.values()] == [0, 0, 0, 0, 1]
         assert (rows["empty"]["bound"], rows["full"]["paused"]) == (500, False)
-        assert_says(operator.type("queue", "pool", "remove", "named"), 5, "served by name")
+        assert_error(operator.type("queue", "pool", "remove", "named"), 5, "served by name")
     ended = operator.type("queue", "pool", "remove", "empty", "full")
-    assert_says(ended, 5, "empty is removed", "'full' is in use", "1 in", "finish/full")
-    assert_says(operator.type("queue", "pool", "remove", "empty"), 4, "no pool 'empty'")
+    assert_error(ended, 5, "empty is removed", "'full' is in use", "1 in", "finish/full")
+    assert_error(operator.type("queue", "pool", "remove", "empty"), 4, "no pool 'empty'")
     table = operator.type("queue", "pool", "list").stdout.splitlines()
     assert [line.split()[0] for line in table[2:]] == ["default", "full", "named"]
     assert operator.type("job", "submit", str(script), "--pool", "empty").code == 0
@@ -210,12 +210,12 @@ def test_a_job_that_has_ended_is_run_again(operator: Shell, stage: Stage) -> Non
     assert (ended.code, ended.stdout) == (0, "")
     assert "failed is back in accept of pool default" in ended.stderr
     assert operator.job("failed")["attempt"] == 1, "the next one is the second"
-    assert_says(operator.type("job", "retry", "failed"), 5, "has not ended: it is ACCEPT in accept")
-    assert_says(operator.type("job", "retry", "runs"), 5, "has not ended: it is RUNNING in running")
-    assert_says(operator.type("job", "retry", "well"), 5, "has ended as SUCCESS", "force")
+    assert_error(operator.type("job", "retry", "failed"), 5, "has not ended: it is ACCEPT in accept")
+    assert_error(operator.type("job", "retry", "runs"), 5, "has not ended: it is RUNNING in running")
+    assert_error(operator.type("job", "retry", "well"), 5, "has ended as SUCCESS", "force")
     (row,) = operator.type("job", "retry", "well", "--force", "-o", "json").json()
     assert (row["id"], row["status"], row["queue"], row["error"]) == ("well", "ACCEPT", "accept", None)
-    assert_says(operator.type("job", "retry", "nobody"), 4, "nobody")
+    assert_error(operator.type("job", "retry", "nobody"), 4, "nobody")
 
 
 def test_a_job_is_removed_by_who_says_yes(operator: Shell, stage: Stage) -> None:
@@ -223,16 +223,16 @@ def test_a_job_is_removed_by_who_says_yes(operator: Shell, stage: Stage) -> None
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
     claim = stage.hold("held")
-    assert_says(operator.type("job", "remove", "old"), 2, "Remove old permanently?", "--yes")
+    assert_error(operator.type("job", "remove", "old"), 2, "Remove old permanently?", "--yes")
     assert not stage.is_gone("old")
     ended = operator.type("job", "remove", "old", "--yes")
     assert (ended.code, ended.stdout) == (0, "")
     assert "old is removed" in ended.stderr
     assert stage.is_gone("old")
-    assert_says(operator.type("job", "remove", "old", "--yes"), 4, "'old'")
-    assert_says(operator.type("job", "remove", "runs", "--yes"), 5, "is open", "orchestrator job kill runs")
-    assert_says(operator.type("job", "remove", "held", "--yes"), 5, "held by worker-7")
-    assert_says(operator.type("job", "remove", "no/id", "--yes"), 2, "'no/id' is not valid")
+    assert_error(operator.type("job", "remove", "old", "--yes"), 4, "'old'")
+    assert_error(operator.type("job", "remove", "runs", "--yes"), 5, "is open", "orchestrator job kill runs")
+    assert_error(operator.type("job", "remove", "held", "--yes"), 5, "held by worker-7")
+    assert_error(operator.type("job", "remove", "no/id", "--yes"), 2, "'no/id' is not valid")
     claim.release()
 
 
@@ -270,7 +270,7 @@ def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Shell, stage
     assert {"queue": "finish", "pool": "team", "jobs": 1, "paused": True, "cap": 4, "weight": 3} in rows
     assert operator.type("queue", "resume", "team").code == 0
     assert not any(row["paused"] for row in operator.type("queue", "list", "-o", "json").json())
-    assert_says(operator.type("queue", "pause", "taem"), 4, "there is no pool 'taem'", "team")
+    assert_error(operator.type("queue", "pause", "taem"), 4, "there is no pool 'taem'", "team")
 
 
 def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Shell, stage: Stage) -> None:
@@ -298,8 +298,8 @@ def test_a_job_is_made_due_later_or_now(operator: Shell, stage: Stage) -> None:
     assert ended.code == 0, ended.stderr
     assert "a is due in accept after 10m" in ended.stderr
     assert stage.queues.get("a").token.due >= before + 600_000
-    assert_says(operator.type("queue", "requeue", "a", "--delay", "soon"), 2, "--delay: 'soon'")
-    assert_says(operator.type("queue", "requeue", "runs", "--delay", "1s"), 5, "is open", "job kill runs")
+    assert_error(operator.type("queue", "requeue", "a", "--delay", "soon"), 2, "--delay: 'soon'")
+    assert_error(operator.type("queue", "requeue", "runs", "--delay", "1s"), 5, "is open", "job kill runs")
     assert operator.type("queue", "requeue", "a").code == 2
 
 
@@ -310,13 +310,13 @@ def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Shell, stag
     claim = stage.hold("held")
     job = operator.type("queue", "move", "a", "accept", "-o", "json").json()
     assert (job["id"], job["queue"], job["status"]) == ("a", "accept", "ACCEPT")
-    assert_says(operator.type("queue", "move", "a", "success"), 5, "cannot be moved to success", "finish")
-    assert_says(operator.type("queue", "move", "runs", "dead"), 5, "is open", "job kill runs")
-    assert_says(operator.type("queue", "move", "runs", "dead", "--force"), 5, "is open", "job kill runs")
-    assert_says(operator.type("queue", "move", "held", "finish"), 5, "held by worker-7", "by force")
+    assert_error(operator.type("queue", "move", "a", "success"), 5, "cannot be moved to success", "finish")
+    assert_error(operator.type("queue", "move", "runs", "dead"), 5, "is open", "job kill runs")
+    assert_error(operator.type("queue", "move", "runs", "dead", "--force"), 5, "is open", "job kill runs")
+    assert_error(operator.type("queue", "move", "held", "finish"), 5, "held by worker-7", "by force")
     assert operator.type("queue", "move", "held", "finish", "--force").code == 0
     assert operator.job("held")["status"] == "CANCEL"
-    assert_says(operator.type("queue", "move", "held", "accept"), 5, "job retry held")
+    assert_error(operator.type("queue", "move", "held", "accept"), 5, "job retry held")
     assert operator.type("queue", "move", "a", "acept").code == 2
     claim.abandon()
 
@@ -335,7 +335,7 @@ def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Shell,
     assert "cannot be read" in rows["damaged"]["error"]
     assert "the record of 'damaged' cannot be read" in ended.stderr
     assert [row["id"] for row in operator.type("queue", "show", "dead", "-o", "json").json()] == ["damaged"]
-    assert_says(operator.type("queue", "replay", "a"), 5, "'a' is not in dead but in fail")
-    assert_says(operator.type("queue", "replay", "nobody"), 4, "nobody")
+    assert_error(operator.type("queue", "replay", "a"), 5, "'a' is not in dead but in fail")
+    assert_error(operator.type("queue", "replay", "nobody"), 4, "nobody")
     assert operator.type("job", "remove", "damaged", "--yes").code == 0
     assert operator.type("queue", "replay").stderr == "there is no job in dead\n"

@@ -8,6 +8,7 @@ import pytest
 from orchestrator.compose import build_client, open_session
 from orchestrator.config.settings import Settings
 from queues.embedded import running_server
+from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import (
     SPARK_TIMEOUT_S,
     Shell,
@@ -15,7 +16,6 @@ from tests.acceptance.support import (
     has_started,
     program_that_waits,
 )
-from tests.acceptance.words import assert_says
 from tests.another_user import STRANGER, as_another_user
 from tests.jobs_support import python_job
 from tests.waiting import wait_until
@@ -83,11 +83,11 @@ def test_a_state_directory_that_others_can_write_is_refused_and_nothing_in_it_is
     quick_shell.write("well.py", "print('well')\n")
     for command in (["run", "well.py"], ["up"], ["zookeeper"], ["job", "list"], ["logs", "tail"]):
         ended = quick_shell.type(*command)
-        assert_says(ended, 2, str(quick_shell.state_dir), "is not used")
+        assert_error(ended, 2, str(quick_shell.state_dir), "is not used")
     assert not ran.exists()
     os.chown(quick_shell.state_dir, 0, 0)
     quick_shell.state_dir.chmod(0o700)  # without a look at what stands in it
-    assert_says(quick_shell.type("run", "well.py"), 2, str(planted.parent), "is not used")
+    assert_error(quick_shell.type("run", "well.py"), 2, str(planted.parent), "is not used")
     assert not ran.exists()
 
 
@@ -102,7 +102,7 @@ def test_a_file_of_another_user_among_those_that_spark_runs_is_refused(
     planted.write_text(f"touch {ran}\n")
     os.chown(planted, STRANGER, STRANGER)
     quick_shell.write("well.py", "print('well')\n")
-    assert_says(
+    assert_error(
         quick_shell.type("run", "well.py"), 2, f"{planted} is not used: another user may have written it"
     )
     assert not ran.exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell, Running, assert_nothing_is_left
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Running, Shell, assert_nothing_is_left
 from tests.sampling import is_whole, times
 from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until

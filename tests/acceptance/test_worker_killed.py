@@ -9,8 +9,8 @@ import pytest
 
 from tests.acceptance.support import (
     SPARK_TIMEOUT_S,
-    Shell,
     Running,
+    Shell,
     assert_no_traceback,
     assert_nothing_is_left,
     has_started,

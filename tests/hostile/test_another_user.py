@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from queues.embedded import login_of, running_server
 from spark_runner.protocol.process import processes_of
-from tests.acceptance.support import SPARK_TIMEOUT_S, Shell, Running, has_started, program_that_waits
+from tests.acceptance.support import SPARK_TIMEOUT_S, Running, Shell, has_started, program_that_waits
 from tests.another_user import STRANGER
 from tests.hostile import attacks
 from tests.hostile.attacks import booty

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.support import Shell, Running, assert_no_traceback
+from tests.acceptance.support import Running, Shell, assert_no_traceback
 from tests.hostile.attacks import ON_FILES, ON_PROCESSES, booty
 from tests.hostile.targets import Target, contents, family, listening
 from tests.hostile_server import Stranger, stranger

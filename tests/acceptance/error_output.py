@@ -6,7 +6,7 @@ MOST_LINES = 6
 """What to do fits in one line; a place in a script takes three."""
 
 
-def assert_says(ended: Ended, code: int, *words: str) -> None:
+def assert_error(ended: Ended, code: int, *words: str) -> None:
     """The exit code is this, and stderr names all these."""
     assert ended.code == code, ended
     assert ended.stdout == ""
