@@ -194,7 +194,7 @@ def office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_ma
 
 @pytest.fixture
 def scripted_office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path) -> Iterator[ScriptedOffice]:
-    """The same with scripted drivers; programs say the words of `tests.scripted.words`."""
+    """The same with scripted drivers; programs say the words of `tests.scripted.functions`."""
     settings = _settings(zookeeper_hosts, zookeeper_root, tmp_path)
     with Backend(settings.state_dir, zookeeper_hosts):
         made = ScriptedOffice(settings)

@@ -48,7 +48,7 @@ class KubernetesSite:
         return SparkTarget(f"k8s://{self.cluster.api.address.url}", "cluster", known | options)
 
     def vanish(self) -> str:
-        """The word `vanish` of `tests.scripted.words` for a pod: the API forgets it at once."""
+        """The word `vanish` of `tests.scripted.functions` for a pod: the API forgets it at once."""
         address = self.cluster.api.address
         pods = f"{address.url}/api/v1/namespaces/{self.namespace}/pods"
         return VANISH.format(pods=pods, ca=str(address.ca), token=address.token)

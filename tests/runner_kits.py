@@ -26,9 +26,9 @@ from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
 from tests.run_plans import run_plan
 from tests.scripted.backend import Backend
+from tests.scripted.functions import for_real_drivers
 from tests.scripted.ledger import Ledger
 from tests.scripted.runner import ScriptedRunner
-from tests.scripted.words import for_real_drivers
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
 from tests.servers.yarn import Yarn
 from tests.servers.yarn_daemons import fetch_text
@@ -48,7 +48,7 @@ class Kit:
     session: Session
     root: str
     ledger: Ledger
-    written: Callable[[str], str]  # a program in the words of `tests.scripted.words` for its drivers
+    written: Callable[[str], str]  # a program in the words of `tests.scripted.functions` for its drivers
     target: SparkTarget = field(default_factory=lambda: SparkTarget("local[1]"))
     conf: dict[str, str] = field(default_factory=dict)
     is_warm: bool = False

@@ -28,9 +28,9 @@ from tests.jobs_support import Office, python_job
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.sampling import sample
 from tests.scripted.backend import Backend
+from tests.scripted.functions import for_real_drivers
 from tests.scripted.judge import left_over, violations
 from tests.scripted.ledger import Ledger
-from tests.scripted.words import for_real_drivers
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
