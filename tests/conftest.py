@@ -35,7 +35,7 @@ pytest_plugins = [
     "tests.spark_support",
     "tests.warm_support",
     "tests.log_index",
-    "tests.chaos.judged",
+    "tests.chaos.fixtures",
 ]
 # They import each other: in whatever order, their assertions tell what was compared.
 pytest.register_assert_rewrite(*pytest_plugins)
