@@ -4,7 +4,7 @@ import signal
 
 from tests.acceptance.support import fork_server, shared_shell, shell, stand_in_shell
 
-__all__ = ["shell", "fork_server", "shared_shell", "stand_in_shell"]
+__all__ = ["fork_server", "shared_shell", "shell", "stand_in_shell"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell: every command typed here would ignore Ctrl-C as well.
