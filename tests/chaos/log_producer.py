@@ -33,7 +33,7 @@ _BREATH_S = 0.01  # between them: what is logged has to be delivered by somebody
 
 
 @dataclass(frozen=True)
-class Life:
+class ProducerRun:
     """Of one producer: what it gets, and when it ends."""
 
     root: str
@@ -52,11 +52,11 @@ class Zygote:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def live(self, life: Life) -> tuple[int, bool]:
+    def execute(self, run: ProducerRun) -> tuple[int, bool]:
         """Let one live and die; its exit code, and whether it died before its time."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asdict(life)) + "\n")
+        self._process.stdin.write(json.dumps(asdict(run)) + "\n")
         self._process.stdin.flush()
         code, has_died = map(int, self._process.stdout.readline().split())
         return code, bool(has_died)
@@ -76,17 +76,17 @@ def zygote(errors: IO[bytes]) -> Iterator[Zygote]:
             process.wait(30)
 
 
-def _produce(life: Life) -> None:
-    if life.point is not None:
-        die_at(life.point, life.times)
-    spool = Spool(Path(life.root), LIMITS)
-    target = ElasticsearchTarget(Http([life.url]), life.alias)
-    Shipper(Path(life.root), target, spool=spool, options=OPTIONS).start()
-    acks = os.open(life.acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    number = life.first
+def _produce(run: ProducerRun) -> None:
+    if run.point is not None:
+        die_at(run.point, run.times)
+    spool = Spool(Path(run.root), LIMITS)
+    target = ElasticsearchTarget(Http([run.url]), run.alias)
+    Shipper(Path(run.root), target, spool=spool, options=OPTIONS).start()
+    acks = os.open(run.acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    number = run.first
     while True:
         for _ in range(_AT_ONCE):
-            index = f"{life.alias}-2026-01-{number % DAYS + 1:02d}"
+            index = f"{run.alias}-2026-01-{number % DAYS + 1:02d}"
             if spool.append(index, document(number, "x" * 100)):
                 os.write(acks, b"%d\n" % number)
             number += 1
@@ -96,16 +96,16 @@ def _produce(life: Life) -> None:
 def _serve() -> None:
     for line in sys.stdin:
         fields = json.loads(line)
-        life = Life(**{**fields, "point": Point(fields["point"]) if fields["point"] else None})
+        run = ProducerRun(**{**fields, "point": Point(fields["point"]) if fields["point"] else None})
         pid = os.fork()
         if not pid:
             try:
-                _produce(life)
+                _produce(run)
             finally:
                 sys.excepthook(*sys.exc_info())
                 os._exit(1)
         end = os.pidfd_open(pid)
-        has_died = bool(select.select([end], [], [], life.seconds)[0])
+        has_died = bool(select.select([end], [], [], run.seconds)[0])
         if not has_died:
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)

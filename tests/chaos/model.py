@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from tests.chaos.events import Event, Fields, Kind
-from tests.chaos.model_server import POOL, Broken, Held, Item, Place, Server
+from tests.chaos.model_server import POOL, Broken, Held, Item, Server, TokenKey
 from tests.chaos.rules import Rules
 from tests.chaos.snapshot import Snapshot
 
@@ -32,7 +32,7 @@ class Actor:
     incarnation: int = 0
     session: int = 0
     held: Held | None = None
-    listing: list[Place] = field(default_factory=list)
+    listing: list[TokenKey] = field(default_factory=list)
 
 
 class Model:

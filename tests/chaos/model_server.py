@@ -7,7 +7,7 @@ from tests.chaos.snapshot import Record, Snapshot, Token
 
 POOL = "p"
 
-Place = tuple[str, str, int]
+TokenKey = tuple[str, str, int]
 """A token: id, queue, due."""
 
 
@@ -19,8 +19,8 @@ class Broken(StrEnum):
     REMOVAL = "a removal is accepted from whoever sends it"
     LOCK = "a claim does not look whether somebody holds the item"
     MOVED_ON = "a claim does not look whether the token is still there"
-    OLD_PLACE = "a move leaves the old token behind"
-    NEW_PLACE = "a move does not make the new token"
+    DELETE = "a move leaves the old token behind"
+    CREATE = "a move does not make the new token"
     DUE = "a claim does not look at the due time"
     GRAPH = "a step goes anywhere"
     LIMIT = "attempts have no limit"
@@ -59,7 +59,7 @@ class Server:
     def __init__(self, broken: Broken) -> None:
         self._broken = broken
         self.items: dict[str, Item] = {}
-        self.tokens: set[Place] = set()
+        self.tokens: set[TokenKey] = set()
         self.locks: dict[str, int] = {}  # id to session
 
     def put(self, item_id: str, item: Item) -> bool:
@@ -71,7 +71,7 @@ class Server:
         self.tokens.add((item_id, item.queue, item.due))
         return True
 
-    def claim(self, token: Place, session: int, nonce: str) -> Item | None:
+    def claim(self, token: TokenKey, session: int, nonce: str) -> Item | None:
         """The claimed item, None when it is held, gone, or has moved on."""
         item_id, queue, due = token
         item = self.items.get(item_id)
@@ -88,9 +88,9 @@ class Server:
         item = self._item_of(held, Broken.HOLDING)
         if item is None:
             return False
-        if self._broken is not Broken.OLD_PLACE:
+        if self._broken is not Broken.DELETE:
             self.tokens.discard((held.id, item.queue, item.due))
-        if self._broken is not Broken.NEW_PLACE:
+        if self._broken is not Broken.CREATE:
             self.tokens.add((held.id, to_queue, due))
         if to_queue == "accept" and self._broken is not Broken.COUNT:
             item.attempt += 1

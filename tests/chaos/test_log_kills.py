@@ -17,7 +17,7 @@ import pytest
 from orchestrator.logs.shipping.target import ShipperOptions
 from orchestrator.logs.spool.folder import folders_in
 from tests.chaos.log_points import Point
-from tests.chaos.log_producer import Life, zygote
+from tests.chaos.log_producer import ProducerRun, zygote
 from tests.log_index import LogIndex
 from tests.log_support import dead_letters, drain
 from tests.sampling import chance, is_whole, seed
@@ -48,11 +48,14 @@ def ends(rng: random.Random) -> Iterator[Point | None]:
         yield from rng.sample(short, len(short))
 
 
-def life(rng: random.Random, number: int, point: Point | None, root: Path, index: LogIndex) -> Life:
+def producer_run(
+    rng: random.Random, number: int, point: Point | None, root: Path, index: LogIndex
+) -> ProducerRun:
     seconds = rng.uniform(0, LONGEST_S) if point is None else POINT_S
     acks = root.parent / f"acks-{number}"
     first = number * NUMBERS
-    return Life(str(root), index.url, index.alias, str(acks), first, seconds, point, rng.choice([1, 1, 2, 5]))
+    times = rng.choice([1, 1, 2, 5])
+    return ProducerRun(str(root), index.url, index.alias, str(acks), first, seconds, point, times)
 
 
 def acknowledged(folder: Path) -> list[int]:
@@ -73,8 +76,8 @@ def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
     root, kills, since = tmp_path / "spool", Counter[str](), time.monotonic()
     with (tmp_path / "errors").open("wb") as errors, zygote(errors) as producers:
         for point in ends(rng):
-            lived = life(rng, kills.total(), point, root, log_index)
-            code, has_died = producers.live(lived)
+            run = producer_run(rng, kills.total(), point, root, log_index)
+            code, has_died = producers.execute(run)
             assert code == -signal.SIGKILL, (tmp_path / "errors").read_text()
             kills[str(point) if has_died else "at a random moment"] += 1
     left = len(folders_in(root))
@@ -83,10 +86,10 @@ def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
     found = Counter(log_index.numbers())
     lost = set(acks) - set(found)
     doubles = [number for number, count in found.items() if count > 1]
-    told = ", ".join(f"{count} {point}" for point, count in sorted(kills.items()))
+    points = ", ".join(f"{count} {point}" for point, count in sorted(kills.items()))
     with capsys.disabled():
         print(  # noqa: T201 - the counts are what a campaign is for
-            f"\nseed {seed()}: {kills.total()} kills ({told}) in {time.monotonic() - since:.0f} s; "
+            f"\nseed {seed()}: {kills.total()} kills ({points}) in {time.monotonic() - since:.0f} s; "
             f"{len(acks):,} records acknowledged, {len(found):,} found, "
             f"{len(lost)} lost, {len(doubles)} twice, "
             f"{len(set(found) - set(acks))} killed between the record and its acknowledgement; "

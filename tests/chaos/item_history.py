@@ -1,4 +1,4 @@
-"""The life of one item, from its put to its removal: its events, sorted for the checker."""
+"""The history of one item, from its put to its removal: its events, sorted for the checker."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,15 +12,15 @@ _CHANGES = {Kind.CLAIM_ACKED, Kind.STEP_ACKED, Kind.DEAD, Kind.CORRUPTED}
 _PUT_ANSWERS = {Kind.PUT_ACKED, Kind.PUT_FAILED, Kind.PUT_REFUSED}
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where an item stands; what is empty or None is not known and equal to anything."""
 
     queue: str
     pool: str = ""
     due: int | None = None
 
-    def agrees(self, other: "Place") -> bool:
-        """Whether both can be the same place."""
+    def agrees(self, other: "Location") -> bool:
+        """Whether both can be the same location."""
         return (
             (not self.queue or not other.queue or self.queue == other.queue)
             and (not self.pool or not other.pool or self.pool == other.pool)
@@ -28,12 +28,12 @@ class Place(NamedTuple):
         )
 
 
-def place_after(event: Event) -> Place:
+def location_after(event: Event) -> Location:
     """Where an item stands after a put, claim or step."""
-    return Place(event.to_queue or event.queue, event.to_pool or event.pool, event.due)
+    return Location(event.to_queue or event.queue, event.to_pool or event.pool, event.due)
 
 
-class Life:
+class ItemHistory:
     """All that is known of one run key."""
 
     def __init__(self, item_id: str, run_key: str, events: Iterable[Event]) -> None:
@@ -129,7 +129,7 @@ class Life:
             (event.t for event in sent if event.who == step.who and event.version == fence), default=None
         )
 
-    def possible_places(self, version: int) -> list[Place]:
+    def possible_locations(self, version: int) -> list[Location]:
         """Where the item may have stood when the record had this version.
 
         That is where the last known change brought it, or where a step sent since then was to bring it.
@@ -139,11 +139,12 @@ class Life:
         )
         known = 0 if base is None else _version(base)
         event = self.put if base is None else base
-        places = [] if event is None else [place_after(event)]
+        locations = [] if event is None else [location_after(event)]
         # Step number f makes version f + 1: one that is above what is known, and not above what is asked for.
-        places += [place_after(sent) for sent in self.unanswered_steps() if known <= _version(sent) < version]
-        places += [place_after(burial) for burial in self.of(Kind.DEAD) if burial.version is None]
-        return places
+        unanswered = self.unanswered_steps()
+        locations += [location_after(sent) for sent in unanswered if known <= _version(sent) < version]
+        locations += [location_after(burial) for burial in self.of(Kind.DEAD) if burial.version is None]
+        return locations
 
     @property
     def unanswered(self) -> int:
