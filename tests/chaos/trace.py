@@ -14,7 +14,7 @@ RULES = Rules(frozenset({("accept", "running"), ("running", "accept"), ("accept"
 
 
 class Trace:
-    """The history of item `i`, unless a call names another; each event is a millisecond after the one before."""
+    """The history of item `i`, unless a call names another; events are one millisecond apart."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
