@@ -1,4 +1,4 @@
-"""Faults under load: actors as processes, each behind a proxy, a nemesis that breaks things, and a checker.
+"""Faults under load: actors in processes, each behind a proxy; a nemesis that injects faults; a checker.
 
 `proxy` (with `link`, `frames`) breaks connections; `nemesis` applies a `schedule` of `faults` to each
 `actor_process`; actors write a `history` of `events` with the help of `actor_control`; afterwards `checker`

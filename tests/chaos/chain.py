@@ -1,4 +1,4 @@
-"""Invariants of one history: its accepted changes are a chain, each link made by who held the item."""
+"""Invariants of one item history: its accepted changes form a chain, each made by the holder of the item."""
 
 from collections.abc import Iterator
 from itertools import groupby, pairwise
@@ -9,7 +9,7 @@ from tests.chaos.report import Invariant, Violation
 from tests.chaos.rules import Rules
 
 _HOLDERS = (Kind.STEP_ACKED, Kind.DEAD, Kind.REMOVED_ACKED)
-"""What only a holder can have done."""
+"""Events that only a holder can cause."""
 
 
 def check_chain(history: ItemHistory, rules: Rules) -> Iterator[Violation]:
@@ -18,7 +18,7 @@ def check_chain(history: ItemHistory, rules: Rules) -> Iterator[Violation]:
         *_one_change_per_version(history),
         *_steps_of_holders(history),
         *_after_removal(history, rules),
-        *_claims_where_it_stands(history),
+        *_claims_in_place(history),
         *_transitions(history, rules),
         *_early(history, rules),
         *_attempts(history, rules),
@@ -33,8 +33,8 @@ def _one_change_per_version(history: ItemHistory) -> Found:
     for version, same in groupby(history.changes, key=lambda change: change.version):
         changes = list(same)
         if len(changes) > 1:
-            told = "; ".join(map(str, changes))
-            yield Invariant.STALE_FENCE, f"version {version} was made {len(changes)} times: {told}"
+            them = "; ".join(map(str, changes))
+            yield Invariant.STALE_FENCE, f"version {version} was made {len(changes)} times: {them}"
 
 
 def _steps_of_holders(history: ItemHistory) -> Found:
@@ -79,20 +79,20 @@ def _known_before_it_was_sent(history: ItemHistory, step: Event, fence: int) -> 
     sent = history.sent_at(step)
     if sent is None:
         return None
-    # Whoever made the same version is told by version already.
+    # Two changes that made the same version are reported by _one_change_per_version.
     return next((it for it in history.changes if (it.version or 0) > fence + 1 and it.t < sent), None)
 
 
 def _sent_a_step(history: ItemHistory, lost: Event) -> bool:
-    # Who only let go leaves no version behind, and may have done so without hearing of it.
+    # A release alone makes no version, and its reply may have been lost.
     sent = history.of(Kind.STEP_SENT, Kind.REMOVED_SENT)
     return any(step.who == lost.who and step.version == lost.version for step in sent)
 
 
 def _claimed_from_under(history: ItemHistory, lost: Event) -> Found:
-    """A holder whose session is alive has its lock; only an operator may take that away, by force."""
+    """A holder whose session is alive has its lock; only an operator may remove it, by force."""
     fence = -1 if lost.version is None else lost.version
-    # A claim further on may follow a step of the holder's own whose reply it never got.
+    # A later claim may follow a step of this holder whose reply was lost.
     for claim in history.changes:
         if claim.version == fence + 1 and claim.kind is Kind.CLAIM_ACKED and not claim.extra.get("forced"):
             yield Invariant.OVERLAP, f"{claim} was accepted while the session of the holder lived: {lost}"
@@ -106,17 +106,17 @@ def _after_removal(history: ItemHistory, rules: Rules) -> Found:
         for change in history.changes:
             if removal.version is not None and (change.version or 0) > removal.version:
                 yield Invariant.STALE_FENCE, f"{change} was accepted although it was removed: {removal}"
-                return  # what follows is the same fault
+                return  # later violations have the same cause
 
 
-def _claims_where_it_stands(history: ItemHistory) -> Found:
+def _claims_in_place(history: ItemHistory) -> Found:
     for claim in history.changes:
         if claim.kind is not Kind.CLAIM_ACKED or claim.version is None or history.is_spoiled:
             continue
         locations = history.possible_locations(claim.version - 1)
         if locations and not any(location_after(claim).agrees(location) for location in locations):
             stood = " or ".join(f"{it.queue}/{it.pool} due {it.due}" for it in locations)
-            yield Invariant.STALE_CLAIM, f"{claim} due {claim.due}, though it stood in {stood}"
+            yield Invariant.STALE_CLAIM, f"{claim} due {claim.due}, but its token was in {stood}"
 
 
 def _transitions(history: ItemHistory, rules: Rules) -> Found:
@@ -138,7 +138,7 @@ def _early(history: ItemHistory, rules: Rules) -> Found:
 
 
 def _due(history: ItemHistory, start: Event) -> int | None:
-    """As the history of changes has it; what the handler was told counts only where that knows nothing."""
+    """The due time from the history of changes; that of the handler only where the changes have none."""
     if start.version is not None:
         own = [it for it in history.changes if it.version == start.version and it.who == start.who]
         if own and own[0].due is not None:
@@ -159,7 +159,7 @@ def _attempts(history: ItemHistory, rules: Rules) -> Found:
     for (queue, version, attempt, _), (next_queue, next_version, next_attempt, start) in pairwise(starts):
         if queue != next_queue or version == next_version:
             continue
-        # Who was killed at work may have changed nothing: then the next holder makes the same attempt again.
+        # A holder killed during the work may have changed nothing: the next holder then repeats the attempt.
         finished = any(
             version < (step.version or 0) <= next_version
             and (step.released or location_after(step).queue != step.queue)

@@ -1,7 +1,7 @@
-"""The offline checker: all that the actors told, and what stands in the end, against the invariants.
+"""The offline checker: compares the histories of all actors and the last snapshot with the invariants.
 
-What was sent and not answered may have been done: an actor dies between the server's acceptance and its own
-line in the history. Neither outcome of such a request is ever a violation.
+A request without an answer may have been applied: an actor can die between the server's acceptance and its
+own line in the history. Neither outcome of such a request is a violation.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from tests.chaos.snapshot import Record, Snapshot, Token
 
 
 def check(events: Iterable[Event], snapshot: Snapshot, rules: Rules) -> Report:
-    """Judge one run; `snapshot` was taken after it, with every actor stopped."""
+    """Check one run; `snapshot` was taken after it, with every actor stopped."""
     histories, seen = _item_histories(events)
     by_id = {item_id: _Item(item_id, of_id, snapshot) for item_id, of_id in histories.items()}
     tokens: defaultdict[str, list[Token]] = defaultdict(list)
@@ -31,12 +31,10 @@ def check(events: Iterable[Event], snapshot: Snapshot, rules: Rules) -> Report:
         for history in item.histories:
             violations += check_chain(history, rules)
     for item_id in {*snapshot.records, *tokens} - by_id.keys():
-        violations.append(Violation(Invariant.UNEXPECTED, item_id, "", "nobody put it"))
+        violations.append(Violation(Invariant.UNEXPECTED, item_id, "", "it was never put"))
     for item_id in {*snapshot.records, *tokens} & by_id.keys():
         violations += _in_one_queue(by_id[item_id], snapshot.records.get(item_id), tokens[item_id])
-    violations += [
-        Violation(Invariant.LEFT_LOCK, lock, "", "nobody is left to hold it") for lock in snapshot.locks
-    ]
+    violations += [Violation(Invariant.LEFT_LOCK, lock, "", "it has no holder") for lock in snapshot.locks]
     seen["items"] = len(by_id)
     seen["unanswered"] = sum(history.unanswered for item in by_id.values() for history in item.histories)
     seen["lives"] = sum(len(item.histories) for item in by_id.values())
@@ -46,9 +44,9 @@ def check(events: Iterable[Event], snapshot: Snapshot, rules: Rules) -> Report:
 def check_folder(
     folder: Path, snapshot: Callable[[Callable[[str], bool]], Snapshot], rules: Rules, shards: int = 1
 ) -> Report:
-    """Judge the histories of a folder; with more shards, with less memory.
+    """Check the histories of a folder; more shards need less memory.
 
-    `snapshot` gets a condition on ids and returns the snapshot of those.
+    `snapshot` receives a condition on ids and returns the snapshot of these ids.
     """
 
     def judge(shard: int) -> Report:
@@ -70,13 +68,13 @@ def _item_histories(events: Iterable[Event]) -> tuple[dict[str, list[ItemHistory
             keyed[event.id][event.run_key].append(event)
     histories: dict[str, list[ItemHistory]] = {}
     for item_id, by_key in keyed.items():
-        of_any = by_key.pop("", [])  # told of an item whose record could not be read: it may be any of them
+        of_any = by_key.pop("", [])  # the record could not be read: the event may be of any history
         histories[item_id] = [ItemHistory(item_id, key, [*own, *of_any]) for key, own in by_key.items()]
     return histories, seen
 
 
 class _Item:
-    """All histories of one id, and the record that is left."""
+    """All histories of one id, and the record at the end."""
 
     def __init__(self, item_id: str, histories: list[ItemHistory], snapshot: Snapshot) -> None:
         self.id = item_id
@@ -117,7 +115,7 @@ class _Item:
     def _unput(self, history: ItemHistory) -> Iterator[tuple[Invariant, str]]:
         there = self.record is not None and self.record.run_key == history.run_key
         if not history.possible and (there or history.changes or history.acknowledged):
-            yield Invariant.UNEXPECTED, "its put was refused, or nobody has sent one"
+            yield Invariant.UNEXPECTED, "its put was refused, or no put was sent"
 
     def _record_left(self) -> Iterator[Violation]:
         record = self.record
@@ -125,10 +123,10 @@ class _Item:
             return
         history = self.by_key.get(record.run_key)
         if not self.histories or (record.readable and history is None):
-            yield Violation(Invariant.UNEXPECTED, self.id, record.run_key, "nobody put it")
+            yield Violation(Invariant.UNEXPECTED, self.id, record.run_key, "it was never put")
         if not record.readable and self.histories and all(it.removed is not None for it in self.histories):
             yield Violation(
-                Invariant.UNEXPECTED, self.id, "", "it is there, unreadable, though it was removed"
+                Invariant.UNEXPECTED, self.id, "", "its record is there, unreadable, though it was removed"
             )
         if history is None:
             return
@@ -163,7 +161,7 @@ def _left_by_the_last_change(history: ItemHistory, record: Record) -> Iterator[s
     here = Location(record.queue, record.pool, record.due)
     locations = history.possible_locations(record.version)
     if locations and not any(here.agrees(location) for location in locations):
-        yield f"its record says {here}, where no step brought it"
+        yield f"its record says {here}, where no step moved it"
 
 
 def _in_one_queue(item: _Item, record: Record | None, tokens: list[Token]) -> Iterator[Violation]:
@@ -172,13 +170,13 @@ def _in_one_queue(item: _Item, record: Record | None, tokens: list[Token]) -> It
 
     where = ", ".join(f"{token.queue}/{token.pool} due {token.due}" for token in tokens)
     if record is None:
-        yield violation(f"it has no record, and stands in {where}")
+        yield violation(f"it has no record, and has tokens in {where}")
     elif len(tokens) != 1:
-        yield violation(f"it stands in {len(tokens)} queues: {where or 'none'}")
+        yield violation(f"it has tokens in {len(tokens)} queues: {where or 'none'}")
     elif record.readable and not any(history.is_spoiled for history in item.histories):
         token = tokens[0]
         here = Location(record.queue, record.pool, record.due)
         if not here.agrees(Location(token.queue, token.pool, token.due)):
             yield violation(
-                f"its record says {record.queue}/{record.pool} due {record.due}, it stands in {where}"
+                f"its record says {record.queue}/{record.pool} due {record.due}; its token is in {where}"
             )

@@ -1,4 +1,4 @@
-"""Processes that log and are killed: forked, one after the other, by one that has loaded everything.
+"""Processes that log and are killed: forked in sequence from a process that has loaded all modules.
 
 Run as `python -m tests.chaos.log_producer`; for each line of JSON it forks, kills and answers.
 """
@@ -29,31 +29,31 @@ LIMITS = SpoolLimits(max_bytes=256 * KIB * KIB, segment_bytes=16 * KIB, fsync_se
 OPTIONS = ShipperOptions(max_actions=200, max_seconds=0.02, adopt_seconds=0.1, status_seconds=0.02)
 DAYS = 3
 _AT_ONCE = 25
-_BREATH_S = 0.01  # between them: what is logged has to be delivered by somebody
+_BREATH_S = 0.01  # between bursts: time for the delivery of the records
 
 
 @dataclass(frozen=True)
 class ProducerRun:
-    """Of one producer: what it gets, and when it ends."""
+    """Parameters of one producer process, and the time of its end."""
 
     root: str
     url: str
     alias: str
     acks: str  # file: the number of each record that was appended
     first: int  # number
-    seconds: float  # then it is killed, if it is not dead by then
+    seconds: float  # after which it is killed, if it still runs
     point: Point | None = None
     times: int = 1
 
 
 class Zygote:
-    """The process that forks them, seen from the test."""
+    """The forking process, as the test uses it."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
     def execute(self, run: ProducerRun) -> tuple[int, bool]:
-        """Let one live and die; its exit code, and whether it died before its time."""
+        """Run one producer; its exit code, and whether it died at its point."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asdict(run)) + "\n")
@@ -64,7 +64,7 @@ class Zygote:
 
 @contextmanager
 def zygote(errors: IO[bytes]) -> Iterator[Zygote]:
-    """Start it; `errors`: a file for what its children say."""
+    """Start it; `errors` receives the stderr of its children."""
     command = [sys.executable, "-m", "tests.chaos.log_producer"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, text=True) as process:

@@ -49,7 +49,7 @@ def _wrong_attempts(detail: JobDetail, starts: Mapping[str, list[str]]) -> Itera
         yield from _wrong_attempt(number, attempt, starts.get(run, []))
     strangers = [run for run in starts if run.startswith(f"{detail.run_key}-") and run not in known]
     if strangers:
-        yield f"user code ran in attempts that nobody announced: {strangers}"
+        yield f"user code ran in attempts that were not announced: {strangers}"
 
 
 def _wrong_attempt(number: int, attempt: Mapping[str, Any], started: list[str]) -> Iterator[str]:
