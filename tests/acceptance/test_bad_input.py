@@ -120,7 +120,9 @@ def closed_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-def test_zookeeper_unreachable_in_a_time_of_our_choice(shell: Shell, script: Path, closed_port: int) -> None:
+def test_zookeeper_unreachable_within_the_configured_timeout(
+    shell: Shell, script: Path, closed_port: int
+) -> None:
     assert script.exists()
     hosts = f"127.0.0.1:{closed_port}"
     shell.environment |= {"ZOOKEEPER_HOSTS": hosts, "ORCHESTRATOR_CONNECT_TIMEOUT": "1s"}
@@ -138,7 +140,7 @@ def test_zookeeper_unreachable_in_a_time_of_our_choice(shell: Shell, script: Pat
     [*COMMANDS_OF_EACH_KIND[1:], *OTHER_COMMANDS],  # `run` starts its own
     ids=_name,
 )
-def test_nothing_runs_and_nothing_is_configured(shell: Shell, script: Path, command: list[str]) -> None:
+def test_no_server_and_no_configuration(shell: Shell, script: Path, command: list[str]) -> None:
     assert script.exists()
     ended = shell.type_quickly(*command)
     assert_error(ended, 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS", "orchestrator up")
@@ -187,7 +189,7 @@ def test_wait_that_takes_too_long(shared_shell: Shell, script: Path) -> None:
     assert_error(ended, 6, "'waits' is still ACCEPT after 0.5 s")
 
 
-def test_a_traceback_is_shown_to_who_asks_for_it(shell: Shell) -> None:
+def test_a_traceback_is_shown_on_request(shell: Shell) -> None:
     ended = shell.type("job", "list", "-v")
     assert ended.code == 3
     assert "Traceback (most recent call last)" in ended.stderr
@@ -195,7 +197,7 @@ def test_a_traceback_is_shown_to_who_asks_for_it(shell: Shell) -> None:
     assert_no_traceback(shell.type("job", "list").stderr)
 
 
-def test_settings_that_cannot_be(shell: Shell) -> None:
+def test_invalid_settings(shell: Shell) -> None:
     assert_error(shell.type("job", "list", ORCHESTRATOR_SLOTS="many"), 2, "slots")
     config = shell.write("config.toml", "slotz = 2\n")
     ended = shell.type("job", "list", ORCHESTRATOR_CONFIG=str(config))

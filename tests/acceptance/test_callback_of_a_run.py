@@ -20,7 +20,7 @@ INSERT INTO flights SELECT * FROM VALUES ('AA', 3), ('UA', 12) AS v(carrier, del
 DOCUMENT = Path(__file__).parents[2] / "docs" / "callbacks.md"
 
 
-def test_all_that_is_known_of_a_run_is_told(standalone: Standalone, shared_shell: Shell) -> None:
+def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_shell: Shell) -> None:
     worker = shared_shell.start("worker", "--slots", "2")
     worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
     spark = {"master": standalone.url, "standalone": {"ui": standalone.ui}, "conf": SMALL_APPLICATION}

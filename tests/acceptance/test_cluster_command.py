@@ -18,7 +18,7 @@ def operator(stage: Stage, shared_shell: Shell) -> Shell:
     return shared_shell
 
 
-def test_a_fault_is_told_with_its_node_and_mended_on_demand(operator: Shell, stage: Stage) -> None:
+def test_a_fault_is_reported_with_its_node_and_repaired_on_demand(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id=JOB)
     stage.queues.requeue(JOB, delay_ms=3_600_000)  # not due: nobody misses a worker
     record = stage.queues.get(JOB)
@@ -44,7 +44,7 @@ def test_a_fault_is_told_with_its_node_and_mended_on_demand(operator: Shell, sta
     assert operator.type("cluster", "doctor", "-o", "json").code == 0
 
 
-def test_a_secret_of_this_host_that_others_may_read_is_told(operator: Shell, stage: Stage) -> None:
+def test_a_secret_of_this_host_that_other_users_may_read_is_reported(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id=JOB)
     key = operator.write("key", "secret")
     key.chmod(0o644)

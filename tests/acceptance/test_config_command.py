@@ -107,7 +107,7 @@ def test_each_setting_is_shown_with_its_value_and_its_origin(
 
 
 @pytest.mark.parametrize("hosts", [NOWHERE, {}], ids=["unreachable", "none"])
-def test_without_zookeeper_the_local_part_is_shown_and_it_is_said(
+def test_without_zookeeper_only_local_settings_are_shown_with_a_warning(
     shell: Shell, hosts: dict[str, str]
 ) -> None:
     shell.environment |= hosts
@@ -134,7 +134,7 @@ def test_no_secret_is_shown(shared_shell: Shell, tmp_path: Path) -> None:
     assert "the-secret" not in ended.stdout + ended.stderr
 
 
-def test_what_cannot_be_read_in_zookeeper_is_named_with_how_to_mend_it(
+def test_an_invalid_configuration_node_is_named_with_the_command_that_fixes_it(
     shared_shell: Shell, zookeeper_root: str
 ) -> None:
     change(shared_shell, "set", "warn_after", "8")
@@ -181,21 +181,19 @@ def test_a_limit_of_a_pool_that_is_set_or_unset_is_effective_elsewhere_within_tw
     assert (limits.paused, limits.low_share) == (True, 0.1)
 
 
-def test_the_default_pool_can_be_limited_before_anybody_has_used_it(shared_shell: Shell) -> None:
+def test_the_default_pool_can_be_limited_before_its_first_job(shared_shell: Shell) -> None:
     change(shared_shell, "set", "pool.default.weight", "5")
     assert shown(shared_shell)["pool.default.weight"]["value"] == 5
 
 
-def test_a_pool_that_is_not_there_is_not_made(shared_shell: Shell, queues: QueueSet) -> None:
+def test_a_missing_pool_is_not_created(shared_shell: Shell, queues: QueueSet) -> None:
     ended = shared_shell.type("config", "set", "pool.defualt.paused", "true")
     assert_error(ended, 4, "no pool 'defualt'", "existing pools: default", "the first job of a pool")
     assert queues.pools.names() == ["default"]
 
 
 @pytest.mark.parametrize("command", [["set", "retentoin", "1d"], ["unset", "retentoin"]], ids=str)
-def test_a_wrong_name_is_refused_with_the_nearest_before_anybody_is_asked(
-    shell: Shell, command: list[str]
-) -> None:
+def test_a_wrong_name_is_refused_with_the_nearest_without_a_server(shell: Shell, command: list[str]) -> None:
     assert_error(shell.type("config", *command), 2, "no limit 'retentoin'", "did you mean retention?")
 
 
@@ -206,7 +204,7 @@ def test_a_wrong_name_is_refused_with_the_nearest_before_anybody_is_asked(
         ("pool.default.weight", "0", "a whole number from 1 to 1,000"),
     ],
 )
-def test_a_wrong_value_is_refused_in_one_sentence_before_anybody_is_asked(
+def test_a_wrong_value_is_refused_in_one_sentence_without_a_server(
     shell: Shell, name: str, value: str, words: str
 ) -> None:
     ended = shell.type("config", "set", name, value)
@@ -223,7 +221,7 @@ def test_zookeeper_unreachable(shell: Shell, command: list[str]) -> None:
 
 
 # ---------------------------------------------------------------------- history
-def test_the_history_tells_who_changed_what_from_what_to_what(shared_shell: Shell) -> None:
+def test_the_history_has_the_user_the_limit_and_both_values(shared_shell: Shell) -> None:
     for arguments in (("set", "retention", "3h"), ("set", "memory_guard", "off"), ("unset", "retention")):
         change(shared_shell, *arguments)
     change(shared_shell, "set", "pool.default.cap", "4")
@@ -239,7 +237,9 @@ def test_the_history_tells_who_changed_what_from_what_to_what(shared_shell: Shel
     assert re.search(r"^ *2 .* ip:127\.0\.0\.1 .* memory_guard +false *$", page, re.MULTILINE), page
 
 
-def test_a_bound_that_zookeepers_own_tools_cannot_list_is_said(shared_shell: Shell, queues: QueueSet) -> None:
+def test_a_limit_beyond_the_listing_of_zookeeper_tools_is_warned_about(
+    shared_shell: Shell, queues: QueueSet
+) -> None:
     assert queues.pools.names() == ["default"]
     assert "warning" not in change(shared_shell, "set", "pool.default.bound", "6355")
     words = change(shared_shell, "set", "pool.default.bound", "20000", "-q")

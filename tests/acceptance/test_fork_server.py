@@ -47,7 +47,7 @@ def test_a_command_without_a_server_ends_as_in_a_new_interpreter(shell: Shell, c
     assert quick.code == 3
 
 
-def test_what_one_command_was_given_the_next_does_not_have(shell: Shell, tmp_path: Path) -> None:
+def test_settings_of_one_command_do_not_reach_the_next(shell: Shell, tmp_path: Path) -> None:
     config = shell.write("config.toml", "slots = 7\n")
     rows = shell.type("config", "show", "-v", "-o", "json", ORCHESTRATOR_CONFIG=str(config)).json()
     assert next(row for row in rows if row["name"] == "slots")["value"] == 7

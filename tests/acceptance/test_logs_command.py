@@ -34,7 +34,7 @@ def messages(shell: Shell, *options: str) -> list[str]:
     return [json.loads(line)["message"] for line in shown.stdout.splitlines()]
 
 
-def test_what_a_killed_worker_said_is_read_on_its_host_and_drained_when_there_is_a_server(
+def test_logs_of_a_killed_worker_are_read_on_its_host_and_drained_to_a_server(
     shell_with_logs: Shell, elasticsearch_url: str
 ) -> None:
     shell = shell_with_logs
@@ -54,7 +54,7 @@ def test_what_a_killed_worker_said_is_read_on_its_host_and_drained_when_there_is
     assert index["name"].startswith(shell.environment["ORCHESTRATOR_LOGS__ALIAS"])
 
 
-def test_a_worker_that_ends_leaves_nothing_in_the_spool_when_its_server_answers(
+def test_a_worker_that_ends_leaves_nothing_in_the_spool_if_its_server_answers(
     shell_with_logs: Shell, elasticsearch_url: str
 ) -> None:
     shell = shell_with_logs
@@ -69,7 +69,7 @@ def test_a_worker_that_ends_leaves_nothing_in_the_spool_when_its_server_answers(
     )
 
 
-def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(shell_with_logs: Shell) -> None:
+def test_an_unreachable_log_server_delays_no_end_and_is_named(shell_with_logs: Shell) -> None:
     shell = shell_with_logs
     shell.environment["ORCHESTRATOR_LOGS__URL"] = "http://127.0.0.1:9"
     worker = shell.start("worker")
@@ -93,7 +93,7 @@ def test_a_server_that_is_away_keeps_nobody_from_ending_and_is_named(shell_with_
         (("prune",), "logs.url names no Elasticsearch"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+def test_an_invalid_argument_is_one_sentence(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
     assert_error(shell.type("logs", *arguments), 2, words)
 
 
@@ -109,14 +109,14 @@ def test_what_cannot_be_is_one_sentence(shell: Shell, arguments: tuple[str, ...]
         ("WHEN_FULL", "explode", "logs.when_full"),
     ],
 )
-def test_a_setting_that_cannot_be_is_one_sentence(shell: Shell, name: str, value: str, words: str) -> None:
+def test_an_invalid_setting_is_one_sentence(shell: Shell, name: str, value: str, words: str) -> None:
     shell.environment[f"ORCHESTRATOR_LOGS__{name}"] = value
     said = shell.type("logs", "tail")
     assert_error(said, 2, words)
     assert "secret" not in said.stderr
 
 
-def test_a_certificate_that_cannot_be_read_is_one_sentence(shell: Shell) -> None:
+def test_an_unreadable_certificate_is_one_sentence(shell: Shell) -> None:
     shell.environment["ORCHESTRATOR_LOGS__URL"] = "https://127.0.0.1:9"
     shell.environment["ORCHESTRATOR_LOGS__CA_FILE"] = "/nowhere/ca.pem"
     assert_error(shell.type("logs", "drain"), 1, "/nowhere/ca.pem")

@@ -21,7 +21,7 @@ SparkSession.builder.getOrCreate().range(1).foreachPartition(fails)
 """
 
 
-def test_a_running_job_is_followed_and_its_words_are_found_afterwards(
+def test_the_output_of_a_running_job_is_followed_and_found_afterwards(
     shared_shell: Shell, log_alias: str, elasticsearch_url: str
 ) -> None:
     shell = shared_shell

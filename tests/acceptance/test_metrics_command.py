@@ -19,7 +19,7 @@ def listens(running: Running) -> list[str]:
     return [each.laddr[0] for each in found if each.status == psutil.CONN_LISTEN]
 
 
-def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_shell: Shell) -> None:
+def test_a_worker_serves_metrics_and_probes_at_the_given_address(shared_shell: Shell) -> None:
     quiet = shared_shell.start("worker", "--slots", "1")
     worker = shared_shell.start("worker", "--slots", "3", "--metrics-address", "0")
     worker.wait_for_words("3 slots", COMMAND_TIMEOUT_S)
@@ -58,5 +58,7 @@ def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_shell: Sh
     ("address", "words"),
     [("0.0.0.0:9187", "other hosts can reach"), (":9187", "is not [host:]port")],
 )
-def test_an_address_that_is_open_to_others_or_none_is_refused(shell: Shell, address: str, words: str) -> None:
+def test_an_address_that_is_open_to_other_hosts_or_invalid_is_refused(
+    shell: Shell, address: str, words: str
+) -> None:
     assert_error(shell.type("worker", "--metrics-address", address), 2, words)

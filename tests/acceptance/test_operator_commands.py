@@ -103,7 +103,7 @@ def test_jobs_of_several_pools_are_submitted_and_listed(operator: Shell, script:
     assert operator.type("job", "list", "--status", "KILL", "-o", "json").json() == []
 
 
-def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(shell: Shell) -> None:
+def test_an_invalid_pool_is_refused_without_a_server(shell: Shell) -> None:
     script = shell.write("well.py", "print('well')\n")
     assert_error(
         shell.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool"
@@ -124,9 +124,7 @@ def test_a_job_makes_no_more_pools_than_there_may_be(operator: Shell, script: Pa
     assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
 
 
-def test_pools_are_listed_and_those_that_nobody_needs_are_removed(
-    operator: Shell, stage: Stage, script: Path
-) -> None:
+def test_pools_are_listed_and_unused_ones_are_removed(operator: Shell, stage: Stage, script: Path) -> None:
     for pool in ("empty", "empty.low", "full", "named"):
         stage.queues.ensure_pool(pool)
     stage.put(Queue.FINISH, job_id="ended", pool="full")
@@ -169,7 +167,7 @@ def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: Sh
     assert "waits:" not in operator.type("job", "show", "ended").stdout
 
 
-def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Shell, stage: Stage) -> None:
+def test_a_job_shows_its_submitter_and_the_operations_on_it(operator: Shell, stage: Stage) -> None:
     stage.client.submit(python_job("pass"), job_id="a")
     assert operator.type("queue", "requeue", "a", "--delay", "1h").code == 0
     shown = operator.type("job", "show", "a").stdout
@@ -183,7 +181,7 @@ def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Shell, s
 
 
 # ---------------------------------------------------------------------- kill, retry, remove
-def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Shell, stage: Stage) -> None:
+def test_several_jobs_are_killed_and_each_failure_is_reported(operator: Shell, stage: Stage) -> None:
     for job_id, pool in (("a", "default"), ("b", "team.low")):
         stage.put(job_id=job_id, pool=pool)
     stage.put(Queue.FINISH, Status.SUCCESS, job_id="ended")
@@ -218,7 +216,7 @@ def test_a_job_that_has_ended_is_run_again(operator: Shell, stage: Stage) -> Non
     assert_error(operator.type("job", "retry", "nobody"), 4, "nobody")
 
 
-def test_a_job_is_removed_by_who_says_yes(operator: Shell, stage: Stage) -> None:
+def test_a_job_is_removed_with_yes(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id="old")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
@@ -237,9 +235,7 @@ def test_a_job_is_removed_by_who_says_yes(operator: Shell, stage: Stage) -> None
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_at_a_terminal_it_is_asked_before_a_job_is_removed(
-    operator: Shell, stage: Stage, answer: str
-) -> None:
+def test_at_a_terminal_a_removal_needs_a_confirmation(operator: Shell, stage: Stage, answer: str) -> None:
     stage.put(Queue.FINISH, job_id="old")
     command = [*COMMAND, "job", "remove", "old"]
     with Terminal(command, operator.directory, operator.environment) as terminal:
@@ -252,7 +248,7 @@ def test_at_a_terminal_it_is_asked_before_a_job_is_removed(
 
 
 # ---------------------------------------------------------------------- queues and pools
-def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Shell, stage: Stage) -> None:
+def test_the_queues_are_listed_by_pool_with_weight_cap_and_pause(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(job_id="b", pool="team")
     stage.put(Queue.FINISH, job_id="c", pool="team")
@@ -273,7 +269,7 @@ def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Shell, stage
     assert_error(operator.type("queue", "pause", "taem"), 4, "there is no pool 'taem'", "team")
 
 
-def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Shell, stage: Stage) -> None:
+def test_the_jobs_of_a_queue_are_shown_for_one_pool_or_all(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(job_id="b", pool="team")
     claim = stage.hold("b")
@@ -290,7 +286,7 @@ def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Shell, st
 
 
 # ---------------------------------------------------------------------- requeue, move, replay
-def test_a_job_is_made_due_later_or_now(operator: Shell, stage: Stage) -> None:
+def test_a_job_is_requeued_with_a_delay_or_now(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     before = stage.queues.clock.now_ms()
@@ -303,7 +299,7 @@ def test_a_job_is_made_due_later_or_now(operator: Shell, stage: Stage) -> None:
     assert operator.type("queue", "requeue", "a").code == 2
 
 
-def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Shell, stage: Stage) -> None:
+def test_an_operator_moves_a_job_to_a_valid_queue_only(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FAIL, job_id="a")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
@@ -321,7 +317,7 @@ def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Shell, stag
     claim.abandon()
 
 
-def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Shell, stage: Stage) -> None:
+def test_dead_jobs_are_replayed_and_each_failure_has_a_reason(operator: Shell, stage: Stage) -> None:
     for job_id in ("a", "b", "damaged"):
         origin = {"queue": "fail", "status": "ERROR_FAIL"}
         stage.put(Queue.DEAD, job_id=job_id, buried_from=origin)

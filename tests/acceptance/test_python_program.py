@@ -37,7 +37,7 @@ sys.exit("no rows for today")
 """
 
 
-def test_a_program_finds_what_it_would_find_by_itself_and_is_waited_for(shell: Shell) -> None:
+def test_a_program_has_the_environment_of_plain_python_and_is_waited_for(shell: Shell) -> None:
     shell.write("neighbour.py", "WORD = 'hello'\n")
     shell.write("words.txt", "from a file")
     shell.write("orders.csv", "id\n1\n2\n")
@@ -101,7 +101,7 @@ told(lambda: open("{absolute}/x/mine", "w").close())
 )
 
 
-def test_where_the_folder_of_the_definition_is_not_a_relative_path_is_an_error_that_says_so(
+def test_without_the_folder_of_the_definition_a_relative_path_is_an_error_that_names_it(
     shell: Shell, tmp_path: Path
 ) -> None:
     program = ELSEWHERE.replace("{absolute}", str(tmp_path / "absolute"))

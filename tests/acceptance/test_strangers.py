@@ -108,7 +108,7 @@ def test_a_file_of_another_user_among_those_that_spark_runs_is_refused(
     assert not ran.exists()
 
 
-def test_a_server_in_the_foreground_says_how_others_log_in(quick_shell: Shell) -> None:
+def test_a_server_in_the_foreground_prints_how_others_log_in(quick_shell: Shell) -> None:
     server = quick_shell.start("zookeeper")
     server.wait_for_words("addauth digest orchestrator:")
     lines = [line.strip() for line in server.stderr.splitlines() if "export" in line]

@@ -75,7 +75,7 @@ def assert_reason(shown: str, *words: str) -> None:
     assert not re.search(r"0x[0-9a-f]{6}|Traceback|HTTPConnection", shown), f"objects are for nobody: {shown}"
 
 
-def test_a_job_waits_for_its_cluster_and_says_why_and_fails_in_the_end_or_is_stopped(
+def test_a_job_waits_for_its_cluster_with_a_reason_until_it_fails_or_is_killed(
     shell: Shell, address: str
 ) -> None:
     sparks: dict[str, tuple[dict[str, Any], str]] = {

@@ -30,7 +30,7 @@ def operator(stage: Stage, shared_shell: Shell) -> Shell:
     return shared_shell
 
 
-def test_every_listing_goes_on_and_names_what_cannot_be_read(operator: Shell) -> None:
+def test_every_listing_continues_and_names_the_unreadable_records(operator: Shell) -> None:
     listed = {job["id"]: job for job in operator.type("job", "list", "-o", "json").json()}
     assert set(listed) == {*BAD, "times", "well"}
     assert {job_id for job_id, job in listed.items() if (job["error"] or {}).get("error_class")} == set(BAD)

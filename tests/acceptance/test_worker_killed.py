@@ -57,7 +57,7 @@ def test_a_job_outlives_its_worker_killed_by_9(
     assert_nothing_is_left(process_mark)
 
 
-def test_a_job_outlives_its_worker_killed_by_9_where_another_is_there_before(
+def test_a_job_outlives_its_worker_killed_by_9_and_a_second_worker_adopts_it(
     stand_in_shell: Shell, started: Path, go_on: Path, process_mark: str
 ) -> None:
     first = worker_with_driver(stand_in_shell, started, go_on)
@@ -85,7 +85,7 @@ def assert_adopted_by(second: Running, shell: Shell, started: Path, go_on: Path)
     assert second.wait().code == 0
 
 
-def test_a_job_that_ends_while_no_worker_is_there_is_judged_by_the_next(
+def test_a_job_that_ends_without_a_worker_is_concluded_by_the_next_worker(
     stand_in_shell: Shell, started: Path, go_on: Path, process_mark: str
 ) -> None:
     shell = stand_in_shell
@@ -102,7 +102,7 @@ def test_a_job_that_ends_while_no_worker_is_there_is_judged_by_the_next(
     assert_nothing_is_left(process_mark)
 
 
-def test_term_lets_the_driver_go_on_for_the_next_worker(
+def test_term_leaves_the_driver_running_for_the_next_worker(
     stand_in_shell: Shell, started: Path, go_on: Path, process_mark: str
 ) -> None:
     shell = stand_in_shell

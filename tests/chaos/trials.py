@@ -66,7 +66,7 @@ class Trial:
 
     @classmethod
     def at_random(cls, rng: random.Random, longest: float) -> "Trial":
-        """At one of the points, or (half of the trials) at any moment of a job that takes `longest` seconds."""
+        """Half of the trials at a point, half at any moment of a job of `longest` seconds."""
         if rng.random() < 0.5:
             return cls(rng.choice(FAULTS))
         return cls(Fault.SOMETIME, rng.uniform(0, longest))

@@ -180,7 +180,7 @@ os._exit(0)
 """
 
 
-def test_a_program_that_leaves_an_outcome_of_its_own_making_ends_and_frees_its_slot(office: Office) -> None:
+def test_a_program_that_forges_an_outcome_ends_and_frees_its_slot(office: Office) -> None:
     office.worker(slots=1)
     hostile = [office.submit(LEAVES.format(lie=json.dumps(lie))) for lie in LIES]
     for job_id in hostile:
@@ -232,7 +232,7 @@ QUERIES = (
 
 
 @pytest.mark.spark
-def test_a_script_in_a_warm_server_reads_nothing_of_another(warm: WarmHouse) -> None:
+def test_a_script_in_a_warm_server_reads_no_data_of_another(warm: WarmHouse) -> None:
     server = warm.wait_open()
     secret = server.gateway().secret
     command = [sys.executable, "-c", TENANT, str(server.path), ROW]
