@@ -1,4 +1,4 @@
-"""The definitions of docs/backends.md are run as they stand there, but for addresses and sizes."""
+"""The definitions of docs/backends.md run unchanged, except for addresses and sizes."""
 
 import os
 import re
@@ -39,11 +39,11 @@ def test_the_definition_of_a_backend_ends_well(
     definition = yaml.safe_load(found[1])
     hosts, root = (shared_shell.environment[name] for name in ("ZOOKEEPER_HOSTS", "ORCHESTRATOR_ROOT"))
     with open_kit(kind, request, hosts=hosts, root=f"{root}/kit", folder=shared_shell.directory) as kit:
-        # Where a cluster is found: HADOOP_CONF_DIR, KUBECONFIG.
+        # The location of a cluster: HADOOP_CONF_DIR, KUBECONFIG.
         shared_shell.environment |= {name: os.environ[name] for name in os.environ.keys() & FOUND_BY}
         spark, target = definition["spark"], kit.target
         named = spark.pop(target.backend, {})
-        assert named.keys() <= {*target.options, "queue"}, "what it names is what a test can replace"
+        assert named.keys() <= {*target.options, "queue"}, "a test can replace each option that it names"
         spark |= {"master": target.master, "conf": kit.conf, **SMALL}
         if options := {**named, **target.options}:
             spark[target.backend] = options

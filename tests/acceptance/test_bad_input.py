@@ -1,4 +1,4 @@
-"""Bad input that is refused before a job exists: an error for people and the exit code for scripts."""
+"""Bad input that is refused before a job exists: the error message and the exit code."""
 
 import shutil
 import socket
@@ -13,19 +13,19 @@ from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import Shell, assert_no_traceback
 
 UNREACHABLE_WITHIN_S = 20
-"""One of them is waited for; the rest is for a busy machine."""
+"""One second is the configured timeout; the rest is for a busy machine."""
 
 
 @pytest.fixture
 def script(shell: Shell) -> Path:
-    """A program that is well; where an error is expected, it is another."""
+    """A valid program: the expected error has another cause."""
     return shell.write("well.py", "print('well')\n")
 
 
 # ---------------------------------------------------------------------- the machine
 @pytest.fixture
 def path_without_java(tmp_path: Path) -> Path:
-    """A PATH with what a shell script needs, and no Java."""
+    """A PATH with the tools of a shell script, and no Java."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in ("sh", "env"):
@@ -36,7 +36,7 @@ def path_without_java(tmp_path: Path) -> Path:
 
 
 COMMANDS_WITH_JAVA = [["run", "well.py"], ["up"], ["worker"], ["zookeeper"], ["zkcli", "ls", "/"]]
-"""On a server that is there: its absence would be the first error of zkcli."""
+"""On a running server: without one, zkcli would fail for that reason."""
 
 
 @pytest.mark.parametrize("command", COMMANDS_WITH_JAVA, ids=lambda command: command[0])
@@ -75,7 +75,7 @@ def test_port_taken(shell: Shell, command: str) -> None:
     "command", [["run", "well.py"], ["up"], ["worker"], ["zookeeper"]], ids=lambda command: command[0]
 )
 def test_state_directory_not_writable(shell: Shell, script: Path, command: list[str]) -> None:
-    # Below a file: where root runs the tests, no permission would be in the way.
+    # Below a file: permissions do not stop root.
     directory = script / "state"
     ended = shell.type_quickly(*command, ORCHESTRATOR_STATE_DIR=str(directory))
     assert_error(ended, 1, f"the state directory {directory} cannot be written", "ORCHESTRATOR_STATE_DIR")
@@ -114,7 +114,7 @@ def _name(command: list[str]) -> str:
 
 @pytest.fixture(scope="module")
 def closed_port() -> Iterator[int]:
-    """A port where nobody listens and where nobody else will."""
+    """A port without a listener, reserved for the test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
@@ -137,7 +137,7 @@ def test_zookeeper_unreachable_within_the_configured_timeout(
 
 @pytest.mark.parametrize(
     "command",
-    [*COMMANDS_OF_EACH_KIND[1:], *OTHER_COMMANDS],  # `run` starts its own
+    [*COMMANDS_OF_EACH_KIND[1:], *OTHER_COMMANDS],  # `run` starts its own server
     ids=_name,
 )
 def test_no_server_and_no_configuration(shell: Shell, script: Path, command: list[str]) -> None:
@@ -164,13 +164,13 @@ def test_id_taken(shared_shell: Shell, script: Path, command: str) -> None:
     ended = shared_shell.type_quickly(*arguments, str(script), "--id", "mine")
     assert_error(ended, 5, "id 'mine' is taken", "choose another id")
     (job,) = shared_shell.jobs()
-    assert (job["id"], job["status"]) == ("mine", "ACCEPT"), "the first one is untouched"
+    assert (job["id"], job["status"]) == ("mine", "ACCEPT"), "the first job is unchanged"
 
 
 @pytest.mark.parametrize("bad", ["with blank", "sl/ash", ".", "..", "x" * 129, "ümlaut"])
 @pytest.mark.parametrize("command", [["run"], ["job", "submit"]], ids=["run", "submit"])
 def test_bad_id(shell: Shell, script: Path, command: list[str], bad: str) -> None:
-    # Without any server: what is wrong by itself is refused before anybody is asked.
+    # No server: invalid input is refused before a connection.
     ended = shell.type_quickly(*command, str(script), "--id", bad)
     assert_error(ended, 2, f"id {bad!r} is not valid", "1 to 128")
 

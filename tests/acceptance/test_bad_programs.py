@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.error_output import assert_error
 from tests.acceptance.support import Shell
 
-# Both read what the user names in the same way; neither needs a server to refuse it.
+# Both read the user's file in the same way and refuse it without a server.
 BOTH = pytest.mark.parametrize("command", [["run"], ["job", "submit"]], ids=["run", "submit"])
 
 SYNTAX_ERROR = """\
@@ -20,7 +20,7 @@ INSERT INTO walkers
 
 @pytest.fixture(autouse=True)
 def nothing_is_begun(shell: Shell) -> None:
-    """A refusal leaves no trace: there is not even a state directory to make."""
+    """A refused command creates nothing, not even a state directory."""
     shell.environment["ORCHESTRATOR_STATE_DIR"] = str(shell.write("file", "") / "state")
 
 
@@ -59,7 +59,7 @@ def test_syntax_error_in_sql(shell: Shell, command: list[str]) -> None:
     shell.write("pets.sql", SYNTAX_ERROR)
     ended = shell.type_quickly(*command, "pets.sql")
     assert_error(ended, 2, "pets.sql:4:3: ", "4 |   SELEC name FROM pets;")
-    assert ended.stderr.endswith("\n    |   ^\n"), "the place is pointed at"
+    assert ended.stderr.endswith("\n    |   ^\n"), "the position is marked"
 
 
 @BOTH

@@ -1,4 +1,4 @@
-"""Programs and clusters that are not as Spark expects: what `job show` says of a real run."""
+"""Programs and clusters that Spark does not expect: the output of `job show` after a real run."""
 
 import re
 import shutil
@@ -44,13 +44,13 @@ def submit(shell: Shell, name: str, program: str, **fields: object) -> None:
 
 
 def show(shell: Shell, name: str) -> str:
-    """Wait for its end, and return what `job show` says."""
+    """Wait for the end of a job, and return the output of `job show`."""
     shell.type("job", "wait", name, "--timeout", f"{2 * SPARK_TIMEOUT_S}s", timeout=3 * SPARK_TIMEOUT_S)
     return shell.type("job", "show", name).stdout
 
 
 def run(shell: Shell, name: str, program: str, **fields: object) -> str:
-    """Both."""
+    """Submit a job, wait for its end, and return the output of `job show`."""
     submit(shell, name, program, **fields)
     return show(shell, name)
 
@@ -101,7 +101,7 @@ print("the last words")
 # ---------------------------------------------------------------------- packages
 @pytest.fixture
 def empty_repository(tmp_path: Path) -> Iterator[str]:
-    """The address of a repository on loopback that answers, and has nothing."""
+    """The address of an empty repository on loopback."""
     folder = tmp_path / "repository"
     folder.mkdir()
     server = HTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
@@ -115,11 +115,11 @@ def empty_repository(tmp_path: Path) -> Iterator[str]:
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Write no log."""
 
 
 def with_packages(shell: Shell, repository: str) -> dict[str, object]:
-    """Settings by which Ivy looks there and nowhere else."""
+    """Settings that make this the only repository of Ivy."""
     resolver = f'<ibiblio name="here" m2compatible="true" root="{repository}"/>'
     settings = shell.write(
         "ivy.xml",
@@ -134,7 +134,7 @@ def test_packages_that_are_nowhere_fail_the_job_at_once(served: Shell, empty_rep
     shown = run(served, "packages", "print()\n", spark=with_packages(served, empty_repository), retry=retry)
     assert "ERROR_FAIL, in queue finish" in shown
     assert "error (definition):\npackages org.example:nothing:1.0 are in no repository: correct" in shown
-    assert "attempts: 1\n" in shown, "another try would not find them either"
+    assert "attempts: 1\n" in shown, "a retry would not find them either"
 
 
 def test_packages_whose_repository_does_not_answer_are_tried_again(served: Shell) -> None:
@@ -149,15 +149,15 @@ def test_packages_whose_repository_does_not_answer_are_tried_again(served: Shell
 # ---------------------------------------------------------------------- clusters
 CLIENT = "org/apache/spark/deploy/client/StandaloneAppClient.class"
 TRY_SECONDS = re.compile(rb"\x10\x14(\xb5..\x2a\x06\xb5)", re.DOTALL)
-"""`bipush 20, putfield`, before `iconst_3, putfield`: three tries of 20 s, which Spark lets nobody choose."""
+"""`bipush 20, putfield`, before `iconst_3, putfield`: three attempts of 20 s, which no option changes."""
 
 
 def impatient_client(folder: Path) -> Path:
-    """Spark's own client of a master, but for what it waits between its tries: one second."""
+    """Spark's own client of a master, with one second between its attempts."""
     (core,) = find_jars().glob("spark-core_*.jar")
     with zipfile.ZipFile(core) as jar:
         patched, found = TRY_SECONDS.subn(lambda found: b"\x10\x01" + found[1], jar.read(CLIENT))
-    assert found == 1, "Spark has changed how long it tries"
+    assert found == 1, "the constants of Spark have changed"
     file = folder / "impatient.jar"
     with zipfile.ZipFile(file, "w") as jar:
         jar.writestr(CLIENT, patched)
@@ -193,7 +193,7 @@ sys.version_info = Version((known.major, {minor}, *known[2:]))
 
 
 def other_python(folder: Path) -> tuple[Path, str]:
-    """A Python of another version, as nodes may have it, and that version; else ours that claims to be it."""
+    """A Python of another version, as on a node, and its version; else ours that reports another version."""
     installed = Path.home() / ".pyenv" / "versions"
     for version in ("3.12", "3.13", "3.10"):
         found = (Path(shutil.which(f"python{version}") or ""), *installed.glob(f"{version}.*/bin/python3"))

@@ -1,4 +1,4 @@
-"""What a receiver is told of a real run on a cluster."""
+"""The callback of a real run on a cluster."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_she
 
 
 def _shape(value: object) -> object:
-    """The names of all fields, and what kind of value each has."""
+    """The names of all fields, and the type of each value."""
     match value:
         case dict():
             return {name: _shape(each) for name, each in value.items()}

@@ -1,4 +1,4 @@
-"""`cluster status` and `cluster doctor` as they are typed."""
+"""`cluster status` and `cluster doctor` on the command line."""
 
 import json
 
@@ -20,7 +20,7 @@ def operator(stage: Stage, shared_shell: Shell) -> Shell:
 
 def test_a_fault_is_reported_with_its_node_and_repaired_on_demand(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id=JOB)
-    stage.queues.requeue(JOB, delay_ms=3_600_000)  # not due: nobody misses a worker
+    stage.queues.requeue(JOB, delay_ms=3_600_000)  # not due: the absence of workers is no fault
     record = stage.queues.get(JOB)
     token = stage.queues.layout.token(record.queue, record.pool, record.token)
     stage.commit(Delete(token))
@@ -30,14 +30,14 @@ def test_a_fault_is_reported_with_its_node_and_repaired_on_demand(operator: Shel
     assert (error["kind"], error["path"]) == ("record-without-token", stage.queues.layout.record(JOB))
     assert (error["fixable"], error["fixed"]) == (True, False)
     assert not stage.is_there(token)
-    told = operator.type("cluster", "doctor")
-    assert told.code == 1
-    assert error["path"] in told.stdout
+    reported = operator.type("cluster", "doctor")
+    assert reported.code == 1
+    assert error["path"] in reported.stdout
     assert_error(operator.type("cluster", "doctor", "--fix"), 2, "give --yes")
     assert not stage.is_there(token)
-    mended = operator.type("cluster", "doctor", "--fix", "--yes", "-o", "jsonl")
-    assert mended.code == 0, mended.stderr
-    assert [row["kind"] for row in map(json.loads, mended.stdout.splitlines()) if row["fixed"]] == [
+    fixed = operator.type("cluster", "doctor", "--fix", "--yes", "-o", "jsonl")
+    assert fixed.code == 0, fixed.stderr
+    assert [row["kind"] for row in map(json.loads, fixed.stdout.splitlines()) if row["fixed"]] == [
         "record-without-token"
     ]
     assert stage.is_there(token)

@@ -1,4 +1,4 @@
-"""`orchestrator config`: what is set and where, and limits that are changed while everything runs."""
+"""`orchestrator config`: settings and their origins, and limits that change at run time."""
 
 import re
 import time
@@ -19,7 +19,7 @@ from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
 
 SOON_S = 10
-"""Sooner than any timed look: what is known by then came by a watch."""
+"""Shorter than any polling interval: a change seen by then came by a watch."""
 
 EFFECTIVE_WITHIN_S = 2
 NOWHERE = {"ZOOKEEPER_HOSTS": "127.0.0.1:1", "ORCHESTRATOR_CONNECT_TIMEOUT": "1s"}
@@ -37,7 +37,7 @@ LIMITS = (
 
 @pytest.fixture
 def worker(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[ClusterConfig]:
-    """The limits as a worker in another process follows them."""
+    """The limits as a worker in another process sees them."""
     with Session(SessionSettings(zookeeper_hosts)) as session:
         config = ClusterConfig(session, Nodes(zookeeper_root))
         config.start()
@@ -47,7 +47,7 @@ def worker(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[ClusterConfig]
 
 @pytest.fixture
 def queues(open_queues: Open) -> QueueSet:
-    """The queues of the shell's root, with its pool `default`."""
+    """The queues of the shell's root, with the pool `default`."""
     return open_queues()
 
 

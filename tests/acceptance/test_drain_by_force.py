@@ -1,4 +1,4 @@
-"""A worker that is asked twice to end does not wait for what it has in hand."""
+"""A worker that receives a second signal does not wait for the jobs that it holds."""
 
 from pathlib import Path
 
@@ -16,23 +16,23 @@ def test_a_second_signal_ends_a_worker_at_once_and_the_next_one_finishes_what_it
     shell, started, asked = stand_in_shell, tmp_path / "starts", tmp_path / "asked"
     stubborn = (
         "import os, pathlib, signal, time\n"
-        "os._exit = lambda _: time.sleep(600)\n"  # by which a driver obeys: this one has to be killed
+        "os._exit = lambda _: time.sleep(600)\n"  # a driver exits by this call: this one must be killed
         f"signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(asked)!r}).touch())\n"
         f"with open({str(started)!r}, 'a') as file:\n"
         "    file.write('started\\n')\n"
         "time.sleep(600)\n"
     )
-    shell.environment["ORCHESTRATOR_SESSION_TIMEOUT"] = "4s"  # which the next worker waits for
+    shell.environment["ORCHESTRATOR_SESSION_TIMEOUT"] = "4s"  # the next worker waits for this timeout
     worker = shell.start("worker", "--slots", "1", ORCHESTRATOR_KILL_GRACE="120s")
     shell.python_job("stubborn", stubborn)
     assert shell.type("job", "submit", "stubborn.yaml", "--id", "stubborn").code == 0
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
     assert shell.type("job", "kill", "stubborn").code == 0
     worker.wait_for_words("stubborn running -> kill")
-    # Only then is the kill in hand; between that step and this one nothing is.
+    # The kill is in progress only now; between that transition and this point none is.
     wait_until(asked.exists, SPARK_TIMEOUT_S, "the program is asked to end")
     worker.terminate()
-    worker.wait_for_words("no longer leads")  # it drains, and the kill goes on
+    worker.wait_for_words("no longer leads")  # it drains, and the kill continues
     worker.terminate()
     ended = worker.wait(5)
     assert ended.code == 143

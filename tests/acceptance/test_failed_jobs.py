@@ -1,4 +1,4 @@
-"""Jobs that cannot succeed: the reason is on stderr, in `job show`, and in the record for plain zkCli."""
+"""Jobs that cannot succeed: the reason is on stderr, in `job show`, and in the record as zkCli prints it."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ WALKERS = "CREATE TABLE walkers USING json OPTIONS (path '{}');\n"
 
 
 def assert_job_failed(shell: Shell, ended: Ended, job_id: str, mark: str, *words: str) -> dict[str, Any]:
-    """The command ended with 1, and all three places tell the reason; returns the job."""
+    """The command ended with 1, and all three outputs have the reason; returns the job."""
     assert ended.code == 1, ended
     assert ended.stdout == ""
     assert_no_traceback(ended.stderr)
@@ -24,17 +24,17 @@ def assert_job_failed(shell: Shell, ended: Ended, job_id: str, mark: str, *words
     assert (job["status"], job["queue"]) == ("ERROR_FAIL", "finish")
     zkcli = shell.type("zkcli", "get", job["record_path"])
     assert zkcli.code == 0, zkcli
-    places = {
+    outputs = {
         "stderr": ended.stderr,
         "job show": shell.type("job", "show", job_id).stdout,
         "job show -o json": job["error"]["message"],
         "zkcli": zkcli.stdout,
     }
-    for place, text in places.items():
+    for source, text in outputs.items():
         for word in words:
-            # zkCli prints the bytes of the record: quotes and line ends as JSON writes them.
-            written = json.dumps(word, ensure_ascii=False)[1:-1] if place == "zkcli" else word
-            assert written in text, (place, text)
+            # zkCli prints the bytes of the record, with quotes and line ends escaped as in JSON.
+            written = json.dumps(word, ensure_ascii=False)[1:-1] if source == "zkcli" else word
+            assert written in text, (source, text)
     assert "ERROR_FAIL" in zkcli.stdout
     assert shell.queues() == {**dict.fromkeys(shell.queues(), 0), "finish": 1}
     return job
@@ -62,7 +62,7 @@ def test_unknown_column(shared_shell: Shell, process_mark: str) -> None:
 def test_a_python_program_whose_neighbour_has_a_syntax_error(
     stand_in_shell: Shell, process_mark: str
 ) -> None:
-    # Of its own it would have been refused: the neighbour is read where the program runs.
+    # A syntax error of the program itself is refused earlier; the neighbour is read at run time.
     stand_in_shell.write("broken.py", "print('a')\nif True print('b')\n")
     stand_in_shell.write("job.py", "import broken\n")
     ended = stand_in_shell.type("run", "job.py", "--id", "failed")
@@ -72,7 +72,7 @@ def test_a_python_program_whose_neighbour_has_a_syntax_error(
 @pytest.mark.spark
 def test_spark_that_cannot_start(shared_shell: Shell, process_mark: str) -> None:
     shared_shell.write("well.py", "print('well')\n")
-    # Spark refuses less than about 450 MB; a reason that only its driver's own output knows.
+    # Spark refuses less than about 450 MB; only the output of its driver has this reason.
     definition = {
         "name": "small",
         "python": "well.py",

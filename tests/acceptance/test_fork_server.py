@@ -1,4 +1,4 @@
-"""Most tests type commands through the fork server: each must end as it does in an interpreter of its own."""
+"""Most tests run commands through the fork server: the results must be those of a new interpreter."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.support import Ended, Shell
 
-# One of each kind: helped, used wrongly, refused in each way, done; with words, tables and documents.
+# One of each kind: help, usage errors, each refusal, success; with text, tables and documents.
 COMMANDS = [
     ["--help"],
     ["job", "submit", "--help"],
@@ -53,7 +53,7 @@ def test_settings_of_one_command_do_not_reach_the_next(shell: Shell, tmp_path: P
     assert next(row for row in rows if row["name"] == "slots")["value"] == 7
     rows = shell.type("config", "show", "-o", "json").json()
     assert next(row for row in rows if row["name"] == "slots")["origin"] == "default"
-    assert "Traceback" not in shell.type("job", "list").stderr, "-v was for the other"
+    assert "Traceback" not in shell.type("job", "list").stderr, "-v was an option of the other command"
     assert Path.cwd() != tmp_path
     assert "ORCHESTRATOR_CONFIG" not in os.environ
 
@@ -62,4 +62,4 @@ def test_a_command_that_takes_too_long_is_ended(shell: Shell) -> None:
     hosts = {"ZOOKEEPER_HOSTS": "127.0.0.1:1"}
     with pytest.raises(subprocess.TimeoutExpired):
         shell.type("job", "list", timeout=0.5, **hosts)
-    assert shell.type("--version").code == 0, "the next one is typed"
+    assert shell.type("--version").code == 0, "the next command runs"

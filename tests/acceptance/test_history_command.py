@@ -1,4 +1,4 @@
-"""`job history`: what the last runs of a name took."""
+"""`job history`: the resources of the last runs of a name."""
 
 import json
 

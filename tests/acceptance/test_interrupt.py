@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: exit code 130, nothing left running, and every job in a state that is true."""
+"""Ctrl-C at any moment: exit code 130, no process left, and every job in its true state."""
 
 import re
 import socket
@@ -33,18 +33,18 @@ ENDS_WITHIN_S = 60
 """Grace of the driver, end of Spark, end of ZooKeeper: 5 s, more beside other tests."""
 
 SPAN_S = (0.3, 12.0)
-"""From the start of the interpreter to a program that runs; another test waits until it does."""
+"""From the start of the interpreter to a running program; another test waits for that point."""
 
 WHOLE_SPAN_S = (0.3, 25.0)
-"""Of a whole campaign, which may be tried on a slow machine."""
+"""The same for a whole campaign, possibly on a slow machine."""
 
 
 SUBMITTED_AFTER_S = 3.0
-"""In `up`: what is pressed sooner finds no job."""
+"""In `up`: before that there is no job to interrupt."""
 
 
 def moments(command: str, count: int, count_of_whole: int) -> list[float]:
-    """Moments drawn by the date of the commit, denser at the start where most happens.
+    """Random moments seeded by the date of the commit, denser at the start, which has the most steps.
 
     One from each part, so that none is missed: the loading of the program, ZooKeeper's start, the intent,
     Spark's start, the running program.
@@ -72,7 +72,7 @@ def endless(shell: Shell, tmp_path: Path, started: Path) -> Path:
 @pytest.mark.parametrize("moment", moments("run", 2, 20))
 def test_run_ends_clean_at_any_moment(shell: Shell, endless: Path, process_mark: str, moment: float) -> None:
     run = shell.start("run", str(endless), "--id", "endless")
-    # The one bare sleep of these tests: the moment itself is what is chosen.
+    # The only plain sleep of these tests: the moment itself is the parameter.
     time.sleep(moment)
     run.press_ctrl_c()
     assert_interrupted(run.wait(ENDS_WITHIN_S))
@@ -91,7 +91,7 @@ def test_run_forgives_an_impatient_user(
         run.press_ctrl_c()
         return run.has_ended
 
-    wait_until(press_and_look, ENDS_WITHIN_S, "the command ends under a hail of Ctrl-C")
+    wait_until(press_and_look, ENDS_WITHIN_S, "the command ends under repeated Ctrl-C")
     assert_interrupted(run.wait())
     assert_nothing_is_left(process_mark)
     assert_all_final(shell)
@@ -99,11 +99,11 @@ def test_run_forgives_an_impatient_user(
 
 @pytest.mark.parametrize(
     ("command", "asked"),
-    [("up", "-version"), ("run", "QuorumPeerMain")],  # both start their server by the same code
+    [("up", "-version"), ("run", "QuorumPeerMain")],  # both start their server with the same code
     ids=["java-version-up", "zookeeper-start-run"],
 )
 def test_while_java_starts(shell: Shell, endless: Path, process_mark: str, command: str, asked: str) -> None:
-    """The moments that last a tenth of a second, made as long as it takes to hit them."""
+    """Phases of a tenth of a second, prolonged until the signal arrives in them."""
     home, seen = slow_java(shell, asked)
     arguments = ["run", str(endless)] if command == "run" else ["up"]
     pressed = shell.start(*arguments, JAVA_HOME=str(home))
@@ -117,7 +117,7 @@ def test_while_java_starts(shell: Shell, endless: Path, process_mark: str, comma
 
 @pytest.mark.parametrize("command", ["run", "worker"])
 def test_while_zookeeper_is_looked_for(shell: Shell, endless: Path, process_mark: str, command: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and never answers
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and never answers
         silent.settimeout(30)
         hosts = f"127.0.0.1:{silent.getsockname()[1]}"
         arguments = ["run", str(endless)] if command == "run" else ["worker"]
@@ -130,7 +130,7 @@ def test_while_zookeeper_is_looked_for(shell: Shell, endless: Path, process_mark
 
 
 def slow_java(shell: Shell, asked: str) -> tuple[Path, Path]:
-    """A JAVA_HOME whose `java` waits for a file when it is asked this; and the file that tells it waits."""
+    """A JAVA_HOME whose `java` waits for a file on this argument, and the file that shows that it waits."""
     home, seen, fast = shell.directory / "java", shell.directory / "seen", shell.directory / "fast"
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
@@ -152,7 +152,7 @@ def test_up_ends_clean_at_any_moment(shell: Shell, endless: Path, process_mark: 
         up.wait_for_words("Ctrl-C ends them")
         for job_id in ("first", "second"):
             assert shell.type("job", "submit", str(endless), "--id", job_id).code == 0
-    # As above: the moment is what is chosen.
+    # As above: the moment is the parameter.
     time.sleep(max(0.0, began + moment - time.monotonic()))
     up.press_ctrl_c()
     assert_interrupted(up.wait(ENDS_WITHIN_S))
@@ -194,7 +194,7 @@ def test_watching_ends_clean_and_with_it_the_server_that_it_started(shell: Shell
     up = shell.start("up")
     up.wait_for_words("Ctrl-C ends them")
     up.terminate()
-    assert up.wait(ENDS_WITHIN_S).code == 143, "TERM, as a shell tells it"
+    assert up.wait(ENDS_WITHIN_S).code == 143, "TERM, as a shell reports it"
     watching = shell.start("queue", "list", "-o", "jsonl", "--watch", "0.5")
     wait_until(lambda: watching.stdout.count("accept") > 1, 30, "the queues are shown a second time")
     watching.press_ctrl_c()
@@ -233,12 +233,12 @@ def assert_interrupted(ended: Ended) -> None:
 
 
 def assert_all_final(shell: Shell) -> None:
-    """Every job that came to be has ended, and stands in finish alone."""
+    """Every job that was created has ended, and is in finish alone."""
     if not (shell.state_dir / "zookeeper" / STATE_FOLDER).is_dir():
         # It was interrupted before ZooKeeper ever ran.
         assert shell.type("job", "list", "-o", "json").code == 3
         return
-    server = shell.start("zookeeper")  # for both looks: each would start its own
+    server = shell.start("zookeeper")  # for both commands: each would start its own
     wait_until(lambda: running_server(shell.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
     assert [job for job in shell.jobs() if job["status"] not in FINAL_STATUSES] == []
     assert {name: jobs for name, jobs in shell.queues().items() if name != "finish" and jobs} == {}

@@ -1,4 +1,4 @@
-"""Ctrl-C while the program is loading: libraries see the exception first."""
+"""Ctrl-C while the program loads: a library may catch the exception first."""
 
 import subprocess
 import sys

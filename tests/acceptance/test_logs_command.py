@@ -1,4 +1,4 @@
-"""`orchestrator logs` as it is typed: with no Elasticsearch, and with a real one."""
+"""`orchestrator logs` on the command line, without Elasticsearch and with a real one."""
 
 import json
 
@@ -13,16 +13,16 @@ SEARCHABLE_S = 30
 
 @pytest.fixture
 def shell_with_logs(shared_shell: Shell, log_alias: str) -> Shell:
-    """A shell whose spools are read below an alias of its own; no server is set yet."""
+    """A shell with its own alias for logs; no server is set yet."""
     shared_shell.environment["ORCHESTRATOR_LOGS__ALIAS"] = log_alias
     return shared_shell
 
 
 def killed_worker(shell: Shell) -> None:
-    """A worker that has said something, and was ended by SIGKILL."""
+    """A worker that has logged, and was ended by SIGKILL."""
     worker = shell.start("worker")
     worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
-    # It says it to the terminal a moment before it says it to the spool.
+    # The line is on the terminal a moment before it is in the spool.
     wait_until(lambda: messages(shell, "--grep", "serves .* slots"), COMMAND_TIMEOUT_S, "it is in the spool")
     worker.kill()
     worker.wait()
@@ -65,7 +65,7 @@ def test_a_worker_that_ends_leaves_nothing_in_the_spool_if_its_server_answers(
     assert worker.wait().code == 0
     assert shell.type("logs", "status", "-o", "json").json()["spools"] == []
     wait_until(
-        lambda: messages(shell, "--grep", "released its jobs"), SEARCHABLE_S, "its last words are there"
+        lambda: messages(shell, "--grep", "released its jobs"), SEARCHABLE_S, "its last records are there"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a running job says is followed, from a worker by Elasticsearch to the terminal of somebody else."""
+"""The output of a running job is followed on another terminal, through the worker and Elasticsearch."""
 
 import json
 
@@ -50,7 +50,7 @@ def test_the_output_of_a_running_job_is_followed_and_found_afterwards(
     assert any("fails" in document["error.stack_trace"] for document in documents), "a trace is one document"
     assert "row 7 is bad; password=*** and ***" in found.stdout
     for secret in ("hunter2", "nothing-like-one"):
-        assert secret not in follower.stdout + found.stdout, "what is in a spool or an index is masked"
+        assert secret not in follower.stdout + found.stdout, "records in a spool or an index are masked"
 
     worker.terminate()
     assert worker.wait().code == 0

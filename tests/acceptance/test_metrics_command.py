@@ -14,7 +14,7 @@ _URL = re.compile(r"served at (http://127\.0\.0\.1:\d+)")
 
 
 def listens(running: Running) -> list[str]:
-    """The hosts of the addresses at which a process listens."""
+    """The hosts of the addresses on which a process listens."""
     found = psutil.Process(running.pid).net_connections("inet")
     return [each.laddr[0] for each in found if each.status == psutil.CONN_LISTEN]
 
@@ -45,9 +45,11 @@ def test_a_worker_serves_metrics_and_probes_at_the_given_address(shared_shell: S
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
     assert listens(worker) == ["127.0.0.1"]
     quiet.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
-    assert listens(quiet) == [], "nothing listens unless it is asked for"
+    assert listens(quiet) == [], "nothing listens by default"
     port = found[1].rpartition(":")[2]
-    third = shared_shell.type("worker", "--metrics-address", port)  # of one host, where another one listens
+    third = shared_shell.type(
+        "worker", "--metrics-address", port
+    )  # of one host, where another worker listens
     assert_error(third, 2, f"metrics.address {port} cannot be listened on: Address already in use")
     assert read("/readyz") == "ok\n"
     worker.terminate()

@@ -1,4 +1,4 @@
-"""What operators type: each command with its words, its documents and its exit codes."""
+"""Commands of operators: output, documents and exit codes."""
 
 import json
 import re
@@ -186,7 +186,7 @@ def test_several_jobs_are_killed_and_each_failure_is_reported(operator: Shell, s
         stage.put(job_id=job_id, pool=pool)
     stage.put(Queue.FINISH, Status.SUCCESS, job_id="ended")
     ended = operator.type("job", "kill", "a", "nobody", "b", "ended", "-o", "json")
-    assert ended.code == 1, "the failures have several codes"
+    assert ended.code == 1, "the failures have different codes"
     rows = {row["id"]: row for row in json.loads(ended.stdout)}
     assert [row["id"] for row in json.loads(ended.stdout)] == ["a", "nobody", "b", "ended"]
     assert (rows["a"]["queue"], rows["a"]["error"], rows["b"]["pool"]) == ("accept", None, "team.low")
@@ -207,7 +207,7 @@ def test_a_job_that_has_ended_is_run_again(operator: Shell, stage: Stage) -> Non
     ended = operator.type("job", "retry", "failed")
     assert (ended.code, ended.stdout) == (0, "")
     assert "failed is back in accept of pool default" in ended.stderr
-    assert operator.job("failed")["attempt"] == 1, "the next one is the second"
+    assert operator.job("failed")["attempt"] == 1, "the next attempt is the second"
     assert_error(operator.type("job", "retry", "failed"), 5, "has not ended: it is ACCEPT in accept")
     assert_error(operator.type("job", "retry", "runs"), 5, "has not ended: it is RUNNING in running")
     assert_error(operator.type("job", "retry", "well"), 5, "has ended as SUCCESS", "force")
@@ -239,7 +239,7 @@ def test_at_a_terminal_a_removal_needs_a_confirmation(operator: Shell, stage: St
     stage.put(Queue.FINISH, job_id="old")
     command = [*COMMAND, "job", "remove", "old"]
     with Terminal(command, operator.directory, operator.environment) as terminal:
-        wait_until(lambda: "Remove old permanently?" in terminal.text(), 30, "it is asked")
+        wait_until(lambda: "Remove old permanently?" in terminal.text(), 30, "the question is asked")
         assert not stage.is_gone("old")
         terminal.type(answer.encode() + b"\n")
         wait_until(lambda: terminal.is_closed, 30, "the command has ended")

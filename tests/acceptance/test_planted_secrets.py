@@ -1,6 +1,6 @@
 """Secrets of each kind are planted in real runs: nothing outside the processes shows one.
 
-A definition is what its user wrote, and its node in ZooKeeper is left out: see docs/logs.md.
+A definition is the user's own text, so its node in ZooKeeper is not checked: see docs/logs.md.
 """
 
 import json
@@ -67,7 +67,7 @@ def definitions(shell: Shell, url: str) -> list[Path]:
 
 @contextmanager
 def command_lines() -> Iterator[set[str]]:
-    """The command lines of all processes of this machine, as any user sees them."""
+    """Collects the command lines of all processes of this machine, as any user sees them."""
     seen, ending = set[str](), threading.Event()
 
     def look() -> None:
@@ -91,7 +91,7 @@ def _arguments(process: psutil.Process) -> str:
 
 
 def nodes(shell: Shell) -> Iterator[tuple[str, str]]:
-    """All that ZooKeeper holds below the root, but for the definitions."""
+    """All data of ZooKeeper below the root, except the definitions."""
     with Session(SessionSettings(shell.environment["ZOOKEEPER_HOSTS"])) as session:
         waiting = [shell.environment["ORCHESTRATOR_ROOT"]]
         while waiting:
@@ -109,7 +109,7 @@ def files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def is_open_to_others(path: Path, below: Path) -> bool:
-    """Whether another user can read a file, as far as the folders below this one let him."""
+    """Whether another user can read a file, given the modes of the folders below `below`."""
     if not path.stat().st_mode & stat.S_IROTH:
         return False
     return all(

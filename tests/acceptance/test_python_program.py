@@ -1,4 +1,4 @@
-"""A Python program runs as `python job.py` would run it, with a Spark session that is there already."""
+"""A Python program runs as with `python job.py`, and has a Spark session."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_program_has_the_environment_of_plain_python_and_is_waited_for(shell: 
     stderr = shell.type("job", "logs", "program", "--stream", "stderr").stdout
     assert "to stderr" in stderr
     assert "no rows for today" in stderr
-    # What Spark and Java make for themselves is not left in the user's folder.
+    # Files that Spark and Java create for themselves are not left in the user's folder.
     left = {path.name for path in shell.directory.iterdir()} - {"__pycache__", shell.state_dir.name}
     assert left == {"neighbour.py", "words.txt", "orders.csv", "job.py", "job.yaml", "out", "beside"}
     assert list((shell.directory / "out" / "x").glob("part-*"))
@@ -75,7 +75,7 @@ session = SparkSession.builder.getOrCreate()
 orders = session.range(3)
 words = "relative paths mean {meant}"
 
-def told(act):
+def attempt(act):
     try:
         act()
     except Exception as error:
@@ -87,16 +87,16 @@ def told(act):
 ELSEWHERE = (
     REFUSED.replace("{meant}", "the folder of the definition")
     + """
-told(lambda: open("orders.csv"))
-told(lambda: open("out.csv", "w"))
-told(lambda: os.makedirs("out"))
-told(lambda: session.read.csv("orders.csv"))
-told(lambda: session.sql("TABLE csv.`orders.csv`"))
-told(lambda: orders.write.parquet("out/x"))
-told(lambda: orders.rdd.saveAsTextFile("out/y"))
-told(lambda: session.read.csv("orders.csv", schema="a INT").collect())
-told(lambda: orders.write.parquet("{absolute}/x"))
-told(lambda: open("{absolute}/x/mine", "w").close())
+attempt(lambda: open("orders.csv"))
+attempt(lambda: open("out.csv", "w"))
+attempt(lambda: os.makedirs("out"))
+attempt(lambda: session.read.csv("orders.csv"))
+attempt(lambda: session.sql("TABLE csv.`orders.csv`"))
+attempt(lambda: orders.write.parquet("out/x"))
+attempt(lambda: orders.rdd.saveAsTextFile("out/y"))
+attempt(lambda: session.read.csv("orders.csv", schema="a INT").collect())
+attempt(lambda: orders.write.parquet("{absolute}/x"))
+attempt(lambda: open("{absolute}/x/mine", "w").close())
 """
 )
 
@@ -122,9 +122,9 @@ def test_without_the_folder_of_the_definition_a_relative_path_is_an_error_that_n
 OTHER_FILE_SYSTEM = (
     REFUSED.replace("{meant}", "a folder of this host, and the default")
     + """
-told(lambda: session.read.csv("orders.csv"))
-told(lambda: orders.write.parquet("out/x"))
-told(lambda: orders.rdd.saveAsTextFile("out/y"))
+attempt(lambda: session.read.csv("orders.csv"))
+attempt(lambda: orders.write.parquet("out/x"))
+attempt(lambda: orders.rdd.saveAsTextFile("out/y"))
 print(open("orders.csv").read(), session.read.csv("file:{folder}/orders.csv").count())
 """
 )
@@ -133,7 +133,7 @@ print(open("orders.csv").read(), session.read.csv("file:{folder}/orders.csv").co
 def test_relative_paths_of_spark_are_errors_where_its_file_system_is_another_one(shell: Shell) -> None:
     shell.write("orders.csv", "1")
     shell.write("job.py", OTHER_FILE_SYSTEM.replace("{folder}", str(shell.directory)))
-    conf = {"spark.hadoop.fs.defaultFS": "hdfs://localhost:9"}  # nobody is asked there
+    conf = {"spark.hadoop.fs.defaultFS": "hdfs://localhost:9"}  # never contacted
     shell.write("job.json", json.dumps({"name": "job", "python": "job.py", "spark": {"conf": conf}}))
     ended = shell.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
     assert ended.code == 0, ended

@@ -1,4 +1,4 @@
-"""`orchestrator run`: one job from its script to its result, by itself and beside `up`."""
+"""`orchestrator run`: one job from its script to its result, alone and beside `up`."""
 
 import json
 import re
@@ -56,14 +56,14 @@ def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
     assert [(table["target"], table["rows"]) for table in result["tables"]] == [("walkers", 2)]
     assert_plain_states(second.stderr)
 
-    # With no server running, what was run can still be looked at.
+    # Without a running server, past runs can still be shown.
     assert running_server(shell.state_dir / "zookeeper") is None
     page = shell.type("job", "show", "second")
     assert (page.code, "SUCCESS, in queue finish" in page.stdout) == (0, True)
     assert running_server(shell.state_dir / "zookeeper") is None
     assert_nothing_is_left(process_mark)
 
-    server = shell.start("zookeeper")  # for all the looks that follow: each would start its own
+    server = shell.start("zookeeper")  # for all commands that follow: each would start its own
     wait_until(lambda: running_server(shell.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
     jobs = shell.jobs()
     assert sorted((job["name"], job["queue"], job["status"]) for job in jobs) == [
@@ -96,7 +96,7 @@ def application_of(shell: Shell, job_id: str) -> str:
 
 
 def assert_plain_states(stderr: str) -> None:
-    """A line per state, in order, for a reader that is no terminal."""
+    """One line per state, in order, when stderr is not a terminal."""
     assert NO_TERMINAL_CODES.fullmatch(stderr), stderr
     assert_no_traceback(stderr)
     lines = re.findall(r"^ *[\d.]+ s  (\w+) +[A-Z]*$", stderr, re.MULTILINE)
@@ -128,7 +128,7 @@ def test_a_program_that_fails_ends_with_1_and_its_own_reason(
     assert_nothing_is_left(process_mark)
     job = stand_in_shell.job("broken")
     assert (job["status"], job["queue"], job["attempt"]) == ("ERROR_FAIL", "finish", 1)
-    assert "broken.py" in job["error"]["traceback"], "where it happened is kept for `job show`"
+    assert "broken.py" in job["error"]["traceback"], "the position is kept for `job show`"
 
 
 def test_beside_up_its_server_is_used_and_goes_on(shell: Shell, process_mark: str) -> None:

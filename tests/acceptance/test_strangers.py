@@ -23,13 +23,13 @@ from tests.waiting import wait_until
 
 @pytest.fixture
 def quick_shell(shell: Shell) -> Shell:
-    """A shell with a server of its own, and stand-ins for drivers."""
+    """A shell with its own server, and stand-ins as drivers."""
     shell.use_stand_ins()
     return shell
 
 
 def enqueued_by_another_user(shell: Shell, program: str) -> object:
-    """What a submission by another user ends with, who knows the port and has the library."""
+    """Submit as another user who knows the port and has the library; returns the id or the error."""
     server = running_server(shell.state_dir / "zookeeper")
     assert server is not None
     settings = Settings(zookeeper_hosts=server.address)
@@ -86,7 +86,7 @@ def test_a_state_directory_that_others_can_write_is_refused_and_nothing_in_it_is
         assert_error(ended, 2, str(quick_shell.state_dir), "is not used")
     assert not ran.exists()
     os.chown(quick_shell.state_dir, 0, 0)
-    quick_shell.state_dir.chmod(0o700)  # without a look at what stands in it
+    quick_shell.state_dir.chmod(0o700)  # without a check of its content
     assert_error(quick_shell.type("run", "well.py"), 2, str(planted.parent), "is not used")
     assert not ran.exists()
 

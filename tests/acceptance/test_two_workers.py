@@ -1,6 +1,6 @@
-"""Two workers, many jobs: each is run once, and each ends as its program did.
+"""Two workers, many jobs: each job runs once, and ends as its program did.
 
-The drivers are stand-ins, as it is the workers that have to agree; in a whole campaign they are of Spark.
+The drivers are stand-ins, because the test is about the workers; in a whole campaign they are real Spark.
 """
 
 import re
@@ -43,9 +43,9 @@ def test_many_jobs_on_two_workers_end_as_their_programs_did(
         wait_until(
             lambda: len(client.get_children(f"{root}/queues/finish/default")) == JOBS,
             ALL_ENDED_S,
-            "all jobs stand in finish",
+            "all jobs are in finish",
         )
-        # A job is let go in the step that brings it to finish, so there is nothing to wait for.
+        # A job is released in the transition to finish, so there is nothing to wait for.
         assert client.get_children(f"{root}/locks/default") == []
         assert client.get_children(f"{root}/stops/default") == []
 
@@ -61,12 +61,12 @@ def test_many_jobs_on_two_workers_end_as_their_programs_did(
         assert (tmp_path / f"{job_id}.starts").read_text() == "started\n", job_id
         assert jobs[job_id]["attempt"] == 1
         said = jobs[job_id]["error"]["message"] if job_id in FAILING else None
-        assert said == (f"{job_id} was told to fail" if job_id in FAILING else None)
+        assert said == (f"{job_id} was made to fail" if job_id in FAILING else None)
     assert len(shell.submissions()) == JOBS
     assert len({submission.parent for submission in shell.submissions()}) == JOBS
     took = [jobs_taken_by(worker) for worker in workers]
     assert all(took), "both workers took part"
-    assert sorted(took[0] + took[1]) == ids, "each job was begun by one worker, once"
+    assert sorted(took[0] + took[1]) == ids, "each job was started by one worker, once"
 
     for worker in workers:
         worker.terminate()
@@ -75,7 +75,7 @@ def test_many_jobs_on_two_workers_end_as_their_programs_did(
 
 
 def program(starts: Path, *, fails: bool) -> str:
-    """It leaves a line per start; in a whole campaign it has a small piece of work for Spark."""
+    """It writes a line per start; in a whole campaign it also has a small Spark job."""
     lines = [f"with open({str(starts)!r}, 'a') as file:", "    file.write('started\\n')"]
     if is_whole():
         lines += [
@@ -83,10 +83,10 @@ def program(starts: Path, *, fails: bool) -> str:
             "assert SparkSession.builder.getOrCreate().range(1000).count() == 1000",
         ]
     if fails:
-        lines.append(f"raise ValueError('{starts.stem} was told to fail')")
+        lines.append(f"raise ValueError('{starts.stem} was made to fail')")
     return "\n".join(lines) + "\n"
 
 
 def jobs_taken_by(worker: Running) -> list[str]:
-    """The jobs that this worker brought from accept to running, by its own log."""
+    """The jobs that this worker moved from accept to running, by its own log."""
     return re.findall(r"(job-\d\d) accept -> running", worker.stderr)

@@ -1,6 +1,6 @@
-"""Clusters that cannot be reached, as a user sees them: `job show` says why a job waits, and why it failed.
+"""Unreachable clusters as a user sees them: `job show` gives the reason why a job waits, or has failed.
 
-What is said in each case is in tests/integration/test_cluster_refusals.py.
+tests/integration/test_cluster_refusals.py has the message of each case.
 """
 
 import re
@@ -15,12 +15,12 @@ import yaml
 from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell
 from tests.waiting import wait_until
 
-NOBODY = "no server listens there (connection refused)"
+NO_LISTENER = "no server listens there (connection refused)"
 VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def kubeconfig(server: str) -> str:
-    """Of somebody whom no cluster knows."""
+    """The kubeconfig of a user unknown to any cluster."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -34,7 +34,7 @@ def kubeconfig(server: str) -> str:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """One where nobody listens and where nobody else will."""
+    """An address without a listener, reserved for the test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"
@@ -42,7 +42,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def shell(shared_shell: Shell, address: str) -> Shell:
-    """One with a worker that reaches no cluster, whatever this machine knows."""
+    """A shell with a worker that reaches no cluster, whatever is configured on this machine."""
     for name in VARIABLES:
         shared_shell.environment.pop(name, None)
     config = shared_shell.write("kubeconfig", kubeconfig(f"https://{address}"))
@@ -72,7 +72,9 @@ def assert_reason(shown: str, *words: str) -> None:
     assert "error (submission):" in shown, shown
     missing = [word for word in words if word not in shown]
     assert not missing, (missing, shown)
-    assert not re.search(r"0x[0-9a-f]{6}|Traceback|HTTPConnection", shown), f"objects are for nobody: {shown}"
+    assert not re.search(r"0x[0-9a-f]{6}|Traceback|HTTPConnection", shown), (
+        f"an internal object is shown: {shown}"
+    )
 
 
 def test_a_job_waits_for_its_cluster_with_a_reason_until_it_fails_or_is_killed(
@@ -81,7 +83,7 @@ def test_a_job_waits_for_its_cluster_with_a_reason_until_it_fails_or_is_killed(
     sparks: dict[str, tuple[dict[str, Any], str]] = {
         "standalone": (
             {"master": f"spark://{address}", "standalone": {"ui": address}},
-            f"http://{address}/json/ does not answer: {NOBODY}",
+            f"http://{address}/json/ does not answer: {NO_LISTENER}",
         ),
         "yarn": ({"master": "yarn"}, "set HADOOP_CONF_DIR to the folder with yarn-site.xml"),
         "kubernetes": (
@@ -90,7 +92,7 @@ def test_a_job_waits_for_its_cluster_with_a_reason_until_it_fails_or_is_killed(
                 "kubernetes": {"image": "spark", "namespace": "default"},
                 "deploy_mode": "cluster",
             },
-            f"the Kubernetes API at https://{address} does not answer: {NOBODY}",
+            f"the Kubernetes API at https://{address} does not answer: {NO_LISTENER}",
         ),
     }
     for job_id, (spark, _) in sparks.items():

@@ -1,4 +1,4 @@
-"""One record, or one log line, that nobody can read: the commands that list go on."""
+"""Unreadable records and log lines: the commands that list them continue."""
 
 import json
 
@@ -18,7 +18,7 @@ BAD = {
 
 @pytest.fixture
 def operator(stage: Stage, shared_shell: Shell) -> Shell:
-    """A shell at the root of a stage with jobs that cannot be read, and one whose times are none."""
+    """A shell at the root of a stage with unreadable jobs, and a job with invalid times."""
     assert stage.queues.layout.root == shared_shell.environment["ORCHESTRATOR_ROOT"]
     for job_id, data in BAD.items():
         stage.put(job_id=job_id)

@@ -1,6 +1,6 @@
-"""A worker ends, in whatever way: its drivers go on, and the next worker follows them.
+"""A worker ends in any way: its drivers continue, and the next worker adopts them.
 
-That it is so with Spark itself is shown by one of them; the drivers of the others are stand-ins.
+One test has a real Spark driver; the drivers of the others are stand-ins.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(300)
 
 SESSION = {"ORCHESTRATOR_SESSION_TIMEOUT": "4s"}
 ADOPTED_S = 60
-"""A lock lives as long as the session of the worker that was killed, and is then found by a rescan."""
+"""The lock exists until the end of the session of the killed worker; a rescan then finds the job."""
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_a_job_outlives_its_worker_killed_by_9_and_a_second_worker_adopts_it(
 
 
 def assert_adopted_by(second: Running, shell: Shell, started: Path, go_on: Path) -> None:
-    """The job of the worker that was killed is now of this one, which brings it to its end."""
-    # Adopted while it runs, so that its end is not what brings the second worker to it.
+    """The job of the killed worker is adopted by `second`, which runs it to its end."""
+    # Adopted while it runs: the end of the driver must not be the trigger.
     owner = f"-{second.pid}-"
     wait_until(
         lambda: owner in str(shell.job("waits")["held_by"]), ADOPTED_S, "the second worker holds the job"

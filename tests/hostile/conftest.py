@@ -14,7 +14,7 @@ __all__ = ["fork_server"]
 
 @pytest.fixture
 def shelf() -> Iterator[Path]:
-    """A folder that each user may read; pytest's own are private."""
+    """A folder that every user may read; those of pytest are private."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -22,7 +22,7 @@ def shelf() -> Iterator[Path]:
 
 @pytest.fixture
 def shell(shelf: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Shell]:
-    """A shell whose state directory each user gets to; after the test no process of it may be left."""
+    """A shell whose state directory every user can reach; after the test no process of it may be left."""
     assert process_mark
     made = Shell(shelf, fork_server)
     yield made

@@ -37,9 +37,9 @@ WAIT_S = 60
 def nodes(
     hosts: str, root: str = "/", digest: str = "", sasl: dict[str, str] | None = None
 ) -> tuple[str, ...]:
-    """The nodes from `root` down, read with rights to all of them.
+    """The nodes from `root` down, read with all rights.
 
-    On a server that tests share, `root` is the test's own: others have nodes that this login cannot read.
+    On a shared server `root` is that of the test: this login cannot read the nodes of others.
     """
     client = KazooClient(hosts, auth_data=[("digest", digest)] if digest else None, sasl_options=sasl)
     client.start(timeout=30)
@@ -51,7 +51,7 @@ def nodes(
 
 
 def started(shell: Shell, command: str, program: str = "", then: str = "") -> tuple[Running, Path]:
-    """`run` or `up` with one job, whose program goes on to `then` when the file is there."""
+    """`run` or `up` with one job, whose program waits for the file and then runs `then`."""
     has_begun, go_on = shell.directory / "started", shell.directory / "go on"
     conf = {"spark.planted.password": PLANTED}
     job = shell.python_job("ours", program + program_that_waits(has_begun, go_on) + then, conf)
@@ -113,7 +113,7 @@ def test_another_user_gets_nothing_of_up(shell: Shell) -> None:
 
 @contextmanager
 def guarded_worker(shell: Shell, secured: Secured) -> Iterator[Target]:
-    """A worker that logs in, whose nodes are for it alone; and a running job."""
+    """A worker with a login and private nodes, and a running job."""
     shell.use_stand_ins()
     password = shell.write("password", SECRET)
     password.chmod(0o600)
@@ -139,7 +139,7 @@ def guarded_worker(shell: Shell, secured: Secured) -> Iterator[Target]:
             nodes=nodes(secured.plain, root, sasl=sasl),
         )
     finally:
-        go_on.touch()  # else the program of a test that failed waits on
+        go_on.touch()  # else the program of a failed test waits forever
     assert shell.type("job", "wait", "ours").code == 0
     assert [job["id"] for job in shell.jobs()] == ["ours"]
 
@@ -148,12 +148,12 @@ def test_neither_another_user_nor_another_login_gets_anything_of_a_worker_with_l
     shell: Shell, secured: Secured
 ) -> None:
     with guarded_worker(shell, secured) as target:
-        assert target.ports == (), "a worker listens nowhere"
+        assert target.ports == (), "a worker does not listen"
         assert len(target.nodes) > 10
         assert booty((*attacks.ON_FILES, *attacks.ON_PROCESSES, *attacks.ON_ZOOKEEPER), target) == {}
         for mallory in (
             replace(target, sasl=(BOB.user, OTHER_SECRET)),
-            replace(target, digest=f"{ADA.user}:{SECRET}"),  # the right words in the wrong scheme
+            replace(target, digest=f"{ADA.user}:{SECRET}"),  # the right password in the wrong scheme
         ):
             assert booty(attacks.ON_ZOOKEEPER, mallory) == {}
 

@@ -1,4 +1,4 @@
-"""Hostile definitions, from the command that reads them to the worker that would obey them."""
+"""Hostile definitions, from the command that reads them to the worker that would run them."""
 
 import os
 import ssl
@@ -16,7 +16,7 @@ from tests.servers.secured import Certificates
 from tests.unit.test_hostile_definitions import LAUGHS, MERGES
 from tests.waiting import wait_until
 
-TOKEN = "the-token-of-the-worker"  # noqa: S105 - of nobody
+TOKEN = "the-token-of-the-worker"  # noqa: S105 - made up
 HOME = "https://127.0.0.1:1"
 METADATA = "http://169.254.169.254/latest/meta-data"
 WAIT_S = 60
@@ -58,7 +58,7 @@ REFUSED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.fixture
 def home(shell: Shell, zookeeper_hosts: str, zookeeper_root: str) -> Shell:
-    """A shell with stand-ins for drivers, on an open ZooKeeper: nothing but the definition is in the way."""
+    """A shell with stand-ins as drivers, on an open ZooKeeper: only the definition is checked."""
     shell.use_stand_ins()
     shell.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
     return shell
@@ -99,9 +99,9 @@ def kubeconfig(shell: Shell, server: str, ca: str) -> str:
 
 
 def of_worker(shell: Shell, worker: Running) -> Target:
-    """What another user of the host could want of a worker with credentials for Kubernetes."""
+    """The targets on a worker with credentials for Kubernetes."""
     pids = family(worker.pid)
-    assert listening(pids) == (), "a worker listens nowhere"
+    assert listening(pids) == (), "a worker does not listen"
     files = (*contents((shell.state_dir,)), *shell.directory.glob("kubeconfig-*"))
     return Target(pids=pids, folders=(shell.state_dir,), files=files, secrets=(TOKEN,))
 
@@ -113,7 +113,7 @@ def has_token(evil: Stranger) -> bool:
 def test_a_worker_sends_no_credentials_to_the_server_of_a_definition(
     home: Shell, certificates: Certificates
 ) -> None:
-    """The same job reaches that server where the operator's own file names it: so it would be seen."""
+    """Control: the same job reaches that server if the operator's own file names it."""
     pytest.importorskip("kubernetes")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.server)
