@@ -42,7 +42,11 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
             put(submission, "_closed", lambda *a, **facts: _anyhow(closed(*a, **facts)))
         case Protection.CONFLICT:
             settle = Transition.settle
-            put(Transition, "settle", lambda step, refused, seconds: settle(step, _heard(refused), seconds))
+            put(
+                Transition,
+                "settle",
+                lambda step, refused, seconds: settle(step, _without_refusal(refused), seconds),
+            )
         case _:
             assert_never(protection)
 
@@ -65,5 +69,5 @@ def _anyhow(change: Set) -> Set:
     return Set(change.path, change.data, -1)
 
 
-def _heard(refused: QueueError | None) -> QueueError | None:
+def _without_refusal(refused: QueueError | None) -> QueueError | None:
     return None if isinstance(refused, Conflict) else refused

@@ -21,7 +21,7 @@ def fuzz(
     """Run one target to its end."""
     return subprocess.run(
         [
-            # libFuzzer compares the peak of memory with its limit. Linux passes the peak of pytest, which may be
+            # libFuzzer compares the peak of memory with its limit. Linux passes that of pytest, which may be
             # higher, to the programs that pytest executes; a shell in between starts with a low peak.
             *("/bin/sh", "-c", '"$@"; exit $?', "fuzz"),
             *(sys.executable, "-m", "tests.fuzz", target, "--findings", str(findings)),

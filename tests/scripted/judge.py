@@ -65,7 +65,7 @@ def _wrong_attempt(number: int, attempt: Mapping[str, Any], started: list[str]) 
 
 
 def overshot(highest: Mapping[str, int], limits: Mapping[str, int]) -> list[str]:
-    """Which limits of running jobs were not kept."""
+    """Which limits of running jobs were not stored."""
     return [
         f"{key}: {highest.get(key, 0)} ran at once, {limit} may"
         for key, limit in limits.items()
