@@ -1,4 +1,4 @@
-"""Runs scripted drivers in threads, whatever becomes of the workers that submitted them."""
+"""Runs scripted drivers in threads, independently of the workers that submitted them."""
 
 import threading
 from collections import Counter
@@ -21,7 +21,7 @@ class Backend:
     """The drivers of one directory, on one session with ZooKeeper; a context manager.
 
     `highest` is the largest number of drivers that ran user code at once, by `pool:<pool>` and `name:<name>`.
-    `compares`: False takes out what lets only one driver of an attempt run.
+    `compares`: False takes out the check that lets only one driver of an attempt run.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Backend:
     def _loop(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS):
             for stored in list(self.store.noted()):
-                self.store.seen(stored)  # before the look: what is noted from now on wants another one
+                self.store.seen(stored)  # first: a later note requires another look
                 self._look(stored)
 
     def _look(self, stored: StoredSubmission) -> None:
-        if stored.request() is None:  # its submitter has not written it yet, or died in this moment
+        if stored.request() is None:  # its submitter has not written it yet, or died before
             if stored.path.exists():  # else it was removed
                 self.store.note(stored)
         elif stored in self._drivers:

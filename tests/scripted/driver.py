@@ -20,12 +20,12 @@ from spark_runner.runners.base import RunState
 from tests.scripted.ledger import Ledger
 from tests.scripted.store import StoredSubmission
 
-_BEAT_SECONDS = 2.0  # as the real one: how often orders are looked for when no watch fires
+_BEAT_SECONDS = 2.0  # as in the real one: interval of the check for orders without a watch event
 _FILE_LOOK_SECONDS = 0.02
 
 
 class _Ended(BaseException):
-    """The driver ends here with this exit code, None = it leaves none; no `except` of a script stops it."""
+    """Ends the driver with this exit code (None: without one); no `except Exception` catches it."""
 
     def __init__(self, code: int | None, detail: str = "") -> None:
         super().__init__(code)
@@ -34,9 +34,9 @@ class _Ended(BaseException):
 
 @dataclass(slots=True)
 class ScriptedDriver:
-    """Runs in a thread of its own, on a session that it shares with others.
+    """Runs in its own thread, on a shared session.
 
-    `in_user_code` is entered while the script runs. `compares`: False runs without asking the attempt.
+    `in_user_code` is entered while the script runs. `compares`: False runs without checking the attempt.
     """
 
     session: Session
@@ -49,7 +49,7 @@ class ScriptedDriver:
     _request: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Live from start to end, and tell that the driver is gone when it is."""
+        """Run from start to end, and record the end."""
         self._request = self.stored.request() or {}
         self._generation = self.session.generation
         outcome: dict[str, Any] | None = None
@@ -93,7 +93,7 @@ class ScriptedDriver:
             try:
                 attempt = self._read()
                 if attempt.state is state and attempt.incarnation == self.stored.incarnation:
-                    return  # our own lost reply
+                    return  # applied before; its reply was lost
                 self._check_mine(attempt)
                 self._close(attempt.advance(state, ended=timestamp(), **facts))
             except Conflict:
@@ -110,7 +110,7 @@ class ScriptedDriver:
         commit(self.session, [change, *alive])
 
     def _leave_zookeeper(self) -> None:
-        """What the end of a real driver's session does; this one is shared, and stays."""
+        """Delete the ephemeral, as the end of a real driver's session does; this session is shared."""
         while True:
             try:
                 stat = self.session.exists(self._alive)
@@ -131,7 +131,7 @@ class ScriptedDriver:
             raise _Ended(exit_codes.KILLED)
 
     def _obey(self) -> None:
-        """Look for orders of everybody, as the real driver's guard does."""
+        """Check all orders, as the guard of the real driver does."""
         self._obey_backend()
         away = self.session.seconds_without_contact()
         if away > self._lease:
@@ -141,7 +141,7 @@ class ScriptedDriver:
         try:
             self._obey_zookeeper()
         except QueueError:
-            return  # away, or somebody was faster: looked at again in a beat
+            return  # unreachable, or a concurrent change: checked again at the next beat
 
     def _obey_zookeeper(self) -> None:
         attempt = self._read()
@@ -187,8 +187,8 @@ class ScriptedDriver:
         try:
             with self.in_user_code(pool, name):
                 self.ledger.add("start", self.stored.run, self.stored.incarnation, pool=pool, name=name)
-                exec(plan["python"]["text"], self._functions())  # noqa: S102 - a test's own script
-        except Exception as error:  # noqa: BLE001 - whatever ends the user's code is its outcome
+                exec(plan["python"]["text"], self._functions())  # noqa: S102 - the script of a test
+        except Exception as error:  # noqa: BLE001 - any exception is the outcome of user code
             said = {"class": "user", "type": type(error).__name__, "message": str(error)}
             return {"state": "failed", "exit_code": 1, "error": said}
         return {"state": "succeeded", "exit_code": 0, "tables": []}

@@ -15,9 +15,9 @@ _LOOK_SECONDS = 0.02
 
 
 class ScriptedRunner:
-    """Submits to the backend of a directory, which every worker reaches, wherever it is."""
+    """Submits to the backend of a directory that every worker can reach."""
 
-    backend: ClassVar[str] = "local"  # the only kind of place that a definition can ask for as yet
+    backend: ClassVar[str] = "local"  # the backend named by the definitions of tests
 
     def __init__(self, directory: Path) -> None:
         self.store = Store(directory)

@@ -1,7 +1,7 @@
-"""What a scripted backend is, in a directory: it outlives its users, as a cluster would.
+"""The state of a scripted backend in a directory: it outlives its users, as a cluster would.
 
-<directory>/inbox/<run>~<incarnation>         somebody wants the backend to look at this submission
-<directory>/hold                              while it is there, no driver is started: a full cluster
+<directory>/inbox/<run>~<incarnation>         a note: the backend must look at this submission
+<directory>/hold                              while it exists, no driver is started: a full cluster
 <directory>/ledger.jsonl                      every start of user code
 <directory>/runs/<run>/<incarnation>/request.json  state.json  kill  stdout.log
 """
@@ -22,12 +22,12 @@ from spark_runner.runners.base import RunState, Submission, SubmitRequest
 from tests.scripted.ledger import Ledger
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
-_BETWEEN = "~"  # in no name
+_BETWEEN = "~"  # occurs in no name
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSubmission:
-    """One submission on the disk; each file appears whole or not at all."""
+    """One submission on disk; files are written atomically."""
 
     path: Path
 
@@ -45,7 +45,7 @@ class StoredSubmission:
 
     @property
     def is_killed(self) -> bool:
-        """Whether somebody asked for its end; then it never starts."""
+        """Whether its end was requested; then it never starts."""
         return (self.path / "kill").exists()
 
     def request(self) -> dict[str, Any] | None:
@@ -56,7 +56,7 @@ class StoredSubmission:
             _write(self.path / "kill", {})
 
     def set_state(self, state: RunState, **facts: Any) -> None:
-        """Say how it is now."""
+        """Write its state."""
         _write(self.path / "state.json", {"state": state.value, **facts})
 
     def submission(self) -> Submission:
@@ -86,14 +86,14 @@ class Store:
         return (self.directory / "hold").exists()
 
     def add(self, request: SubmitRequest) -> StoredSubmission:
-        """Take a submission in; raises SubmissionError for bad names and for one that is there already."""
+        """Store a submission; raises SubmissionError for bad names and for an existing submission."""
         for name in (request.run, request.incarnation):
             if not _NAME.fullmatch(name):
                 raise SubmissionError(f"{name!r} cannot name a directory")
         stored = StoredSubmission(self._runs / request.run / request.incarnation)
         try:
             stored.path.mkdir(parents=True)
-            # The note first: who dies between the two has submitted nothing, and a note alone is no harm.
+            # The note first: after a death in between nothing is submitted, and a note alone is harmless.
             self.note(stored)
             facts = {"name": request.name, "plan": dict(request.plan), "at": time.time_ns()}
             _write(stored.path / "request.json", facts)
@@ -102,17 +102,17 @@ class Store:
         return stored
 
     def note(self, stored: StoredSubmission) -> None:
-        """Make the backend look at a submission."""
+        """Request a look of the backend at a submission."""
         (self._inbox / f"{stored.run}{_BETWEEN}{stored.incarnation}").touch()
 
     def noted(self) -> Iterator[StoredSubmission]:
-        """The submissions to look at."""
-        for name in os.listdir(self._inbox):  # noqa: PTH208 - names are wanted, fifty times a second
+        """The submissions with a note."""
+        for name in os.listdir(self._inbox):  # noqa: PTH208 - only names, fifty times per second
             run, _, incarnation = name.partition(_BETWEEN)
             yield StoredSubmission(self._runs / run / incarnation)
 
     def seen(self, stored: StoredSubmission) -> None:
-        """The backend has looked."""
+        """Delete the note of a submission."""
         (self._inbox / f"{stored.run}{_BETWEEN}{stored.incarnation}").unlink(missing_ok=True)
 
     def of_run(self, run: str) -> list[StoredSubmission]:
@@ -126,7 +126,7 @@ class Store:
         return [stored for _, _, stored in sorted(made, key=lambda one: one[:2])]
 
     def runs(self) -> list[str]:
-        """Every run that was ever submitted and is not removed."""
+        """Every submitted run that is not removed."""
         return sorted(os.listdir(self._runs))  # noqa: PTH208 - as above
 
     def remove(self, run: str) -> None:
