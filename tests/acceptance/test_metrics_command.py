@@ -47,9 +47,8 @@ def test_a_worker_serves_metrics_and_probes_at_the_given_address(shared_shell: S
     quiet.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
     assert listens(quiet) == [], "nothing listens by default"
     port = found[1].rpartition(":")[2]
-    third = shared_shell.type(
-        "worker", "--metrics-address", port
-    )  # of one host, where another worker listens
+    # On this port another worker of the host listens.
+    third = shared_shell.type("worker", "--metrics-address", port)
     assert_error(third, 2, f"metrics.address {port} cannot be listened on: Address already in use")
     assert read("/readyz") == "ok\n"
     worker.terminate()
