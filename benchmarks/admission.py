@@ -1,9 +1,9 @@
-"""What the guard of memory and pressure costs in throughput on a host that is kept busy by its jobs.
+"""The cost of the guard of memory and pressure in throughput, on a host whose jobs keep it busy.
 
 Three worker processes with two slots each, thirty jobs with real local drivers that do next to nothing, and
 an embedded server; the peer is the same with the guard off, alternating in one run. A round takes about two
-minutes on two idle cores. Last line: JSON, `ratio` is guarded / unguarded in jobs per second, `refusals` how
-often workers began to take nothing, which has to be never.
+minutes on two idle cores. Last line: JSON; `ratio` is guarded / unguarded in jobs per second, `refusals` the
+number of times that workers began to refuse jobs, which must be 0.
 
     python benchmarks/admission.py [--jobs 30] [--workers 3] [--slots 2] [--rounds 2]
 """
@@ -32,7 +32,7 @@ UNGUARDED = {"ORCHESTRATOR_MEMORY_GUARD": "false", "ORCHESTRATOR_MEMORY_PRESSURE
 
 
 class Site:
-    """One server on which round after round has a root, a state directory and workers of its own."""
+    """One server, on which each round has its own root, state directory and workers."""
 
     def __init__(self, hosts: str, folder: Path, *, jobs: int, workers: int, slots: int) -> None:
         self._hosts, self._folder = hosts, folder
@@ -49,7 +49,7 @@ class Site:
             "ORCHESTRATOR_ROOT": root,
             "ORCHESTRATOR_STATE_DIR": str(state),
             "ORCHESTRATOR_SLOTS": str(self._slots),
-            "ORCHESTRATOR_CLASS_ARCHIVES": "false",  # they would be made in the first round
+            "ORCHESTRATOR_CLASS_ARCHIVES": "false",  # else made in the first round
             **guard,
         }
         words = self._folder / f"workers-{self._rounds}.log"

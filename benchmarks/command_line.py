@@ -1,7 +1,7 @@
-"""How long a command takes as a whole process, beside the imports that it cannot do without.
+"""The time of a command as a whole process, compared with its unavoidable imports.
 
 `orchestrator job submit` against `import kazoo.client, pydantic`, and `orchestrator --help` against `import
-typer`, alternating, with a ZooKeeper that runs already. Last line: JSON, medians and their ratios.
+typer`, alternating, with a running ZooKeeper. Last line: JSON, medians and their ratios.
 
     python benchmarks/command_line.py [--rounds 15]
 """
@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).parent.parent / "examples" / "flights.sql"
 
 
 def seconds(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    """How long one process takes."""
+    """Seconds of one process."""
     started = time.perf_counter()
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - started
@@ -48,12 +48,12 @@ def main() -> None:
         EmbeddedZooKeeper(ServerConfig(Path(directory) / "zookeeper", long_run=True)) as server,
     ):
         environment = {**os.environ, "ZOOKEEPER_HOSTS": server.hosts, "ORCHESTRATOR_STATE_DIR": directory}
-        # What pip has installed is compiled already; a checkout is by its first command, unless forbidden.
+        # Installed packages are compiled by pip, a checkout by its first command, unless disabled.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for number in range(arguments.rounds + 1):
             for name, command in commands.items():
                 spent = seconds(command, environment)
-                if number:  # the first of each compiles and fills the caches
+                if number:  # the first round compiles and fills the caches
                     taken[name].append(spent)
     medians = {name: statistics.median(spent) for name, spent in taken.items()}
     ratios = {

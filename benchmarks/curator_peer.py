@@ -1,7 +1,7 @@
 """Curator's DistributedIdQueue, measured in JVMs of its own: the peer of queue_moves.py.
 
-The JVMs run `curator/CuratorMoves.java` with the Curator that PySpark ships. They keep Java's defaults (both
-compilers, its choice of a collector), and what they do to get warm is not measured.
+The JVMs run `curator/CuratorMoves.java` with the Curator that PySpark ships. They have Java's defaults (both
+compilers, its choice of a collector), and their warm-up is not measured.
 """
 
 import subprocess
@@ -21,14 +21,14 @@ PROGRAM = Path(__file__).parent / "curator" / "CuratorMoves.java"
 SILENT = ("-Dlog4j2.level=OFF", "-Dlog4j2.statusLoggerLevel=OFF")
 
 POLL_SECONDS = 0.005
-"""A thousandth of what 5,000 moves take; a look at a znode's count costs the server next to nothing."""
+"""A thousandth of the time of 5,000 moves; reading a znode's count costs the server next to nothing."""
 
 STANDSTILL_SECONDS = 60.0
-"""A session ends within 40 s of its client; what then still does not go on never will."""
+"""A session ends within 40 s of its client; without progress by then there never is any."""
 
 THREADS = 100
 """Curator's best of 10, 50, 100 and 200 for 1, 2 and 4 workers: 10 give half of it. Each waits for the server
-five times per move, and what waits together shares an fsync."""
+five times per move, and concurrent requests share an fsync."""
 
 ENQUEUE_LIMIT_SECONDS = 300.0
 ANSWER_LIMIT_SECONDS = 60.0
@@ -36,7 +36,7 @@ STOP_SECONDS = 10.0
 
 
 class CuratorFailed(Exception):
-    """Curator lost, doubled or left items, or one of its JVMs died; the figure of this run would be wrong."""
+    """Curator lost, doubled or left items, or one of its JVMs died; the result of this run would be wrong."""
 
 
 class Worker:
@@ -49,8 +49,8 @@ class Worker:
         )
 
     def fire(self) -> None:
-        """Let it begin."""
-        assert self._process.stdin is not None  # noqa: S101 - for mypy: asked for above
+        """Start the moves."""
+        assert self._process.stdin is not None  # noqa: S101 - for mypy: Popen opened a pipe
         self._process.stdin.write(b"\n")
 
     def check(self) -> None:
@@ -62,7 +62,7 @@ class Worker:
             raise CuratorFailed(f"a worker ended with exit code {code}: {said}")
 
     def stop(self) -> None:
-        """Close its stdin, kill it if that does not end it, and return when it is gone."""
+        """Close its stdin, kill it if that does not end it, and wait for its end."""
         assert self._process.stdin is not None  # noqa: S101 - as above
         self._process.stdin.close()
         try:
@@ -74,9 +74,9 @@ class Worker:
 
 
 def enqueue(hosts: str, root: str, items: int, warm_up: int, payload_bytes: int = 200) -> float:
-    """Fill `root/q1` by puts in the background; items per second until the last was acknowledged.
+    """Fill `root/q1` by asynchronous puts; items per second until the last acknowledgement.
 
-    So many puts before that are not measured: with 5,000 Java's compilers have done their work.
+    `warm_up` puts before are not measured: after 5,000 Java's compilers have done their work.
     """
     done = subprocess.run(
         _command("enqueue", hosts, root, items, payload_bytes, warm_up),
@@ -96,10 +96,10 @@ def enqueue(hosts: str, root: str, items: int, warm_up: int, payload_bytes: int 
 
 
 def moves(hosts: str, root: str, items: int, workers: int, threads: int = THREADS) -> float:
-    """Moves per second from the gun until `root/q1` is empty, with so many worker processes.
+    """Moves per second from the start signal until `root/q1` is empty, with this many worker processes.
 
-    `enqueue` filled the queue before. Raises CuratorFailed when it stands still, and when `root/q2` then does
-    not hold each item once.
+    `enqueue` filled the queue before. Raises CuratorFailed without progress, and when `root/q2` does not have
+    each item once at the end.
     """
     first, second, ready = f"{root}/q1", f"{root}/q2", f"{root}/ready"
     with ExitStack() as stack:
@@ -115,7 +115,7 @@ def moves(hosts: str, root: str, items: int, workers: int, threads: int = THREAD
         started = time.perf_counter()
         for worker in running:
             worker.fire()
-        # An item is deleted here after it was put there: when none is left, the last move is complete.
+        # An item is put into `q2` before it is deleted from `q1`: when `q1` is empty, all moves are complete.
         _wait_for_none(lambda: _count(client, first), running, f"items in {first}")
         seconds = time.perf_counter() - started
         moved = _ids(client, second)
@@ -131,7 +131,7 @@ def _command(mode: str, *arguments: str | int) -> list[str]:
 
 
 def _wait_for_none(left: Callable[[], int], workers: Sequence[Worker], what: str) -> None:
-    """Return when nothing is left; raise CuratorFailed when it gets no less, or when a worker has died."""
+    """Return when nothing is left; raise CuratorFailed without progress, or when a worker has died."""
     fewest, since = left(), time.monotonic()
     while now := left():
         if now < fewest:
@@ -144,12 +144,12 @@ def _wait_for_none(left: Callable[[], int], workers: Sequence[Worker], what: str
 
 
 def _count(client: KazooClient, path: str) -> int:
-    stat = client.exists_async(path).get(timeout=ANSWER_LIMIT_SECONDS)  # the plain call waits for ever
+    stat = client.exists_async(path).get(timeout=ANSWER_LIMIT_SECONDS)  # the plain call has no timeout
     return 0 if stat is None else int(stat.numChildren)
 
 
 def _ids(client: KazooClient, path: str) -> Counter[str]:
-    """How often each id is in a queue of Curator, whose nodes are `queue-|ID|SEQUENCE`."""
+    """Count of each id in a queue of Curator, whose nodes are `queue-|ID|SEQUENCE`."""
     names: list[str] = client.get_children(path)
     return Counter(name.split("|")[1] for name in names)
 

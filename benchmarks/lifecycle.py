@@ -1,7 +1,7 @@
-"""How fast jobs pass through all states, and what ZooKeeper has to write for each.
+"""The rate of jobs through all states, and the writes of ZooKeeper per job.
 
 Two worker processes with drivers that do nothing (see noop_runner), an embedded server with fsync, and in the
-same run what bare kazoo creates asynchronously on that server. Last line: JSON.
+same run the asynchronous creates of bare kazoo on that server. Last line: JSON.
 
     python benchmarks/lifecycle.py [--jobs 2000] [--workers 2] [--rounds 3]
 """
@@ -39,7 +39,7 @@ def settings_for(hosts: str, root: str, state_dir: Path) -> Settings:
 
 
 def work(settings: Settings, ready: Any, stop: Event, report: Any) -> None:
-    """One worker, until told to stop; reports its processor seconds and its greatest memory (KiB)."""
+    """One worker, until `stop` is set; reports its processor seconds and its peak memory (KiB)."""
     logger.remove()
     hosts = settings.zookeeper_hosts
     with open_session(settings, hosts) as session:

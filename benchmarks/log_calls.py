@@ -1,4 +1,4 @@
-"""What a log call costs whoever logs: loguru's file sink beside the spool, whatever Elasticsearch does."""
+"""The time of a log call: loguru's file sink and the spool, in all states of Elasticsearch."""
 
 import socket
 import statistics
@@ -23,9 +23,9 @@ _SLOW_SECONDS = 2.0
 
 
 def measure(url: str, seconds: float, rounds: int) -> dict[str, Any]:
-    """Medians over the rounds of p50 and p99 in microseconds, by what the server does.
+    """Medians over the rounds of p50 and p99 in microseconds, by state of the server.
 
-    The ratio is that of each round to the file sink of the same round: the machine is not as fast in all.
+    The ratio compares each round with the file sink of the same round: the speed of the machine varies.
     """
     kinds = ("file", "up", "slow", "hanging", "down")
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
@@ -70,7 +70,7 @@ def _calls(seconds: float) -> tuple[float, float]:
     for number in range(int(seconds * _RATE)):
         wait = start + number / _RATE - time.perf_counter()
         if wait > 0:
-            time.sleep(wait)  # the rate is what is measured at
+            time.sleep(wait)  # keeps the rate
         began = perf_counter_ns()
         logger.info("{} {} -> {} {}", "flights-9c97db62", "running", "success", number)
         took.append(perf_counter_ns() - began)

@@ -1,4 +1,4 @@
-"""How soon after its end all that a job printed is found: 10 MB of stdout, a worker, real Spark."""
+"""The time from the end of a job until its output is searchable: 10 MB of stdout, a worker, real Spark."""
 
 import json
 import os
@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.1
 
 
 def measure(url: str) -> dict[str, Any]:
-    """Seconds from the end of the job, as its record has it, until each line is found, and found once."""
+    """Seconds from the end of the job, as recorded, until each line is found exactly once."""
     alias = f"bench-{uuid.uuid4().hex[:8]}"
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "prints.py")
@@ -32,12 +32,12 @@ def measure(url: str) -> dict[str, Any]:
         state = {"ORCHESTRATOR_STATE_DIR": f"{folder}/state"}
         logs = {"ORCHESTRATOR_LOGS__URL": url, "ORCHESTRATOR_LOGS__ALIAS": alias}
         environment = {**os.environ, **state, **logs}
-        wait_idle()  # what was indexed before is being merged still
+        wait_idle()  # earlier documents are still being merged
         up = subprocess.Popen([*_COMMAND, "up", "-q"], env=environment)
         try:
             ended = _end_of(program, environment)
             while (found := _found(url, alias)) < _LINES and time.time() < ended + _MOST_SECONDS:
-                time.sleep(_LOOK_SECONDS)  # between looks: each is a search of its own
+                time.sleep(_LOOK_SECONDS)  # each look is a search
             seconds = time.time() - ended
         finally:
             up.terminate()

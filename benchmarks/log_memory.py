@@ -1,4 +1,4 @@
-"""Drains a spool in a process of its own, and prints how much memory that took: root, url, alias."""
+"""Drains a spool in a separate process, and prints the memory used: arguments root, url, alias."""
 
 import json
 import sys
@@ -13,8 +13,8 @@ def _peak_kib() -> int:
 
 
 def main() -> None:
-    """Measure a process that logs, and then the same with a shipper."""
-    import orchestrator.logs.pipeline  # noqa: F401, PLC0415 - what is loaded is what is measured
+    """Measure a process that logs, and then the same process with a shipper."""
+    import orchestrator.logs.pipeline  # noqa: F401, PLC0415 - the import is measured
     from orchestrator.logs.spool.writer import Spool  # noqa: PLC0415 - likewise
 
     root, url, alias = Path(sys.argv[1]), sys.argv[2], sys.argv[3]

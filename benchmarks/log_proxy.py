@@ -1,4 +1,4 @@
-"""A TCP proxy in a process of its own that is slow, or never answers: kind, port, url, seconds."""
+"""A TCP proxy in a separate process that is slow, or never answers: arguments kind, port, url, seconds."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""What the benchmarks of logs work with: a real server, documents of a usual size, spools full of them."""
+"""Support for benchmarks of logs: a real server, documents of typical size, full spools."""
 
 import json
 import os
@@ -38,24 +38,24 @@ DOCUMENT_BYTES = len(json.dumps(_BASE, separators=(",", ":")))
 
 @contextmanager
 def elasticsearch() -> Iterator[str]:
-    """The URL of a server that is there for the time of the context."""
+    """Yield the URL of a running server."""
     if url := os.environ.get("ELASTICSEARCH_URL"):
         yield url
         return
-    from tests.servers.elasticsearch import local_elasticsearch  # noqa: PLC0415 - for who names none
+    from tests.servers.elasticsearch import local_elasticsearch  # noqa: PLC0415 - only without ELASTICSEARCH_URL
 
     with local_elasticsearch() as url:
         yield url
 
 
 def documents(count: int) -> Iterator[dict[str, Any]]:
-    """Documents as a program makes them."""
+    """Documents as made by a program."""
     for number in range(count):
         yield {"event.sequence": number, **_BASE, "message": f"{_BASE['message']} {number}"}
 
 
 def lines(count: int) -> Iterator[bytes]:
-    """The same as JSON, but for the sequence, which the spool gives."""
+    """The same as JSON, without the sequence, which the spool adds."""
     head, tail = json.dumps(_BASE, separators=(",", ":")).split(_BASE["message"])
     start, end = (head + _BASE["message"]).encode(), tail.encode()
     for number in range(count):
@@ -63,7 +63,7 @@ def lines(count: int) -> Iterator[bytes]:
 
 
 def bodies(alias: str, count: int, batch: int) -> list[bytes]:
-    """Bodies of bulk requests, as they are sent."""
+    """Bodies of bulk requests, as sent."""
     made, part = list[bytes](), list[bytes]()
     for number, line in enumerate(lines(count)):
         action = b'{"create":{"_index":"%b-2026-11-22","_id":"0123456789abcdef-%x"}}\n' % (
@@ -78,7 +78,7 @@ def bodies(alias: str, count: int, batch: int) -> list[bytes]:
 
 
 def fill(root: Path, alias: str, count: int) -> None:
-    """A spool as a process leaves it that has ended."""
+    """The spool of an ended process."""
     spool = Spool(root, SpoolLimits(max_bytes=8 * 1024**3))
     for line in lines(count):
         spool.append(f"{alias}-2026-11-22", line)
@@ -88,13 +88,13 @@ def fill(root: Path, alias: str, count: int) -> None:
 
 
 def count(url: str, alias: str) -> int:
-    """How many documents can be found below an alias now."""
+    """Number of documents found below an alias."""
     ask(f"{url}/{alias}-*/_refresh", "POST")
     return int(ask(f"{url}/{alias}/_count", "GET")["count"])
 
 
 def remove_all(url: str, alias: str) -> None:
-    """Remove what stands below an alias, and its template."""
+    """Remove the indices of an alias, and its template."""
     for index in DailyIndices(http := Http([url]), alias).all():
         DailyIndices(http, alias).remove(index)
     http.request("DELETE", f"/_index_template/{alias}")
@@ -102,7 +102,7 @@ def remove_all(url: str, alias: str) -> None:
 
 
 def ask(url: str, method: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Ask the server; an index that is not there yet has nothing."""
+    """Send a request; a missing index gives an empty answer."""
     data = None if document is None else json.dumps(document).encode()
     headers = {"content-type": "application/json"}
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - our own server

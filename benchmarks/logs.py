@@ -1,13 +1,13 @@
-"""Logs from the call to Elasticsearch, beside the client's own helper, prepared bodies and a plain file.
+"""Logs from the call to Elasticsearch, compared with the client's helper, prepared bodies and a plain file.
 
-One run against one real Elasticsearch (`ELASTICSEARCH_URL`, else that of the tests), peers and ours in turn:
+One run on one real Elasticsearch (`ELASTICSEARCH_URL`, else that of the tests), peers and ours in turn:
 
     ratio.streaming_bulk   documents/s of draining a spool, ours / elasticsearch.helpers.streaming_bulk
-    ratio.prepared         the same, ours / bodies that stand ready in memory, over two connections
+    ratio.prepared         the same, ours / bodies prepared in memory, over two connections
     ratio.call_p50         median of a log call at 1,000 records/s, ours at its worst / loguru's file sink
     call.spread            of the medians with the server up, slow, hanging and down: largest / smallest
     job.seconds            from the end of a job that printed 10 MB until all its lines are found
-    memory.more_mib        what the shipper takes beyond the process without it, for a million documents
+    memory.more_mib        memory of the process with a shipper minus that without it, for a million documents
 
     python benchmarks/logs.py [--documents 500000] [--rounds 3] [--seconds 5] [--backlog 1000000]
 """
@@ -75,7 +75,7 @@ def _drains(url: str, count: int, rounds: int) -> dict[str, float]:
         "prepared": _prepared,
         "ours": _ours,
     }
-    for way in (_prepared, _prepared):  # the server's compiler is done with bulk requests then
+    for way in (_prepared, _prepared):  # after which the server's compiler has optimized bulk requests
         _one(url, way, count // 2)
     found: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds):
@@ -87,7 +87,7 @@ def _drains(url: str, count: int, rounds: int) -> dict[str, float]:
 
 
 def _one(url: str, way: Callable[[str, str, int], float], count: int) -> float:
-    """Documents per second into an index of its own, which has exactly these documents in the end."""
+    """Documents per second into a new index, which must have exactly these documents at the end."""
     alias = f"bench-{uuid.uuid4().hex[:8]}"
     ElasticsearchTarget(Http([url]), alias).prepare()
     seconds = way(url, alias, count)

@@ -1,4 +1,4 @@
-"""What the benchmarks of jobs share: jobs whose drivers do nothing, and the server's counter of writes."""
+"""Support for benchmarks of jobs: jobs whose drivers do nothing, and the server's counter of writes."""
 
 from orchestrator.model.definition import build_definition
 from orchestrator.model.job import JobState
@@ -6,7 +6,7 @@ from queues import Create, NewItem, encode, four_letter_command
 
 
 def noop_items(count: int) -> list[NewItem]:
-    """So many jobs, as `job submit` would put them."""
+    """This many jobs, as put by `job submit`."""
     definition = build_definition({"name": "noop", "python": "pass", "file": "noop.py"}, "benchmark")
     document = encode(definition.model_dump(mode="json", exclude_defaults=True))
     payload = JobState.enqueued("noop").model_dump(mode="json", exclude_defaults=True)

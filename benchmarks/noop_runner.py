@@ -1,4 +1,4 @@
-"""A runner whose drivers do nothing but what every driver does to its attempt: take it, and end it."""
+"""A runner whose drivers only take and end their attempt."""
 
 import queue
 import socket
@@ -16,7 +16,7 @@ _TOGETHER = 100
 
 
 class NoopRunner:
-    """Drivers without processes, on sessions of their own; with `ends=False` they run for ever."""
+    """Drivers without processes, on separate sessions; with `ends=False` they never end."""
 
     backend: ClassVar[str] = "local"
 
@@ -84,7 +84,7 @@ class NoopRunner:
     def _change(
         session: Session, requests: Sequence[SubmitRequest], state: AttemptState
     ) -> list[SubmitRequest]:
-        """Take or end the attempts of these; those for which it was done."""
+        """Take or end the attempts of these drivers; returns those whose attempt has changed."""
         found = session.get_many([request.plan["attempt_path"] for request in requests])
         steps: list[list[Operation]] = []
         mine = []

@@ -1,6 +1,6 @@
-"""What a herd costs: 200 consumers, each with a session of its own, on 5,000 items.
+"""The cost of a herd: 200 consumers, each with its own session, on 5,000 items.
 
-Counts the claims that were refused because somebody else was faster, against those that were granted. Last
+Counts the claims that were refused because another consumer was faster, and those that were granted. Last
 line: JSON.
 
     python benchmarks/queue_herd.py [--consumers 200] [--items 5000] [--processes 4]
@@ -36,12 +36,12 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 class CountingClaimer(Claimer):
-    """Counts what becomes of claims."""
+    """Counts the results of claims."""
 
     counts: ClassVar[Counter[str]] = Counter()
 
     def claim(self, candidates: Sequence[Candidate]) -> list[Claim | QueueError]:
-        """As always, and counted."""
+        """Claim, and count the results."""
         outcomes = super().claim(candidates)
         self.counts.update("granted" if isinstance(outcome, Claim) else "refused" for outcome in outcomes)
         return outcomes
@@ -64,7 +64,7 @@ def work(hosts: str, consumers: int, begin: Barrier, done: Any, report: Any) -> 
 
 
 def main() -> None:
-    """Start a server and the herd, let it loose, count."""
+    """Start a server and the herd, run it, and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--consumers", type=int, default=200)
     parser.add_argument("--items", type=int, default=5_000)

@@ -1,7 +1,6 @@
-"""What ten idle workers cost: processor time and requests, with seven queues in twenty pools.
+"""The cost of ten idle workers: processor time and requests, with seven queues in twenty pools.
 
-Each worker is a process of its own that consumes all queues of all pools; nothing is there to consume. Last
-line: JSON, per worker.
+Each worker is a process that consumes all queues of all pools, which are empty. Last line: JSON, per worker.
 
     python benchmarks/queue_idle.py [--seconds 30] [--workers 10]
 """
@@ -25,7 +24,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def processor_seconds() -> float:
-    """Of this process, so far."""
+    """Processor seconds of this process so far."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -43,13 +42,13 @@ def work(hosts: str, begin: Barrier, end: Barrier, report: Any) -> None:
 
 
 def requests_received(hosts: str) -> int:
-    """What the server has received so far, pings included."""
+    """Number of requests that the server has received, pings included."""
     lines = four_letter_command(hosts, "srvr").splitlines()
     return int(next(line for line in lines if line.startswith("Received:")).split()[1])
 
 
 def main() -> None:
-    """Start a server and the workers, let them idle, count."""
+    """Start a server and the workers, let them idle, and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--workers", type=int, default=10)
@@ -69,7 +68,7 @@ def main() -> None:
         ]
         for process in processes:
             process.start()
-        time.sleep(15)  # all have seen each other, and have rescanned: what is measured is the idle state
+        time.sleep(15)  # until all have seen each other and rescanned: then they are idle
         begin.wait()
         before, started = requests_received(server.hosts), time.monotonic()
         time.sleep(arguments.seconds)

@@ -1,7 +1,7 @@
-"""How long a new due item waits in a folder of 200,000 that are not due, while others come and go.
+"""The wait of a new due item in a folder of 200,000 items that are not due, while the folder changes.
 
-One consumer; another process puts delayed items all the time, as finish gets them in an orchestrator. Last
-line: JSON, seconds from the put to the handing out, and the consumer's processor seconds in all.
+One consumer; another process constantly puts delayed items, as into finish of an orchestrator. Last
+line: JSON, seconds from the put to the hand-out, and the consumer's processor seconds in all.
 
     python benchmarks/queue_large_folder.py [--items 200000] [--tries 10]
 """
@@ -28,7 +28,7 @@ HEAP_MB = 1_500  # 200,000 items of two nodes each
 
 
 def disturb(hosts: str, stop: Event) -> None:
-    """Put ten delayed items a second: the folder never rests."""
+    """Put ten delayed items per second: the folder changes constantly."""
     with QueueSet.connect(hosts, ROOT, QUEUES) as queues:
         number = 0
         while not stop.wait(0.1):
@@ -37,7 +37,7 @@ def disturb(hosts: str, stop: Event) -> None:
 
 
 def measure(hosts: str, queues: QueueSet, tries: int) -> tuple[list[float], float]:
-    """Seconds that each of some items waited, and processor seconds of this process meanwhile."""
+    """Waits of some items in seconds, and processor seconds of this process meanwhile."""
     handed_out = queue.SimpleQueue[float]()
     with QueueSet.connect(hosts, ROOT, QUEUES) as worker:
         consumer = Consumer(
@@ -61,7 +61,7 @@ def measure(hosts: str, queues: QueueSet, tries: int) -> tuple[list[float], floa
 
 
 def main() -> None:
-    """Fill a folder, then put what is due."""
+    """Fill a folder, then put due items."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=200_000)
     parser.add_argument("--tries", type=int, default=10)

@@ -1,9 +1,9 @@
 """Queue moves per second: Curator's DistributedIdQueue with a lock path against ours, in one run.
 
-Both do the same work on the same embedded ZooKeeper with fsync: consume an item under a lock and bring it
-into the next queue. Curator puts it there and then deletes it here; ours is one atomic move. Rounds
-alternate, the medians count. Ours also with a standing depth: items that are moved stay in the queues, so
-that the depth does not change. Last line: JSON, moves (and puts) per second.
+Both do the same work on the same embedded ZooKeeper with fsync: consume an item under a lock and move it to
+the next queue. Curator puts it into the next queue and then deletes it; ours is one atomic move. Rounds
+alternate, and the medians count. Ours is also measured at a constant depth: moved items stay in the queues.
+Last line: JSON, moves (and puts) per second.
 
     python benchmarks/queue_moves.py [--rounds 5] [--items 5000]
 """
@@ -44,29 +44,29 @@ DEPTHS = {1_000: 1, 10_000: 1, 200_000: 20}  # items: pools
 DEPTH_MOVES = 10_000
 HELD = 400
 THREADS = {"curator": 10, "curator_100_threads": curator_peer.THREADS}
-"""What a user would begin with, and what a search found to be Curator's best."""
+"""The obvious choice, and Curator's best by search."""
 PUT_WARM_UPS = {"curator": 0, "curator_warm": 5_000}
-"""Puts of a JVM that has just started, as ours are of a Python that has, and of one that has compiled all."""
+"""Puts of a JVM that has just started, as our Python has, and of a JVM that has compiled all code."""
 LIMIT_SECONDS = 300.0
 HEAP_MB = 2_048
-HEAP = (f"-Xms{HEAP_MB}m",)  # a heap that grows under 200,000 items stops all for half a second
+HEAP = (f"-Xms{HEAP_MB}m",)  # growing the heap under 200,000 items causes a pause of half a second
 WARM_UPS, WARM_UP_ITEMS = 4, 5_000  # until the server's compilers have done most of their work
 
 Figures = dict[str, dict[str, list[float]]]
-"""Of whom, of what, one in each round."""
+"""By measurement: one figure per round."""
 
 SPAWN = multiprocessing.get_context("spawn")
 
 
 @contextmanager
 def queue_set(hosts: str, root: str) -> Iterator[QueueSet]:
-    """Queues on a session of their own."""
+    """Queues on their own session."""
     with QueueSet.connect(hosts, root, QUEUES) as queues:
         yield queues
 
 
 def items(count: int, prefix: str, pool: str = "default") -> list[NewItem]:
-    """New items with ids of their own."""
+    """New items with unique ids."""
     return [NewItem(PAYLOAD, id=f"{prefix}-{number}", pool=pool) for number in range(count)]
 
 
@@ -85,7 +85,7 @@ def enqueue(hosts: str, root: str, count: int) -> float:
 
 
 def consume(hosts: str, root: str, ready: Barrier, done: Any) -> None:
-    """One worker process: moves items until told to stop."""
+    """One worker process: moves items until `done` is set."""
     with (
         queue_set(hosts, root) as queues,
         HandlerPool(queues, ["todo"], lambda _claim: Move("next"), threads=4, held=HELD, pools=None),
@@ -108,7 +108,7 @@ def moves(hosts: str, root: str, count: int, workers: int) -> float:
         queues.pools.change("default", paused=False)
         wait_for(lambda: queues.count("next") >= count)
         seconds = time.perf_counter() - started
-        assert queues.count("todo") == 0  # noqa: S101 - the figure would be wrong
+        assert queues.count("todo") == 0  # noqa: S101 - else the result would be wrong
     done.set()
     for process in processes:
         process.join()
@@ -116,15 +116,15 @@ def moves(hosts: str, root: str, count: int, workers: int) -> float:
 
 
 def circulate(hosts: str, root: str, ready: Barrier, done: Any, report: Any) -> None:
-    """One worker that moves items from either queue into the other, so that none is ever used up."""
+    """One worker that moves items from each queue into the other, so that no queue becomes empty."""
     counted = [0]
 
     def handle(claim: Claim) -> Move:
-        # Due now: behind all others, as if it had just been put.
+        # Due now: behind all others, as after a put.
         return Move("next" if claim.queue == "todo" else "todo", delay_ms=1)
 
     def count(event: Event) -> None:
-        counted[0] += event.kind is EventKind.MOVE  # told by one thread, the settler
+        counted[0] += event.kind is EventKind.MOVE  # called by one thread, that of the batcher
 
     with (
         queue_set(hosts, root) as queues,
@@ -142,7 +142,7 @@ def circulate(hosts: str, root: str, ready: Barrier, done: Any, report: Any) -> 
 
 
 def depth(hosts: str, root: str, standing: int, pools: int) -> tuple[float, float]:
-    """Moves per second, and the consumer's peak memory in MiB, with so many items in the queues."""
+    """Moves per second, and the consumer's peak memory in MiB, with this many items in the queues."""
     with queue_set(hosts, root) as queues:
         for number in range(pools):
             pool = f"pool-{number}"
@@ -160,13 +160,13 @@ def depth(hosts: str, root: str, standing: int, pools: int) -> tuple[float, floa
 
 
 def single_put(hosts: str, root: str, count: int = 300) -> float:
-    """Median of one synchronous put over the median of one raw kazoo multi of as many creates."""
+    """Median of one synchronous put over the median of one raw kazoo multi with as many creates."""
     client = KazooClient(hosts)
     client.start()
     client.ensure_path(f"{root}/raw")
     ours, raw = list[float](), list[float]()
     with queue_set(hosts, root) as queues:
-        for number in range(2 * 256):  # all folders are there
+        for number in range(2 * 256):  # all folders exist
             queues.put("todo", f"first-{number}", PAYLOAD)
         for number in range(count):
             started = time.perf_counter()
@@ -188,14 +188,14 @@ def wait_for(condition: Any) -> None:
     deadline = time.monotonic() + LIMIT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            message = "the queues stand still"
+            message = "the queues make no progress"
             raise TimeoutError(message)
         time.sleep(0.005)
 
 
 @contextmanager
 def server() -> Iterator[str]:
-    """A server of its own for each round, and warm: what an earlier one left in its memory does not count."""
+    """A new, warm server for each round: the memory of an earlier one has no effect."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         config = ServerConfig(Path(folder), heap_mb=HEAP_MB, long_run=True, jvm_options=HEAP)
         own = stack.enter_context(EmbeddedZooKeeper(config))
@@ -206,7 +206,7 @@ def server() -> Iterator[str]:
 
 
 def compare(hosts: str, number: int, count: int, found: Figures, puts: Figures) -> None:
-    """One round: Curator with few and many threads, and ours, with each number of workers, in turn."""
+    """One round: Curator with few and many threads, and ours, in turn with each number of workers."""
     for workers in WORKERS:
         key = str(workers)
         for (peer, threads), (putter, warm_up) in zip(THREADS.items(), PUT_WARM_UPS.items(), strict=True):
@@ -231,12 +231,12 @@ def medians(figures: Figures) -> dict[str, dict[str, int]]:
 
 
 def ratios(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, float]:
-    """How many times as fast, by the number of workers."""
+    """Ratio of the rates, by number of workers."""
     return {key: round(ours[key] / theirs[key], 2) for key in ours}
 
 
 def measure(rounds: int, count: int) -> dict[str, Any]:
-    """All figures, rounds of both alternating."""
+    """All figures, with alternating rounds of both."""
     found: Figures = {who: {} for who in (*THREADS, "ours")}
     puts: Figures = {who: {} for who in (*PUT_WARM_UPS, "ours")}
     depths: Figures = {"rate": {}, "memory": {}}

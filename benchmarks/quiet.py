@@ -1,4 +1,4 @@
-"""A quiet machine: what is measured begins with idle processors, and what others took of them is told."""
+"""A quiet machine: waits for idle processors before a measurement, and reports the stolen processor time."""
 
 import time
 
@@ -10,19 +10,19 @@ _PATIENCE_SECONDS = 30.0
 
 
 def wait_idle() -> None:
-    """Until nothing runs that an earlier measurement has left, as compilers in a JVM; at most for a while."""
+    """Wait, up to a limit, until processes of an earlier measurement are idle, such as compilers of a JVM."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while psutil.cpu_times_percent(_LOOK_SECONDS).idle < _IDLE_PERCENT and time.monotonic() < deadline:
-        pass  # the look itself takes its time
+        pass  # cpu_percent itself waits
 
 
 class Stolen:
-    """The share of this machine that its host has given to others since then, from 0 to 1."""
+    """The share of processor time that the host has given to other machines, from 0 to 1."""
 
     def __init__(self) -> None:
         self._began, self._before = time.monotonic(), psutil.cpu_times().steal
 
     def share(self) -> float:
-        """Until now; with more than a few hundredths no figure is worth much."""
+        """The share since the start; figures with more than a few hundredths are not reliable."""
         seconds = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
         return float((psutil.cpu_times().steal - self._before) / seconds)

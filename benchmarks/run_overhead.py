@@ -1,7 +1,7 @@
-"""What it costs to run a script through the orchestrator instead of by spark-submit alone.
+"""The cost of running a script through the orchestrator instead of spark-submit alone.
 
 The peer is `spark-submit` with the same Spark settings and a main file that runs the same SQL; ours is
-`orchestrator run` with all that it does: ZooKeeper, queues, worker, shim, attempt, outcome. Both alternate in
+`orchestrator run` with all its parts: ZooKeeper, queues, worker, shim, attempt, outcome. Both alternate in
 one run; the ratio of the medians of wall time is the result. Last line: JSON.
 
     python benchmarks/run_overhead.py [ROUNDS]

@@ -1,7 +1,7 @@
-"""What it costs to watch many running jobs while nothing changes.
+"""The cost of watching many running jobs without changes.
 
-Two worker processes hold jobs whose drivers show life and never end. Last line: JSON, per worker: share of
-one processor, memory, and what the server wrote meanwhile.
+Two worker processes hold jobs whose drivers are alive and never end. Last line: JSON, per worker: share of
+one processor, memory, and the writes of the server meanwhile.
 
     python benchmarks/running_jobs.py [--jobs 10000] [--workers 2] [--seconds 120]
 """
@@ -31,19 +31,19 @@ ROOT = "/jobs"
 
 
 def processor_seconds() -> float:
-    """Of this process, so far."""
+    """Processor seconds of this process so far."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def resident_mib() -> float:
-    """The memory of this process now."""
+    """The resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * resource.getpagesize() / 2**20
 
 
 def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
-    """One worker: reports what it used between the two barriers."""
+    """One worker: reports its usage between the two barriers."""
     logger.remove()
     hosts = settings.zookeeper_hosts
     with open_session(settings, hosts) as session:
@@ -59,7 +59,7 @@ def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
 
 
 def main() -> None:
-    """Start jobs until all run, let them run, count."""
+    """Start jobs until all run, let them run, and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
@@ -86,7 +86,7 @@ def main() -> None:
             queue_set.put_many(Queue.ACCEPT, noop_items(arguments.jobs), max_wait=60)
             while queue_set.count(Queue.RUNNING) < arguments.jobs:
                 time.sleep(0.5)
-            time.sleep(20)  # the last drivers start, and their jobs are looked at once more
+            time.sleep(20)  # until the last drivers have started and their jobs were handled again
             begin.wait()
             before = last_zxid(server.hosts)
             time.sleep(arguments.seconds)

@@ -1,11 +1,11 @@
-"""What a short job costs through a running worker, against plain spark-submit of the same work.
+"""The cost of a short job through a running worker, compared with plain spark-submit of the same work.
 
 The peer is the whole process of `spark-submit` with Spark's own settings and a main file that runs the SQL of
-examples/flights.sql on the flights of one month; ours is from the start of `job submit` until SUCCESS is
-recorded, with a warm class archive, and in a warm server. All alternate in one run; then four at once; before
-them, with programs that do nothing, the time from a submission until the process of its driver exists. Each
-begins on an idle machine. Last line: JSON, with ratios of medians, and `stolen`, the share of the processors
-that the host of this machine has given to others meanwhile.
+examples/flights.sql on the flights of one month; ours is the time from the start of `job submit` until SUCCESS
+is recorded, with a warm class archive, and in a warm server. All alternate in one run; then four at once;
+before them, with programs that do nothing, the time from a submission until the process of its driver exists.
+Each begins on an idle machine. Last line: JSON, with ratios of medians, and `stolen`, the share of processor
+time that the host of this machine has given to others meanwhile.
 
     python benchmarks/start.py [--rounds 5] [--fours 2] [--starts 20] [--start fast] [--cache-dir DIR]
 """
@@ -31,7 +31,7 @@ from orchestrator.model.states import Status
 from spark_runner.protocol.attempt import run_name
 from spark_runner.runners.run_directory import run_directories
 
-WARM_UPS = 5  # jobs before the first that counts: a server serves hundreds
+WARM_UPS = 5  # jobs before the measurement: a server serves hundreds
 
 
 def run_peers(program: Path, steps: list[Path]) -> float:
@@ -84,7 +84,7 @@ def measure_overhead(folder: Path, starts: int) -> float:
 
 
 def measure_rounds(here: Site, work: Work, rounds: int) -> dict[str, float]:
-    """Median seconds of one job, after a round that does not count."""
+    """Median seconds of one job, after a warm-up round."""
     wait_warm(Path(here.environment["ORCHESTRATOR_STATE_DIR"]))
     for _ in range(WARM_UPS):
         run_ours(here, [work.in_server])
@@ -107,7 +107,7 @@ def measure_fours(here: Site, work: Work, rounds: int) -> dict[str, float]:
 
 
 def one_after_the_other(measured: Mapping[str, Callable[[], float]], title: str) -> dict[str, float]:
-    """The seconds of each, which begins when nothing of the one before is at work any more."""
+    """The seconds of each; each starts when the processes of the one before are idle."""
     seconds: dict[str, float] = {}
     for who, measure in measured.items():
         wait_idle()
@@ -117,12 +117,12 @@ def one_after_the_other(measured: Mapping[str, Callable[[], float]], title: str)
 
 
 def medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of each who was measured."""
+    """The medians by measurement."""
     return {who: statistics.median(found[who] for found in rounds) for who in rounds[0]}
 
 
 def rounded(seconds: dict[str, float]) -> dict[str, float]:
-    """For the JSON."""
+    """Rounded figures for the JSON."""
     return {who: round(value, 2) for who, value in seconds.items()}
 
 

@@ -1,4 +1,4 @@
-"""Where jobs run in benchmarks/start.py: one ZooKeeper, one worker, one client."""
+"""The site of the jobs of benchmarks/start.py: one ZooKeeper, one worker, one client."""
 
 import os
 import subprocess
@@ -21,8 +21,8 @@ from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, chosen_options, for_drivers, quick_flags
 
 DEAD_SECONDS = 900.0
-LOOK_SECONDS = 0.01  # between two looks at what is waited for: figures are as exact as this
-WARM_LOOK_SECONDS = 2.5  # a worker looks every two seconds whether a server has opened
+LOOK_SECONDS = 0.01  # between two checks of a condition: the precision of the figures
+WARM_LOOK_SECONDS = 2.5  # a worker checks every two seconds whether a server has opened
 
 
 @dataclass
@@ -34,27 +34,27 @@ class Site:
     environment: dict[str, str]
 
     def submit(self, file: Path, job_id: str) -> "subprocess.Popen[bytes]":
-        """`job submit`, begun."""
+        """Start `job submit`."""
         command = [sys.executable, "-m", "orchestrator", "job", "submit", str(file), "--id", job_id]
         return subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL)
 
     def wait(self, job_id: str, status: Status) -> None:
-        """Until the record says so; any other end is an error."""
+        """Wait until the record has this status; any other final status is an error."""
         deadline = time.monotonic() + DEAD_SECONDS
         while time.monotonic() < deadline:
-            with suppress(ItemNotFound):  # `job submit` has not come so far
+            with suppress(ItemNotFound):  # `job submit` has not put it yet
                 job = self.client.get(job_id)
                 if job.status is status:
                     return
                 if job.ended:
                     sys.exit(f"{job_id} is {job.status}: {job.error}")
             time.sleep(LOOK_SECONDS)
-        sys.exit(f"{job_id} has not come to {status}")
+        sys.exit(f"{job_id} has not reached {status}")
 
 
 @contextmanager
 def site(folder: Path, cache_dir: Path, **environment: str) -> Iterator[Site]:
-    """A running worker of its own."""
+    """Yield a site with a new worker."""
     folder.mkdir(parents=True)
     with EmbeddedZooKeeper(ServerConfig(folder / "zookeeper", long_run=True)) as server:
         mine = {
@@ -93,7 +93,7 @@ def run_ours(here: Site, files: list[Path]) -> float:
 
 
 def wait_warm(state_dir: Path) -> None:
-    """Until the worker has a warm server that is open, and has seen it."""
+    """Wait until the worker has seen an open warm server."""
     deadline = time.monotonic() + DEAD_SECONDS
     while not list((state_dir / "warm" / "runs").glob("*/*/server.json")):
         if time.monotonic() > deadline:
@@ -103,7 +103,7 @@ def wait_warm(state_dir: Path) -> None:
 
 
 def make_archive(cache_dir: Path, *, is_short: bool) -> None:
-    """What a worker does in the background on an idle host."""
+    """Make the class archive, as a worker does in the background on an idle host."""
     archives = ClassArchives(cache_dir)
     request = SubmitRequest("benchmark-1", uuid.uuid4().hex, "benchmark", {})
     conf_dir = archives.conf_dir(cache_dir)

@@ -72,7 +72,7 @@ def peer_steps(script: Path) -> list[dict[str, str]]:
 
 @dataclass
 class Work:
-    """The same SQL as jobs with JVMs of their own, as one that says nothing of that, and for the peer."""
+    """The same SQL as jobs with separate JVMs, as a job with the default start, and for the peer."""
 
     jobs: list[Path]
     in_server: Path
@@ -81,7 +81,7 @@ class Work:
 
     @classmethod
     def prepare(cls, folder: Path, start: str) -> "Work":
-        """Four times, each with input and targets of its own."""
+        """Prepare four copies, each with its own input and targets."""
         folders = [small_input(folder / f"job-{number}").parent for number in range(4)]
         for each in folders:
             job = {"name": "flights", "script": "flights.sql", "spark": {"start": start}}

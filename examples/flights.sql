@@ -12,14 +12,14 @@ SET spark.sql.shuffle.partitions = 4;
 
 -- Sources ------------------------------------------------------------------------------------------------
 
--- A table is a name for something outside: nothing is created, and it is gone when the script ends.
--- Columns are optional where the files know their own.
+-- A table is a name for external data: nothing is created, and the name ends with the script.
+-- Columns are optional where the files contain their schema.
 CREATE TABLE flights USING parquet OPTIONS (path 'data/flights.parquet');
 
 CREATE TABLE airlines (carrier STRING, name STRING)
 USING parquet OPTIONS (path 'data/airlines.parquet');
 
--- The same in the accent of Flink.
+-- The same in the syntax of Flink.
 CREATE TABLE weather WITH (
   'connector' = 'filesystem',
   'format'    = 'parquet',
@@ -30,7 +30,7 @@ CREATE TABLE weather WITH (
 -- Transformations ----------------------------------------------------------------------------------------
 
 -- Each flight with its airline and the weather of its hour. `time_hour` is an instant, so the hour that
--- happened twice when summer time ended is no trouble. A flight that never left has no dep_delay.
+-- occurs twice at the end of summer time is unambiguous. A flight that never left has no dep_delay.
 CREATE VIEW departures AS
 SELECT
   f.carrier,
@@ -50,7 +50,7 @@ LEFT JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour;
 -- Targets ------------------------------------------------------------------------------------------------
 
 -- Delays per carrier and scheduled hour, for programs: Parquet. INSERT OVERWRITE replaces what the last run
--- wrote, so running it twice does no harm; INSERT INTO would add to it.
+-- wrote, so a second run does no harm; INSERT INTO would add to it.
 CREATE TABLE delays_by_carrier_hour
 USING parquet OPTIONS (path 'output/delays_by_carrier_hour');
 
@@ -67,7 +67,7 @@ SELECT
 FROM departures
 GROUP BY carrier, airline, hour;
 
--- What bad weather costs each carrier, for people: CSV. Where a target declares columns, the query must give
+-- The cost of bad weather for each carrier, for people: CSV. Where a target declares columns, the query must give
 -- as many, and they are cast to these types.
 CREATE TABLE carriers_in_bad_weather (
   place         INT,

@@ -6,8 +6,8 @@ from queues import Action, Claim, Done, HandlerPool, Move, NewItem, QueueSet
 
 
 def handle(claim: Claim) -> Action:
-    """Pack an order, then ship it; raise, and the item comes again later, five times at most."""
-    print(f"{claim.queue}: {claim.id} {dict(claim.payload)}\n", end="")  # in one go: other threads print too
+    """Pack an order, then ship it. After an exception the item is handled again later, up to five times."""
+    print(f"{claim.queue}: {claim.id} {dict(claim.payload)}\n", end="")  # one write: other threads print too
     return Move("ship", {**claim.payload, "packed": True}) if claim.queue == "pack" else Done()
 
 

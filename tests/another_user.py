@@ -1,4 +1,4 @@
-"""What another user of this host can do: a function run in a child process with another uid."""
+"""Runs a function as another user of this host, in a child process with another uid."""
 
 import json
 import os
@@ -9,13 +9,13 @@ from typing import Any
 from tests.servers.zookeeper import unavailable
 
 STRANGER = 61_234
-"""A uid that needs no entry anywhere."""
+"""A uid without an entry in any database."""
 
 
 def as_another_user(act: Callable[[], Any]) -> Any:
-    """What `act` returns, as JSON has it, in a forked child that is another user; the name of its error else.
+    """Run `act` in a forked child as another user; returns its result (as JSON) or the name of its error.
 
-    What it imports has to be loaded before: that user may not be able to read our interpreter.
+    Its imports must be loaded before: that user may be unable to read this interpreter.
     """
     if os.geteuid() != 0:
         unavailable("only root can be another user")

@@ -1,4 +1,4 @@
-"""What tests of the archive share: jobs whose time is over, and a handler that is followed to a crash."""
+"""Support for tests of the archive: expired jobs, and a handler that runs until a crash."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def put_finished(
     mark: str | None = None,
     run_key: str = "",
 ) -> str:
-    """A job in finish whose time is over; returns the id."""
+    """Put a job in finish whose retention is over; returns the id."""
     job_id, key = f"job-{uuid.uuid4().hex[:8]}", run_key or str(uuid.uuid4())
     state = JobState.enqueued("report").evolve(status=Status.SUCCESS, attempt=attempts, archive=mark)
 
@@ -69,7 +69,7 @@ def put_finished(
 
 
 def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runners = NO_RUNNERS) -> JobContext:
-    """The job in the hands of a worker that has this archive."""
+    """Claim the job as a worker with this archive."""
     slots = Slots(queues.session, Nodes(queues.layout.root), queues.pools)
     context = WorkerContext(
         session=queues.session,
@@ -88,7 +88,7 @@ def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runner
 
 
 def follow(job: JobContext, before: Callable[[Action], None] = lambda _action: None) -> list[Action]:
-    """Handle the job until it is let go; what the handler asked for."""
+    """Handle the job until its release; returns the actions of the handler."""
     asked = list[Action]()
     while job.claim.held:
         asked.append(finish.handle(job))
@@ -98,13 +98,13 @@ def follow(job: JobContext, before: Callable[[Action], None] = lambda _action: N
 
 
 def apply(job: JobContext, action: Action) -> None:
-    """Do what the handler asked for."""
+    """Apply an action of the handler."""
     Transitions(job.context).of(job, action).step.run()
 
 
 # ---------------------------------------------------------------------- the process that crashes
 class _Crashing:
-    """`os` as the archive's file sees it, with a crash in one of its calls."""
+    """The `os` of the archive module, with a crash in one of its calls."""
 
     def __init__(self, crash: str) -> None:
         self._crash = crash
@@ -138,7 +138,7 @@ def main(hosts: str, root: str, job_id: str, crash: str, *place: str) -> None:
         if crash == "after mark":
             apply(job, finish.handle(job))
             _end()
-        archive.owner()  # its file is written by the same calls, and is not what crashes
+        archive.owner()  # written by the same calls, which must not crash yet
         vars(files)["os"] = _Crashing(crash)
 
         def before(action: Action) -> None:

@@ -1,4 +1,4 @@
-"""Work on hostile input, done in a process of its own that may not take more than a little of anything."""
+"""Runs work on hostile input in a child process with limits of time and memory."""
 
 import os
 import pickle
@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Any
 
 CPU_SECONDS = 5
-_SECONDS = 60  # for who waits: of a busy machine much less is its own
-MEMORY_BYTES = 512 * 1024 * 1024  # beside what the process of the tests has
+_SECONDS = 60  # wall time; on a busy machine the process gets much less
+MEMORY_BYTES = 512 * 1024 * 1024  # in addition to the memory of the test process
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """What the work returned, or the exception that it raised; fails when it took too much."""
+    """The result of the work, or its exception; fails when a limit is exceeded."""
     reading, writing = os.pipe()
     child = os.fork()
-    if child == 0:  # pragma: no cover - of another process
+    if child == 0:  # pragma: no cover - in another process
         os.close(reading)
         _in_child(work, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
+        answer = pipe.read()
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        raise AssertionError(f"ended by {signal.Signals(os.WTERMSIG(status)).name}: it took too much")
-    assert told, "it took so much memory that not even an error could be told"
-    return pickle.loads(told)  # noqa: S301 - of our own child
+        raise AssertionError(f"ended by {signal.Signals(os.WTERMSIG(status)).name}: it exceeded a limit")
+    assert answer, "it used so much memory that it could not even report an error"
+    return pickle.loads(answer)  # noqa: S301 - from our own child
 
 
 def _in_child(work: Callable[[], Any], writing: int) -> None:  # pragma: no cover - likewise
@@ -41,7 +41,7 @@ def _in_child(work: Callable[[], Any], writing: int) -> None:  # pragma: no cove
     found: Any
     try:
         found = work()
-    except BaseException as error:  # noqa: BLE001 - all of them are of interest
+    except BaseException as error:  # noqa: BLE001 - any exception is a result
         found = error
     try:
         with os.fdopen(writing, "wb") as pipe:

@@ -16,9 +16,9 @@ Requests = Callable[[list[str]], "Answer | str | None"]
 
 
 class BulkStub(Http):
-    """Stands for the connection. `items` says what becomes of an id that is not there yet.
+    """Replaces the connection. `items` gives the result for an id that is not stored yet.
 
-    `requests` gets the ids of a request, and says an answer instead, or "lost": done, and no reply.
+    `requests` receives the ids of a request and may return another answer, or "lost": applied, no reply.
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class BulkStub(Http):
         path: str,
         body: bytes | None = None,
         *,
-        content_type: str = "application/json",  # noqa: ARG002 - as of the real one
+        content_type: str = "application/json",  # noqa: ARG002 - the signature of the real one
     ) -> Answer:
         if "_bulk" not in path:
             return Answer(404 if method == "GET" else 200, {}, {})
         lines = (body or b"").splitlines(keepends=True)
-        records = [lines[place] + lines[place + 1] for place in range(0, len(lines), 2)]
+        records = [lines[index] + lines[index + 1] for index in range(0, len(lines), 2)]
         ids = [identity_of(record) for record in records]
         self.came.update(ids)
         said = self.requests(ids)

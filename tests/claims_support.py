@@ -1,4 +1,4 @@
-"""What tests of claims share: taking an item, collecting what is handed out, replies that get lost."""
+"""Support for tests of claims: claim an item, collect handed-out claims, lose replies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -12,12 +12,12 @@ from queues.queue_set import QueueSet
 from queues.session import Posted, ReplyLost, Session
 from tests.waiting import wait_until
 
-NEVER = 3600.0  # a rescan that does not come: what is found is found by a watch
+NEVER = 3600.0  # no rescan: items are found by a watch
 SOON = 0.3
 
 
 def claim_of(queues: QueueSet, item_id: str, queue: str = "accept", pool: str = "default") -> Claim:
-    """Claim an item that nobody holds."""
+    """Claim an item that is not held."""
     (token,) = [token for token in queues.tokens(queue, pool) if token.id == item_id]
     claim = queues.claim(queue, pool, token)
     assert claim is not None, f"{item_id} could not be claimed"
@@ -25,12 +25,12 @@ def claim_of(queues: QueueSet, item_id: str, queue: str = "accept", pool: str = 
 
 
 def locks(queues: QueueSet, pool: str = "default") -> list[str]:
-    """The ids of a pool that somebody holds."""
+    """The ids of the held items of a pool."""
     return sorted(queues.session.children(queues.layout.locks(pool)) or ())
 
 
 class Collector:
-    """Collects what a consumer hands out, in its order; holds it until the test lets go."""
+    """Collects the claims that a consumer hands out, in order; holds them until the test releases them."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Collector:
         return [claim.id for claim in self.claims]
 
     def wait_for(self, *ids: str, timeout: float = 10) -> None:
-        """Wait until exactly these were handed out, in any order."""
+        """Wait until exactly these ids were handed out, in any order."""
         wait_until(lambda: sorted(self.ids()) == sorted(ids), timeout, f"{ids} are handed out")
 
     def wait_count(self, count: int, timeout: float = 10) -> None:
@@ -92,9 +92,9 @@ def lose_reply(
     *,
     arrives: bool = True,
 ) -> list[Sequence[Operation]]:
-    """Lose the reply of the first multi that `concerns` says; returns the multis lost so far.
+    """Lose the reply of the first multi for which `concerns` is true; returns the multis lost so far.
 
-    It is carried out, and then `meanwhile` happens; or it never arrives.
+    The multi is applied and then `meanwhile` is called, or it never arrives.
     """
     post, lost = Session.post, list[Sequence[Operation]]()
 
@@ -112,5 +112,5 @@ def lose_reply(
 
 
 def names_node(part: str) -> Callable[[Sequence[Operation]], bool]:
-    """Whether a multi has an operation on a node with this in its path."""
+    """A condition: a multi has an operation on a node with `part` in its path."""
     return lambda operations: any(part in operation.path for operation in operations)

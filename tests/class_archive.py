@@ -1,7 +1,7 @@
-"""A class archive for the drivers of tests: with it each starts in half of the processor time.
+"""A class archive for the drivers of tests: it halves the processor time of their start.
 
-`python -m tests.class_archive` makes it before the tests, where it is absent: about a minute. Each version of
-what makes archives has one of its own, so that the archive of an older version hides no mistake.
+`python -m tests.class_archive` makes it before the tests if it is missing, in about a minute. Each version of
+the code that makes archives has its own, so that an archive of an older version hides no error.
 """
 
 import os
@@ -21,7 +21,7 @@ from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, chosen_options,
 from tests.servers.cache import cache_folder
 from tests.waiting import wait_until
 
-# The compiler does half of the work of a short driver: 48 against 27 processor seconds for the example.
+# The compiler takes half of the time of a short driver: 48 against 27 processor seconds for the example.
 SUBMIT_OPTIONS = " ".join(SHORT_JOB_FLAGS)
 
 _RUNNER = Path(__file__).parents[1] / "spark_runner"
@@ -33,11 +33,11 @@ _MAKERS = (
 )
 _NAME = "drivers"
 _MAKE_S = 600
-_MAX_UNUSED_S = 7 * 24 * 3600  # then the archive of another version goes
+_MAX_UNUSED_S = 7 * 24 * 3600  # then the archive of another version is removed
 
 
 def use_archive() -> None:
-    """Let all drivers that this process starts have the archive, if it is there; none is made meanwhile."""
+    """Give all drivers of this process the archive, if it exists; none is made during the tests."""
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SUBMIT_OPTIONS)
     os.environ.setdefault("ORCHESTRATOR_CACHE_DIR", str(_folder()))
     is_there = any((_folder() / "class-archives").glob("*.json"))
@@ -45,20 +45,20 @@ def use_archive() -> None:
 
 
 def archives() -> ClassArchives:
-    """What finds the archive."""
+    """The lookup of the archive."""
     found = ClassArchives(_folder(), make=False)
     found.store = _store()
     return found
 
 
-@cache  # one per process: it knows which archive it has summed up, and to do so takes 0.2 s
+@cache  # one per process: it caches the checksum of the archive, which takes 0.2 s
 def _store() -> ArchiveStore:
     return ClassArchives(_folder(), make=False).store
 
 
 @cache
 def session_environment() -> Mapping[str, str]:
-    """What lets a Spark session of this very process have the archive; empty where it is not there."""
+    """Environment for a Spark session in this process to use the archive; empty if there is none."""
     environment = _environment(archives())
     options = archives().options(RunDirectory(_folder()), environment, {}, chosen_options(environment, {}))
     if not options:
@@ -70,7 +70,7 @@ def session_environment() -> Mapping[str, str]:
 
 
 def node_environment() -> Mapping[str, str]:
-    """What lets all JVMs of a node of a cluster have the archive; empty where it is not there."""
+    """Environment for all JVMs of a cluster node to use the archive; empty if there is none."""
     found = session_environment()
     if not found:
         return {}
@@ -78,24 +78,24 @@ def node_environment() -> Mapping[str, str]:
 
 
 def make_archive() -> Path | None:
-    """Where it is; it is made, unless it is there. None where this host can have none."""
+    """Path of the archive, made if it is missing; None if this host supports none."""
     made = ClassArchives(_folder(), is_idle=lambda _: True)
     found = _fit(made)
-    # While another checkout makes it, this one waits.
+    # Wait while another checkout makes it.
     wait_until(lambda: made.store.find(found.key) or made.maker.try_to_make(found), _MAKE_S, "the archive")
     return made.store.find(found.key)
 
 
 def _fit(found: ClassArchives) -> Fit:
-    """Of drivers without options of their own, but for those that all short jobs have."""
+    """The fit for drivers with no options but those of all short jobs."""
     environment = _environment(found)
     fit = fit_of(environment, {}, SHORT_JOB_FLAGS, Path(environment["SPARK_CONF_DIR"]))
-    assert fit is not None, "drivers of tests have no options that an archive cannot fit"
+    assert fit is not None, "an archive fits the options of drivers of tests"
     return fit
 
 
 def _forget_others() -> None:
-    """Remove the archives of versions that nobody has used for long."""
+    """Remove the archives of other versions that were unused for long."""
     for folder in cache_folder().glob(f"{_NAME}*"):
         used = max((note.stat().st_mtime for note in folder.glob("class-archives/*.json")), default=0.0)
         if folder != _folder() and time.time() - used > _MAX_UNUSED_S:
@@ -115,5 +115,5 @@ def _folder() -> Path:
 
 
 if __name__ == "__main__":
-    print(make_archive() or "no archive: drivers start as they do without")  # noqa: T201 - for who runs it
+    print(make_archive() or "no archive: drivers start as they do without")  # noqa: T201 - the output of the program
     _forget_others()

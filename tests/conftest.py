@@ -1,4 +1,4 @@
-"""Fixtures for all tests: the real servers, and what several folders share."""
+"""Fixtures for all tests: the real servers, and those that several folders share."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from hypothesis import settings
 from orchestrator.logs.record.redaction import REDACTOR
 from tests.class_archive import use_archive
 
-# Hundreds of processes of ours are started: each would compile all that it imports.
+# The tests start hundreds of processes: each would compile its imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 use_archive()
@@ -35,18 +35,18 @@ pytest_plugins = [
     "tests.spark_support",
     "tests.warm_support",
     "tests.log_index",
-    "tests.chaos.judged",
+    "tests.chaos.fixtures",
 ]
-# They import each other: in whatever order, their assertions tell what was compared.
+# They import each other: with any order, their assertions show the compared values.
 pytest.register_assert_rewrite(*pytest_plugins)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_leaks_from_test_to_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What one test registers as a secret is a word to the next; what a command sets for itself ends."""
+    """Undo registered secrets and the environment variables set by a command after each test."""
     for name in ("_secrets", "_known", "_repeated"):
-        monkeypatch.setattr(REDACTOR, name, getattr(REDACTOR, name))  # to be put back
-    monkeypatch.setattr("orchestrator.cli.lazy._Plugins.left_out", False)  # goes with its variable below
+        monkeypatch.setattr(REDACTOR, name, getattr(REDACTOR, name))  # restored after the test
+    monkeypatch.setattr("orchestrator.cli.lazy._Plugins.left_out", False)  # set with a variable removed below
     before = set(os.environ)
     yield
     for name in os.environ.keys() - before:

@@ -1,9 +1,8 @@
-"""Named steps of a job's life, and the death of a process just before or just after one of them.
+"""Named steps of a job, and the death of a process just before or just after one of them.
 
-A step is named by what its multi does: `claim accept`, `intent`, `killed` (the attempt is closed as killed),
-`running>success` (the token goes from queue to queue), `history` (the run is noted), `mark` (for the
-archive), `removal`; or by what is called: `submit` (of the runner), `call` (of the callback), `archive` (the
-write).
+A step has the name of its multi: `claim accept`, `intent`, `killed` (the attempt is closed as killed),
+`running>success` (the token moves between queues), `history` (the run is recorded), `mark` (for the archive),
+`removal`; or the name of a call: `submit` (of the runner), `call` (of the callback), `archive` (the write).
 """
 
 import json
@@ -29,7 +28,7 @@ _TOKEN = re.compile(r".*/queues/(\w+)/[^/]+/queue-\|.*")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Just before this step, or just after it was done."""
+    """Just before this step, or just after it."""
 
     step: str
     after: bool
@@ -44,7 +43,7 @@ def points(*steps: str) -> list[Point]:
 
 
 def arm(point: Point, runner: Runner) -> None:
-    """Make this process end by SIGKILL at the point, when it comes to it for the first time."""
+    """Make this process kill itself by SIGKILL when it first reaches the point."""
     match point.step:
         case "submit":
             _arm_call(type(runner), "submit", point)
@@ -57,7 +56,7 @@ def arm(point: Point, runner: Runner) -> None:
 
 
 def matcher(step: str) -> Matcher:
-    """Whether a multi does this step, perhaps beside others."""
+    """A condition: a multi does this step, possibly among others."""
     if step.startswith("claim "):
         queue = step.removeprefix("claim ")
         return lambda operations: (
@@ -79,7 +78,7 @@ def matcher(step: str) -> Matcher:
 
 
 def die() -> None:
-    """As `kill -9` from outside: nothing is tidied up."""
+    """As `kill -9` from outside: without cleanup."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -125,7 +124,7 @@ def _arm_commit(matches: Matcher, point: Point) -> None:
 
 
 class _Last(Posted):
-    """A multi whose answer this process does not outlive, if it was carried out."""
+    """A multi whose process dies when its answer arrives, if it was applied."""
 
     def __init__(self, posted: Posted) -> None:
         super().__init__(None)

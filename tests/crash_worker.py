@@ -1,7 +1,7 @@
 """A worker process of tests: `python -m tests.crash_worker CONFIG`, with the JSON of a `WorkerConfig`.
 
-It is built as every worker is, and may be told where it has to die, or which protection it has to do
-without. TERM drains it.
+It is built as every worker; the configuration may give a point where it dies, or a protection to take out.
+TERM drains it.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.job_mutations import Protection, take_out
 from tests.scripted.runner import ScriptedRunner
 from tests.suspension import Suspension
 
-# As in `tests.jobs_support`, whose import takes as long as all the rest.
+# As in `tests.jobs_support`, whose import takes as long as all other imports.
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
 
 _FIRST_DELAY_SECONDS = 0.2  # of a callback that failed
@@ -35,23 +35,23 @@ _FIRST_DELAY_SECONDS = 0.2  # of a callback that failed
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What a worker process is told."""
+    """The configuration of a worker process."""
 
     settings: dict[str, Any]  # of `Settings`, as JSON
-    runner: str  # scripted, stand-in, spark, or real = all that a worker has
-    session_file: str  # where it tells the id and the password of its session
+    runner: str  # scripted, stand-in, spark, or real = all backends of a worker
+    session_file: str  # receives the id and the password of its session
     suspension_file: str  # of `Suspension`
     limits: dict[str, Any]
     die_at: dict[str, Any] | None = None  # of `Point`
     without: str = ""  # a `Protection`
-    target: dict[str, Any] = field(default_factory=dict)  # of real ones, for which runner to arm
+    target: dict[str, Any] = field(default_factory=dict)  # of real runners: the one to arm
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
 
 def build_runner(kind: str, state_dir: Path) -> Runner:
-    """The runner of tests that workers in several processes share."""
+    """The runner of tests, shared by workers in several processes."""
     if kind == "scripted":
         return ScriptedRunner(state_dir)
     return LocalRunner(
@@ -61,7 +61,7 @@ def build_runner(kind: str, state_dir: Path) -> Runner:
 
 
 def main() -> None:
-    """Work until TERM, or until the point where it has to die."""
+    """Work until TERM, or until the point of death."""
     config = WorkerConfig(**json.loads(sys.argv[1]))
     Suspension(Path(config.suspension_file)).stop_monotonic()
     stop = threading.Event()
@@ -74,14 +74,14 @@ def main() -> None:
         else Runners.of(build_runner(config.runner, settings.state_dir))
     )
     runner = runners.for_target(SparkTarget(**config.target))
-    notices.FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # nobody waits five seconds for nothing
+    notices.FIRST_DELAY_SECONDS = _FIRST_DELAY_SECONDS  # shortens the tests
     if config.without:
         take_out(Protection(config.without))
     if config.die_at is not None:
         arm(Point(**config.die_at), runner)
     limits = Limits.model_construct(**config.limits)
     with open_session(settings, settings.zookeeper_hosts) as session:
-        _tell_session(session, Path(config.session_file))
+        _write_session(session, Path(config.session_file))
         worker = build_worker(session, settings, runners=runners, limits=lambda: limits)
         worker.start()
         while not stop.wait(1):
@@ -89,8 +89,8 @@ def main() -> None:
         worker.drain()
 
 
-def _tell_session(session: Session, path: Path) -> None:
-    number, password = session._client.client_id  # noqa: SLF001 - a test ends it, as its timeout would
+def _write_session(session: Session, path: Path) -> None:
+    number, password = session._client.client_id  # noqa: SLF001 - a test closes the session, as its timeout would
     path.write_text(json.dumps({"session": number, "password": password.hex()}), "utf-8")
 
 

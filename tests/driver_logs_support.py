@@ -1,8 +1,8 @@
-"""A driver that is a plain process, a collector that is killed again and again, and what came of it.
+"""A driver that is a plain process, a collector that is killed repeatedly, and the collected records.
 
-`python -m tests.driver_logs_support write DIRECTORY LIMIT` writes without end what `words` says;
-`... collect STATE_DIR SEED KILLS` collects, and is killed so often before it may come to the end;
-`... die STATE_DIR COUNT` collects so many documents, and is killed before the next one.
+`python -m tests.driver_logs_support write DIRECTORY LIMIT` writes the endless output of `words`;
+`... collect STATE_DIR SEED KILLS` collects, and is killed KILLS times before it may reach the end;
+`... die STATE_DIR COUNT` collects COUNT documents, and is killed before the next one.
 """
 
 import json
@@ -32,7 +32,7 @@ END_S = 60.0
 
 
 def words(stream: str) -> Iterator[str]:
-    """All that a log would be if its driver lived for ever; each piece is one record."""
+    """The endless log of a driver; each piece is one record."""
     number = 0
     while True:
         number += 1
@@ -48,12 +48,12 @@ def words(stream: str) -> Iterator[str]:
 
 
 def text_of(document: dict[str, Any], *, is_last: bool) -> str:
-    """What stood in the log."""
+    """The text of a document in the log."""
     return str(document.get("error.stack_trace") or document["message"] + ("" if is_last else "\n"))
 
 
 def in_spools(root: Path) -> dict[str, list[bytes]]:
-    """All records below a root of spools, whoever wrote them, by id."""
+    """All records below a root of spools, of all writers, by id."""
     found: dict[str, list[bytes]] = {}
     for folder in folders_in(root):
         reader = SpoolReader(folder, whole=True)
@@ -65,7 +65,7 @@ def in_spools(root: Path) -> dict[str, list[bytes]]:
 
 
 def documents_in(root: Path, stream: str) -> list[dict[str, Any]]:
-    """The documents of one stream in their order, each once."""
+    """The documents of one stream in order, each once."""
     documents = [json.loads(records[0].split(b"\n")[1]) for records in in_spools(root).values()]
     wanted = [document for document in documents if document["log.stream"] == stream]
     return sorted(wanted, key=lambda document: int(document["event.sequence"]))
@@ -88,7 +88,7 @@ def _write(directory: Path, limit: int) -> None:
         for name, log in logs.items():
             piece = next(said[name]).encode()
             half = len(piece) // 2
-            for part in (piece[:half], piece[half:]):  # a reader may see the one without the other
+            for part in (piece[:half], piece[half:]):  # a reader may see the first half without the second
                 os.write(log, part)
             limit_log(directory / f"{name}.log", limit)
         time.sleep(PAUSE_S)
@@ -126,7 +126,7 @@ class _ShortLived(Spool):
                 os.kill(os.getpid(), signal.SIGKILL)
             self.left -= 1
             assert super().append_many([record])
-        return 0  # nobody comes here
+        return 0  # not reached
 
 
 def _collect_few(state_dir: Path, count: int) -> None:

@@ -1,4 +1,4 @@
-"""A host as its kernel shows it in files: memory, pressure, control groups and drivers as a test says."""
+"""A simulated host in files of the kernel: memory, pressure, control groups and drivers."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ _UPTIME = 10_000.0
 
 
 class HostFiles:
-    """/proc and the trees of control groups, below a folder of the test."""
+    """/proc and the trees of control groups below a folder of the test."""
 
     def __init__(self, folder: Path, *, available: int = 64 * GIB) -> None:
         self.proc = folder / "proc"
@@ -24,16 +24,16 @@ class HostFiles:
 
     @property
     def host(self) -> Host:
-        """Who reads them."""
+        """The reader of these files."""
         return Host(self.proc)
 
     def has(self, available: int) -> None:
-        """So many bytes are available."""
+        """Set the available bytes."""
         text = f"MemTotal: 99999999 kB\nMemFree: 5 kB\nMemAvailable:   {available // 1024} kB\n"
         (self.proc / "meminfo").write_text(text, "ascii")
 
     def waits(self, resource: str, percent: float, *, file: Path | None = None) -> None:
-        """Work has waited for a resource, on the host or as a control group tells it."""
+        """Set the pressure of a resource, on the host or in the file of a control group."""
         path = file or self.proc / "pressure" / resource
         path.parent.mkdir(exist_ok=True)
         averages = "avg60=0.00 avg300=0.00 total=1"
@@ -62,7 +62,7 @@ class HostFiles:
         age: float = 60.0,
         group: str = "/",
     ) -> None:
-        """A process of a run, of one incarnation, which uses memory of its own beside that of files."""
+        """A process of a run, of one incarnation, with private memory in addition to that of files."""
         folder = self.proc / str(pid)
         folder.mkdir()
         given = {"PATH": "/bin", RUN_VARIABLE: run, INCARNATION_VARIABLE: "one"}
@@ -88,7 +88,7 @@ def limited(folder: Path, **files: object) -> Path:
 
 
 def memory_v2(folder: Path, limit: int | str, used: int, **stat: int) -> Path:
-    """A control group of the second version that has used so much of its limit."""
+    """A control group of the second version with this limit and usage."""
     text = "".join(f"{name} {value}\n" for name, value in stat.items())
     return limited(folder, memory__max=limit, memory__current=used, memory__stat=text)
 

@@ -1,4 +1,4 @@
-"""A server of a stranger: notes every request with its headers, and answers as told."""
+"""An untrusted server: records every request with its headers, and answers as configured."""
 
 import ssl
 import threading
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Stranger:
-    """What came to it, as text: the request lines, headers and bodies."""
+    """The received requests as text: request lines, headers and bodies."""
 
     url: str
     status: int = 200
@@ -20,7 +20,7 @@ class Stranger:
 
 @contextmanager
 def stranger(tls: ssl.SSLContext | None = None) -> Iterator[Stranger]:
-    """One on loopback; with `tls` its name is localhost."""
+    """A server on loopback; with `tls` its name is localhost."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 10

@@ -15,7 +15,7 @@ _SOURCES = Path(__file__).with_name("java")
 
 
 def spark_jars() -> Path:
-    """The folder of the jars that pyspark brings."""
+    """The folder of the jars of pyspark."""
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
@@ -23,12 +23,12 @@ def spark_jars() -> Path:
 
 
 def make_jar(name: str, folder: Path) -> Path:
-    """A jar in this folder, of the class of tests/java with this name alone."""
+    """A jar in this folder with one class of tests/java."""
     compiler = shutil.which("javac")
     if compiler is None:
         unavailable("no javac: a JDK is needed, not a JRE alone")
     source = (_SOURCES / f"{name}.java").read_bytes()
-    makes = f"{Path(compiler).resolve()} {importlib.metadata.version('pyspark')}"  # another one, another jar
+    makes = f"{Path(compiler).resolve()} {importlib.metadata.version('pyspark')}"  # part of the cache key
     file = f"{name.lower()}.jar"
     made = cached(
         f"{file}-{zlib.crc32(makes.encode() + source):08x}", lambda empty: _compile(name, empty / file)

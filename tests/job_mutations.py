@@ -1,4 +1,4 @@
-"""Protections of jobs that can be taken out of a process, to show that the tests notice."""
+"""Protections of jobs that can be taken out of a process, to show that the tests then fail."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,16 +21,16 @@ Replace = Callable[[object, str, object], None]
 
 
 class Protection(StrEnum):
-    """What keeps the promises, one at a time."""
+    """One protection each."""
 
-    SLOT = "slot"  # a job of a capped pool takes its place in the intent
-    INTENT = "intent"  # nothing is submitted before the attempt stands in the record
-    COMPARE = "compare"  # an attempt is closed only as it was seen
-    CONFLICT = "conflict"  # a step that was refused is not taken for done
+    SLOT = "slot"  # a job of a capped pool takes its slot in the intent
+    INTENT = "intent"  # nothing is submitted before the attempt is recorded
+    COMPARE = "compare"  # an attempt is closed only in the state that was read
+    CONFLICT = "conflict"  # a refused transition does not count as applied
 
 
 def take_out(protection: Protection, put: Replace = setattr) -> None:
-    """Take it out of this process; `put` is how an attribute is replaced."""
+    """Take it out of this process; `put` replaces an attribute."""
     match protection:
         case Protection.SLOT:
             put(Slots, "take", lambda *_, **__: SlotReservation(None, None, ()))
@@ -38,11 +38,15 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
             handlers = cast("dict[Queue, Callable[[JobContext], Action]]", dispatcher.HANDLERS)
             handlers[Queue.ACCEPT] = _submit_first
         case Protection.COMPARE:
-            closed = submission._closed  # noqa: SLF001 - what is taken out
+            closed = submission._closed  # noqa: SLF001 - the protection
             put(submission, "_closed", lambda *a, **facts: _anyhow(closed(*a, **facts)))
         case Protection.CONFLICT:
             settle = Transition.settle
-            put(Transition, "settle", lambda step, refused, seconds: settle(step, _heard(refused), seconds))
+            put(
+                Transition,
+                "settle",
+                lambda step, refused, seconds: settle(step, _without_refusal(refused), seconds),
+            )
         case _:
             assert_never(protection)
 
@@ -57,7 +61,7 @@ def _submit_first(job: JobContext) -> Action:
     attempt = Attempt.read(job.context.session, announced.path)
     assert attempt is not None
     runner: Any = job.context.drivers.runners.at(job.place(attempt))
-    submission._submit(job, attempt, runner, is_first=True)  # noqa: SLF001 - what comes too early here
+    submission._submit(job, attempt, runner, is_first=True)  # noqa: SLF001 - submitted too early
     return replace(action, extra=tuple(places))
 
 
@@ -65,5 +69,5 @@ def _anyhow(change: Set) -> Set:
     return Set(change.path, change.data, -1)
 
 
-def _heard(refused: QueueError | None) -> QueueError | None:
+def _without_refusal(refused: QueueError | None) -> QueueError | None:
     return None if isinstance(refused, Conflict) else refused

@@ -1,4 +1,4 @@
-"""What tests of jobs share: a client, and workers that run drivers by the stand-in or by Spark."""
+"""Support for tests of jobs: a client, and workers whose drivers are stand-ins or Spark."""
 
 import os
 import sys
@@ -29,23 +29,23 @@ from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
 
 STAND_IN = (sys.executable, str(Path(__file__).with_name("standin_submit.py")))
-ENVIRONMENT_MARK = "LC_ORCHESTRATOR_TEST"  # a driver gets each name of this kind, so all processes have it
+ENVIRONMENT_MARK = "LC_ORCHESTRATOR_TEST"  # drivers inherit LC_ variables, so all processes have it
 
 
 def rescan_often(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.2) -> None:
-    """Workers from now on look at all queues again so often; where a test is about what no watch tells."""
+    """From now on workers rescan all queues at this interval; for changes that no watch reports."""
     defaults = Consumer.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "rescan_seconds", seconds)
 
 
 def poll_often(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.05) -> None:
-    """Workers from now on ask their backends so often; where a test is about the answers."""
+    """From now on workers poll their backends at this interval."""
     monkeypatch.setattr("orchestrator.worker.polling._POLL_SECONDS", seconds)
 
 
 def stand_ins(state_dir: Path) -> SparkSubmits:
-    """Drivers of this host by the stand-in."""
+    """Drivers of this host that are stand-ins."""
     return SparkSubmits(state_dir, spark_submit=STAND_IN)
 
 
@@ -79,9 +79,9 @@ class Office:
         logs: LogPipeline | None = None,
         **more: object,
     ) -> Worker:
-        """Start a worker that runs drivers by the stand-in; `more` are limits of the configuration."""
+        """Start a worker with stand-in drivers; `more` are limits of the configuration."""
         changed = {"slots": slots, "scrub_interval": scrub_interval}
-        # Pressure and memory of the machine are those of all tests.
+        # Pressure and memory of the machine come from all tests.
         given = {"retention": retention, "memory_pressure_limit": 0.0, "memory_guard": False, **more}
         limits = Limits.model_construct(**{**Limits().model_dump(), **given})
         worker = build_worker(
@@ -119,7 +119,7 @@ class ScriptedOffice(Office):
 
 
 class BuggyRunner(LocalRunner):
-    """A runner that its worker can announce, and that raises `error` whenever it is used after that."""
+    """A runner that its worker can announce, and that raises `error` at every later use."""
 
     def __init__(self, office: Office, error: Exception) -> None:
         super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
@@ -134,7 +134,7 @@ class BuggyRunner(LocalRunner):
 
 
 def waits_for(go: Path) -> str:
-    """A program that ends well when the file is there, or after a minute."""
+    """A program that ends well when the file exists, or after a minute."""
     return f"""
 import pathlib, time
 for _ in range(600):
@@ -145,7 +145,7 @@ for _ in range(600):
 
 
 def sleeps(pid: Path) -> str:
-    """A program that leaves its process id in a file, and sleeps until it is ended."""
+    """A program that writes its process id to a file, and sleeps until it is killed."""
     return f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
 
 
@@ -155,7 +155,7 @@ def python_job(program: str, **fields: object) -> Definition:
 
 
 def marked_processes(mark: str) -> list[psutil.Process]:
-    """The living processes with this mark in their environment, but for this one."""
+    """The live processes with this mark in their environment, except this one."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -166,13 +166,13 @@ def marked_processes(mark: str) -> list[psutil.Process]:
             ):
                 found.append(process)
         except psutil.Error:
-            continue  # gone meanwhile, or not ours to look at
+            continue  # ended meanwhile, or not readable
     return found
 
 
 @pytest.fixture
 def process_mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Marks all processes that the test starts, and sees after it that none of them is left."""
+    """Mark all processes that the test starts; after the test none of them may be left."""
     mark = uuid.uuid4().hex
     monkeypatch.setenv(ENVIRONMENT_MARK, mark)
     yield mark
@@ -194,7 +194,7 @@ def office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_ma
 
 @pytest.fixture
 def scripted_office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path) -> Iterator[ScriptedOffice]:
-    """The same with scripted drivers; programs say the words of `tests.scripted.words`."""
+    """The same with scripted drivers; programs call the functions of `tests.scripted.functions`."""
     settings = _settings(zookeeper_hosts, zookeeper_root, tmp_path)
     with Backend(settings.state_dir, zookeeper_hosts):
         made = ScriptedOffice(settings)

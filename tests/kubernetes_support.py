@@ -1,4 +1,4 @@
-"""What tests of the Kubernetes runner share."""
+"""Support for tests of the Kubernetes runner."""
 
 import math
 import os
@@ -48,13 +48,13 @@ class KubernetesSite:
         return SparkTarget(f"k8s://{self.cluster.api.address.url}", "cluster", known | options)
 
     def vanish(self) -> str:
-        """The word `vanish` of `tests.scripted.words` for a pod: the API forgets it at once."""
+        """`vanish` of `tests.scripted.functions` for a pod: the API deletes it at once."""
         address = self.cluster.api.address
         pods = f"{address.url}/api/v1/namespaces/{self.namespace}/pods"
         return VANISH.format(pods=pods, ca=str(address.ca), token=address.token)
 
     def check_nothing_is_left(self) -> None:
-        """Nothing of any run; but the code of today stays for the next ones."""
+        """No object of any run is left; the code of today stays for later runs."""
         (code,) = self.cluster.names(self.namespace, "secrets")
         assert code.startswith("orch-driver-")
         self.cluster.wait_until_nothing_is_left(self.namespace, code)
@@ -70,7 +70,7 @@ class KubernetesSite:
         submits = SparkSubmits(
             self.folder / "state",
             spark_submit=spark_submit,
-            quick_start=None if spark_submit else archives(),  # a look at the archive reads all of it
+            quick_start=None if spark_submit else archives(),  # the lookup of the archive reads all of it
         )
         backend = KubernetesBackend(submits, driver_main=driver_main, stuck_seconds=stuck_seconds)
         runner = backend.runner_for(self.target())
@@ -79,16 +79,16 @@ class KubernetesSite:
         return runner
 
     def close(self) -> None:
-        """Nobody asks any more: else each would try for a minute to watch a namespace that is gone."""
+        """Stop the watches: else each would try for a minute to watch a deleted namespace."""
         for runner in self._runners:
-            runner._watch._asked_at = -math.inf  # noqa: SLF001 - workers end with their processes
+            runner._watch._asked_at = -math.inf  # noqa: SLF001 - in a worker it ends with the process
 
 
 @pytest.fixture
 def kubernetes_site(
     kubernetes: Kubernetes, kubernetes_namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[KubernetesSite]:
-    """Kubernetes for one test, found by KUBECONFIG as a worker finds it."""
+    """Kubernetes for one test, configured by KUBECONFIG as for a worker."""
     site = KubernetesSite(kubernetes, kubernetes_namespace, tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(site.kubeconfig))
     checkout = str(Path(__file__).parent.parent)  # the stand-in imports from here

@@ -1,4 +1,4 @@
-"""An alias for logs on a real Elasticsearch, for one test: its indices and its template go afterwards."""
+"""An alias for logs on a real Elasticsearch, for one test; its indices and template are deleted after it."""
 
 import uuid
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ class LogIndex:
     client: Elasticsearch
 
     def target(self, url: str = "") -> ElasticsearchTarget:
-        """As a shipper gets it; `url`: of what stands in front of the server."""
+        """The target of a shipper; `url` is that of a proxy before the server."""
         return ElasticsearchTarget(Http([url or self.url]), self.alias)
 
     def documents(self, index: str = "") -> list[dict[str, Any]]:
-        """All that can be found under the alias, each with `_id` and `_index`."""
+        """All documents under the alias, each with `_id` and `_index`."""
         self.client.indices.refresh(index=f"{self.alias}-*")
         found = scan(self.client, index=index or self.alias, size=_PAGE)
         return [{"_id": hit["_id"], "_index": hit["_index"], **hit["_source"]} for hit in found]
 
     def numbers(self) -> list[int]:
-        """Those of tests/log_support.py that have arrived, each as often as it is there."""
+        """The numbers (of tests/log_support.py) of the documents, with repetitions."""
         if not self.indices():
             return []
         return sorted(int(document["message"].split()[0][1:]) for document in self.documents())

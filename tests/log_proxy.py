@@ -1,4 +1,4 @@
-"""An HTTP server in front of Elasticsearch that breaks what it is told to break, and counts what passes."""
+"""An HTTP proxy before Elasticsearch that injects faults by rules, and counts requests."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 _TIMEOUT_S = 30.0
-_AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: a reset instead of an end
+_AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: reset instead of close
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Said:
 
     @classmethod
     def error(cls, status: int, kind: str, **headers: str) -> "Said":
-        error = {"error": {"type": kind, "reason": "so the test wants it"}, "status": status}
+        error = {"error": {"type": kind, "reason": "injected by the test"}, "status": status}
         return cls.document(status, error, **headers)
 
 
@@ -61,10 +61,10 @@ class Asked:
     @property
     def records(self) -> list[bytes]:
         lines = self.body.splitlines(keepends=True)
-        return [b"".join(lines[place : place + 2]) for place in range(0, len(lines), 2)]
+        return [b"".join(lines[index : index + 2]) for index in range(0, len(lines), 2)]
 
     def forward(self, body: bytes | None = None) -> Said:
-        """What the server says; of a bulk request, to this instead of its body."""
+        """Forward to the server; `body` replaces that of a bulk request."""
         return self.proxy.forward(self, self.body if body is None else body)
 
 
@@ -76,7 +76,7 @@ def passing(asked: Asked) -> Said:
 
 
 class LogProxy:
-    """Listens on a port of its own; `rule` decides about each request, in a thread of its own. A context."""
+    """Listens on its own port; `rule` decides about each request, in its thread. A context manager."""
 
     def __init__(self, upstream: str, rule: Rule = passing) -> None:
         self.rule = rule
@@ -85,9 +85,9 @@ class LogProxy:
         self._guard = threading.Lock()
         self._at_once = 0
         self.most_at_once = 0  # bulk requests
-        self.bulks = list[float]()  # when each came, monotonic
+        self.bulks = list[float]()  # monotonic time of each request
         self.refused = 0  # connections
-        self.hung = threading.Event()  # somebody waits for `released`
+        self.hung = threading.Event()  # a request waits for `released`
         self.released = threading.Event()
         self._away = False
         self._http = _Server(self)
@@ -116,7 +116,7 @@ class LogProxy:
 
     @property
     def away(self) -> bool:
-        """Whether each connection is reset at once, as where no server is."""
+        """Whether each connection is reset at once."""
         return self._away
 
     @away.setter
@@ -126,7 +126,7 @@ class LogProxy:
             self.cut()
 
     def hang(self, _asked: Asked) -> Said:
-        """A rule: no answer until the test releases it, and then none either."""
+        """A rule: wait until the test releases it, then reset without an answer."""
         self.hung.set()
         self.released.wait(_TIMEOUT_S)
         raise Reset
@@ -163,7 +163,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, *_: object) -> None:
-        """Connections that break are what this is for."""
+        """Ignore errors: broken connections are intended."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._say(said, said.body)
 
-    do_GET = do_PUT = do_POST = do_HEAD = do_any  # noqa: N815 - as the base class looks for them
+    do_GET = do_PUT = do_POST = do_HEAD = do_any  # noqa: N815 - the names of the base class
 
     def _say(self, said: Said, body: bytes) -> None:
         self.send_response(said.status)
@@ -218,4 +218,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_RD)
 
     def log_message(self, *_: object) -> None:
-        """Not to stderr."""
+        """Write no log."""

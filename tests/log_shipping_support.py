@@ -1,4 +1,4 @@
-"""Spools of records that tests have made, and a shipper for them."""
+"""Spools with records of tests, and a shipper for them."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ OPTIONS = ShipperOptions(max_actions=20, max_seconds=0.05, adopt_seconds=0.1, st
 
 
 def document(number: int, *, at: datetime = NOW, **fields: Any) -> dict[str, Any]:
-    """A document as the sink builds it; underscores of `fields` are dots."""
+    """A document as built by the sink; underscores in `fields` become dots."""
     time = at + timedelta(milliseconds=number)
     return {
         "@timestamp": time.isoformat(timespec="microseconds").replace("+00:00", "Z"),
@@ -30,13 +30,13 @@ def document(number: int, *, at: datetime = NOW, **fields: Any) -> dict[str, Any
 
 
 def record(identity: str, content: dict[str, Any]) -> bytes:
-    """As it stands in a spool."""
+    """A record as in a spool."""
     action = json.dumps({"create": {"_index": "logs-2026-11-22", "_id": identity}})
     return f"{action}\n{json.dumps(content, ensure_ascii=False)}\n".encode()
 
 
 def fill(spool: Spool, documents: Sequence[dict[str, Any]], prefix: str = "r") -> list[str]:
-    """Append documents; the ids they have."""
+    """Append documents; returns their ids."""
     ids = [f"{prefix}-{number}" for number in range(len(documents))]
     for identity, content in zip(ids, documents, strict=True):
         assert spool.append(
@@ -47,7 +47,7 @@ def fill(spool: Spool, documents: Sequence[dict[str, Any]], prefix: str = "r") -
 
 @contextmanager
 def shipping(root: Path, target: LogTarget, spool: Spool) -> Iterator[Shipper]:
-    """A shipper at work; at the end all is shipped."""
+    """A running shipper; at the end it has shipped all records."""
     shipper = Shipper(root, target, spool=spool, options=OPTIONS)
     shipper.start()
     try:
@@ -59,12 +59,12 @@ def shipping(root: Path, target: LogTarget, spool: Spool) -> Iterator[Shipper]:
 
 
 def wait_settled(shipper: Shipper, count: int) -> None:
-    """Until so many records are taken or put aside."""
+    """Wait until this many records are accepted or dead letters."""
     counts = shipper.counts
     wait_until(lambda: counts.created + counts.dead >= count, 60, f"{count} records are settled")
 
 
 def dead_letters(root: Path) -> list[dict[str, Any]]:
-    """What was put aside."""
+    """The dead letters of a root."""
     files = sorted((root.parent / "dead-letters").glob("*.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""A server of logs in tests: it checks what it gets, takes it or answers by script, and knows what it has."""
+"""A log server for tests: it checks requests, stores them or answers by script."""
 
 import threading
 import time
@@ -13,14 +13,14 @@ from typing import Protocol
 class Request:
     method: str
     path: str
-    headers: Mapping[str, str]  # names in small letters
+    headers: Mapping[str, str]  # names in lower case
     data: bytes
     time: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True)
 class Said:
-    """An answer. `takes`: the request is taken all the same; `cut`: the connection ends within the answer."""
+    """An answer. `takes`: the request is stored; `cut`: the connection ends within the answer."""
 
     status: int
     body: bytes = b""
@@ -31,14 +31,14 @@ class Said:
 
 class Store(Protocol):
     def check(self, request: Request) -> None:
-        """Fails for a request that the real server would not understand."""
+        """Raise for a request that the real server would reject as malformed."""
 
     def take(self, request: Request) -> Said: ...
 
 
 @dataclass
 class Stub:
-    """Says what `script` has, one after the other; from then on, what the store says."""
+    """Answers with the entries of `script` in turn, and then with those of the store."""
 
     url: str
     store: Store
@@ -57,7 +57,7 @@ class Stub:
                 said = self.script.pop(0)
                 if said.takes:
                     self.store.take(request)
-            except Exception as error:  # noqa: BLE001 - told at the end of the test
+            except Exception as error:  # noqa: BLE001 - reported at the end of the test
                 self.wrong.append(repr(error))
                 return Said(500)
             return said
@@ -65,7 +65,7 @@ class Stub:
 
 @contextmanager
 def log_stub(store: Store, *script: Said) -> Iterator[Stub]:
-    """A stub on loopback; at the end, no request was wrong."""
+    """A stub on loopback; fails at the end if a request was malformed."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 30

@@ -1,4 +1,4 @@
-"""What tests of logs share: quick options, records with numbers, a target in memory that obeys a script."""
+"""Support for tests of logs: quick options, numbered records, a scripted target in memory."""
 
 import json
 import threading
@@ -27,7 +27,7 @@ def document(number: int, text: str = "") -> bytes:
 
 
 def number_of(record: bytes) -> int:
-    """The number of a record as it stands in a spool."""
+    """The number of a record in a spool."""
     return int(json.loads(record.split(b"\n")[1])["message"].split()[0][1:])
 
 
@@ -36,12 +36,12 @@ def identity_of(record: bytes) -> str:
 
 
 def append(spool: Spool, numbers: range, text: str = "x" * 200) -> list[int]:
-    """Append records with these numbers; those that were taken."""
+    """Append records with these numbers; returns the accepted ones."""
     return [number for number in numbers if spool.append(INDEX, document(number, text))]
 
 
 def read_numbers(folder: Path, *, whole: bool = True) -> list[int]:
-    """What a reader finds in a folder of which nobody writes any more."""
+    """The numbers in a folder without a writer."""
     return [number_of(record) for record in read_records(SpoolReader(folder, whole=whole))]
 
 
@@ -57,17 +57,17 @@ def sizes(folder: Path) -> list[int]:
 
 
 Script = Callable[[Sequence[bytes]], BatchResult | None]
-"""What to say to a request; None: take all of it. May raise what targets raise, or wait."""
+"""The answer to a request; None: accept all of it. May raise the errors of targets, or wait."""
 
 
 class Shelf(LogTarget):
-    """Keeps documents by their ids, as an index does, and counts what it is asked."""
+    """Stores documents by their ids, as an index does, and counts requests."""
 
     def __init__(self, script: Script = lambda _records: None) -> None:
         self.script = script
         self.prepare_script: Callable[[], None] = lambda: None
         self.records: dict[str, bytes] = {}
-        self.came = Counter[str]()  # ids, as often as they were sent
+        self.came = Counter[str]()  # number of times that each id was sent
         self.requests = 0
         self.most_at_once = 0
         self._at_once = 0
@@ -90,7 +90,7 @@ class Shelf(LogTarget):
                 self._at_once -= 1
 
     def take(self, records: Sequence[bytes], retry: Sequence[bytes] = ()) -> BatchResult:
-        """Keep all but those to be sent again."""
+        """Store all records but those to be sent again."""
         created = 0
         with self._guard:
             for record in records:
@@ -101,7 +101,7 @@ class Shelf(LogTarget):
         return BatchResult(created=created, duplicates=taken - created, retry=list(retry))
 
     def refuse(self, records: Sequence[bytes], bad: Callable[[bytes], bool]) -> BatchResult:
-        """Keep all but the bad ones, which are dead."""
+        """Store all records but the bad ones, which are rejected."""
         dead = [record for record in records if bad(record)]
         reply = self.take([record for record in records if record not in dead])
         return BatchResult(
@@ -121,7 +121,7 @@ class Shelf(LogTarget):
 def shipping(
     root: Path, target: LogTarget, spool: Spool | None = None, options: ShipperOptions = QUICK
 ) -> Iterator[Shipper]:
-    """A shipper at work; what is left when the block ends stays in the spool."""
+    """A running shipper; at the end of the block the remaining records stay in the spool."""
     shipper = Shipper(root, target, spool=spool, options=options)
     shipper.start()
     try:
@@ -140,14 +140,14 @@ def opened(root: Path, limits: SpoolLimits = SMALL) -> Iterator[Spool]:
 
 
 def drain(root: Path, target: LogTarget, options: ShipperOptions = QUICK) -> bool:
-    """What the next process does: adopt what others left, and ship all of it."""
+    """As the next process: adopt the spools of others, and ship all records."""
     shipper = Shipper(root, target, options=options)
     shipper.start()
     return shipper.close()
 
 
 def dead_letters(root: Path) -> list[dict[str, object]]:
-    """All of one spool's root."""
+    """All dead letters below a root."""
     folder = root.parent / "dead-letters"
     return [
         json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_bytes().splitlines()

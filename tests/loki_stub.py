@@ -1,4 +1,4 @@
-"""What Loki does with a push, by its own rules: what is in order is taken, whatever is said of the rest."""
+"""Handles a push as Loki does: accepts the valid entries, even if it rejects others."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ _MOMENT_NS = 10**9
 
 
 class LokiStore:
-    """The rules of Loki 3 with its defaults: order, age, length, and copies that are dropped."""
+    """The rules of Loki 3 with its defaults: order, age, length, and dropped duplicates."""
 
     def __init__(self, *, max_line: int = 262_144) -> None:
         self.lines = list[tuple[dict[str, str], int, dict[str, Any]]]()

@@ -1,4 +1,4 @@
-"""Settings with which Spark opens ports without a login, beyond loopback or to each user of the host."""
+"""Settings that make Spark open ports without a login, beyond loopback or to every user of the host."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ OPENINGS: list[dict[str, str]] = [
 
 
 def all_of(confs: list[dict[str, str]]) -> Mapping[str, str]:
-    """All of them in one driver."""
+    """All of these settings in one driver."""
     joined: dict[str, str] = {}
     for conf in confs:
         for name, value in conf.items():

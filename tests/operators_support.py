@@ -1,4 +1,4 @@
-"""What tests of operators' acts share: jobs in any state without a worker, and the whole tree."""
+"""Support for tests of operations: jobs in any state without a worker, and the whole tree."""
 
 from collections.abc import Iterator
 
@@ -25,18 +25,18 @@ JOB = "job"
 
 
 class Stage:
-    """A root with a client, and a queue set that plays the workers."""
+    """A root with a client, and a queue set that acts as the workers."""
 
     def __init__(self, office: Office) -> None:
         self.office = office
         self.client: Client = office.client
         self.queues: QueueSet = self.other("worker-7")
-        self.clock = office.queues.clock  # of the client: two clocks differ by the time of a request
+        self.clock = office.queues.clock  # that of the client: two clocks differ by the time of a request
         self.nodes = Nodes(self.queues.layout.root)
         self.queues.ensure_pool()
 
     def other(self, owner: str) -> QueueSet:
-        """A queue set on a session of its own."""
+        """A queue set on its own session."""
         return build_queue_set(self.office.session(), self.office.settings, owner=owner)
 
     @property
@@ -52,7 +52,7 @@ class Stage:
         pool: str = "default",
         **state: object,
     ) -> str:
-        """A job in this queue, of this status, with attempts in these states; returns its run key."""
+        """Put a job with this status and attempts in these states into a queue; returns its run key."""
         name = str(state.pop("name", "test"))
         definition = python_job("pass", name=name, pool=pool.removesuffix(LOW_LANE_SUFFIX))
         payload = JobState.enqueued(name).evolve(
@@ -111,7 +111,7 @@ class Stage:
         return self.session.exists(path) is not None
 
     def places_of(self, job_id: str = JOB) -> list[tuple[str, str]]:
-        """Every queue and pool in which a token of the job stands."""
+        """Every queue and pool with a token of the job."""
         return [
             (queue, pool)
             for queue in Queue
@@ -121,7 +121,7 @@ class Stage:
         ]
 
     def tree(self) -> set[str]:
-        """Every node below the root, but what waits for the leader to bring it into the logs."""
+        """Every node below the root, except events that the leader has yet to log."""
         audit = self.nodes.audit
         return {path for path in _below(self.session, self.queues.layout.root) if not path.startswith(audit)}
 
@@ -152,5 +152,5 @@ def _below(session: Session, path: str) -> Iterator[str]:
 
 @pytest.fixture
 def stage(office: Office) -> Stage:
-    """A root in which jobs stand where the test puts them."""
+    """A root without workers: jobs stay where the test puts them."""
     return Stage(office)

@@ -1,4 +1,4 @@
-"""Another Python process that owns servers, for tests of what is left when it ends."""
+"""Another Python process that owns servers, for tests of its end."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def owner_process(program: str, folder: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Run `program` with `folder` as its argument; killed at the end of the context."""
+    """Run `program` with the argument `folder`; kill it at the end of the context."""
     with subprocess.Popen(
         [sys.executable, "-c", program, str(folder)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},

@@ -1,4 +1,4 @@
-"""Processes in a PID namespace of their own, as in a container that shares host name and state directory."""
+"""Processes in their own PID namespace, as in a container with the host's name and state directory."""
 
 import subprocess
 
@@ -7,12 +7,12 @@ import pytest
 from tests.servers.zookeeper import unavailable
 
 IN_ANOTHER_PID_NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
-"""Before a command; its end takes all processes of the namespace along. Needs root."""
+"""Prefix of a command; its end kills all processes of the namespace. Needs root."""
 
 
 @pytest.fixture(scope="session")
 def pid_namespaces() -> None:
-    """Skips, or fails in CI, where none can be made."""
+    """Skip, or fail in CI, where no namespace can be created."""
     try:
         subprocess.run([*IN_ANOTHER_PID_NAMESPACE, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -1,4 +1,4 @@
-"""What rules and dashboards ask for, as Prometheus reads it: by a parser of PromQL, without a Prometheus."""
+"""Checks the expressions of rules and dashboards with a parser of PromQL, without a Prometheus."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ _BY_GRAFANA = {"$__rate_interval": "5m"}
 
 @dataclass(frozen=True)
 class Served:
-    """By name of a sample: the values of each of its labels."""
+    """By sample name: the values of each label."""
 
     samples: dict[str, dict[str, set[str]]]
 
@@ -21,7 +21,7 @@ class Served:
 
 
 def labels_asked(expression: str, served: Served) -> set[str]:
-    """The labels of the answer; fails for what is no PromQL, and for what is not served."""
+    """The labels of the result; fails for invalid PromQL, and for samples that are not served."""
     for word, stands_for in _BY_GRAFANA.items():
         expression = expression.replace(word, stands_for)
     return _labels(promql.parse(expression), served)
@@ -43,7 +43,7 @@ def _labels(expr: Any, served: Served) -> set[str]:
             assert found <= inner, f"{found} of {inner}"
         case promql.BinaryExpr():
             found, *others = [_labels(side, served) for side in (expr.lhs, expr.rhs) if not _is_number(side)]
-            assert all(each == found for each in others), f"what is compared has other labels: {expr}"
+            assert all(each == found for each in others), f"the operands have different labels: {expr}"
         case promql.Call():
             found = _of_call(expr, served)
         case _:

@@ -1,4 +1,4 @@
-"""What tests of the queues share: sessions and queue sets below the root of one test."""
+"""Support for tests of the queues: sessions and queue sets below the root of one test."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,7 +22,7 @@ def open_session(hosts: str, *, session_timeout: float = 4.0) -> Session:
 
 @pytest.fixture
 def open_queues(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Open]:
-    """Make a queue set on a session of its own; all sessions are closed after the test."""
+    """Open queue sets, each on its own session; all sessions are closed after the test."""
     sessions: list[Session] = []
 
     def make(owner: str = "worker", session_timeout: float = 4.0) -> QueueSet:
@@ -38,8 +38,8 @@ def open_queues(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Open]:
 
 
 def count_requests(session: Session, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """How many requests the session has sent from now on."""
-    client, sent = session._client, [0]  # noqa: SLF001 - nothing else sees all that is sent
+    """A counter of the requests of the session from now on."""
+    client, sent = session._client, [0]  # noqa: SLF001 - the only place with all requests
     call = client._call  # noqa: SLF001 - likewise
 
     def count(*arguments: Any) -> Any:
@@ -51,17 +51,17 @@ def count_requests(session: Session, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 
 def places_of(queue_set: QueueSet, item_id: str) -> list[str]:
-    """Every queue in which a token of the item stands."""
+    """Every queue with a token of the item."""
     return [queue for queue in QUEUES for token in queue_set.tokens(queue) if token.id == item_id]
 
 
 def expire(session: Session) -> None:
-    """End the session at the server, as a partition longer than its timeout would; a new one follows."""
+    """End the session at the server, as a partition longer than its timeout would; a new session follows."""
     client = session._client  # noqa: SLF001 - likewise
     generation = session.generation
     thief = KazooClient(session.settings.hosts, client_id=client.client_id, timeout=10)
     thief.start(timeout=10)
-    thief.stop()  # closing a copy of the session ends the session
+    thief.stop()  # closing the copy ends the session
     thief.close()
-    wait_until(lambda: session.generation > generation, 30, "the session is known to be lost")
+    wait_until(lambda: session.generation > generation, 30, "the loss of the session is noticed")
     wait_until(lambda: session.wait_connected(0.1), 30, "a new session is there")

@@ -1,4 +1,4 @@
-"""What is told by callbacks in tests: a real HTTP server that notes what it gets and answers as told."""
+"""A receiver of callbacks: a real HTTP server that records requests and answers as configured."""
 
 import json
 import ssl
@@ -54,7 +54,7 @@ REFUSED = answer({"code": "BUSY"})
 
 @dataclass
 class Receiver:
-    """Answers requests one after the other by `answers`, the last one from then on."""
+    """Answers requests with the entries of `answers` in turn, and then always with the last one."""
 
     url: str
     answers: list[Answerer] = field(default_factory=lambda: [TOLD])
@@ -69,7 +69,7 @@ class Receiver:
             return self.answers[min(len(self.told), len(self.answers)) - 1]
 
     def wait_told(self, count: int = 1, timeout: float = 30) -> list[Told]:
-        wait_until(lambda: len(self.told) >= count, timeout, f"{count} requests have come")
+        wait_until(lambda: len(self.told) >= count, timeout, f"{count} requests have arrived")
         return self.told
 
 
@@ -94,13 +94,13 @@ def receiver(
 
         def get_request(self) -> tuple[Any, Any]:
             sock, address = super().get_request()
-            # Without a handshake here: one that never comes would keep the others out.
+            # No handshake here: a client that never sends one would block the others.
             return (
                 sock if tls is None else tls.wrap_socket(sock, True, do_handshake_on_connect=False)
             ), address
 
         def handle_error(self, *_: object) -> None:
-            return  # a client that went away in the middle is what some tests are about
+            return  # some tests disconnect within a request
 
     with Server((host, 0), Handler) as server:
         scheme = "http" if tls is None else "https"

@@ -1,4 +1,4 @@
-"""Run plans for tests that look at a part of them."""
+"""Run plans for tests that need a part of them."""
 
 from typing import Any
 

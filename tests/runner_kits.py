@@ -1,4 +1,4 @@
-"""A runner of each kind with attempts in ZooKeeper for its drivers: what the contract suite is run on."""
+"""A runner of each kind with attempts in ZooKeeper for its drivers: the fixtures of the contract suite."""
 
 import json
 import uuid
@@ -26,9 +26,9 @@ from tests.jobs_support import STAND_IN
 from tests.queues_support import open_session
 from tests.run_plans import run_plan
 from tests.scripted.backend import Backend
+from tests.scripted.functions import for_real_drivers
 from tests.scripted.ledger import Ledger
 from tests.scripted.runner import ScriptedRunner
-from tests.scripted.words import for_real_drivers
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
 from tests.servers.yarn import Yarn
 from tests.servers.yarn_daemons import fetch_text
@@ -37,30 +37,28 @@ from tests.warm_support import SPEC, WarmHouse
 from tests.yarn_support import WITHOUT_EXECUTORS, container_processes, found_by_hadoop, spark_settings
 
 END_S = 120
-"""A driver of real Spark needs ten seconds alone, and more on a cluster and beside other tests."""
+"""A driver of real Spark takes ten seconds alone, and longer on a cluster or beside other tests."""
 
 
 @dataclass
 class Kit:
-    """A runner, and attempts in ZooKeeper whose drivers it may start."""
+    """A runner, and attempts in ZooKeeper for its drivers."""
 
     runner: Runner
     session: Session
     root: str
     ledger: Ledger
-    written: Callable[[str], str]  # a program in the words of `tests.scripted.words` for its drivers
+    written: Callable[[str], str]  # turns a program of `tests.scripted.functions` into one for its drivers
     target: SparkTarget = field(default_factory=lambda: SparkTarget("local[1]"))
     conf: dict[str, str] = field(default_factory=dict)
     is_warm: bool = False
-    keeps_records: bool = (
-        False  # the cluster itself remembers what has ended, and cannot be told to forget it
-    )
-    at_cluster: Callable[[str], list[str]] = lambda _run: []  # what the cluster itself still has of a run
-    check_removed: Callable[[], None] = lambda: None  # waits until the cluster has nothing of any run
-    scheme: str = ""  # before the path of a file that each driver and executor finds there
+    keeps_records: bool = False  # the cluster itself keeps ended drivers, and has no way to remove them
+    at_cluster: Callable[[str], list[str]] = lambda _run: []  # the drivers of a run in the cluster itself
+    check_removed: Callable[[], None] = lambda: None  # waits until the cluster has no driver of any run
+    scheme: str = ""  # prefix of a path that every driver and executor can read
 
     def attempt(self) -> Attempt:
-        """A new attempt, announced and taken by nobody."""
+        """A new attempt, announced and not taken."""
         run_key = str(uuid.uuid4())
         folder = f"{self.root}/jobs/{run_key}"
         self.session.ensure_path(folder)
@@ -118,18 +116,18 @@ class Kit:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a kit is made of."""
+    """The parts of a kit."""
 
     session: Session
     root: str
     folder: Path
-    fixtures: pytest.FixtureRequest  # of the servers that the kind needs
+    fixtures: pytest.FixtureRequest  # for the servers of the kind
 
     def submits(self) -> SparkSubmits:
         return SparkSubmits(self.folder / "state", quick_start=archives())
 
     def kit(self, runner: Runner, **more: object) -> Kit:
-        """One whose drivers are real: they run on this host, wherever their cluster says that they are."""
+        """A kit with real drivers: they run on this host, whatever their cluster reports."""
         ledger = Ledger(self.folder / "ledger.jsonl")
         written = lambda program: for_real_drivers(program, ledger.path)  # noqa: E731 - a field
         return Kit(runner, self.session, self.root, ledger, written, **more)  # type: ignore[arg-type]  # as given
@@ -173,11 +171,11 @@ def _standalone(scene: Scene, mode: str) -> Iterator[Kit]:
     def live(run: str) -> list[str]:
         state = json.loads(fetch_text(f"{cluster.ui}/json/"))
         named = [application["name"] for application in state["activeapps"]]
-        # The master keeps no name of a driver: of this test there is only one.
+        # The master does not store the names of drivers; this test has only one.
         return [name for name in named if run in name] + [driver["id"] for driver in state["activedrivers"]]
 
     yield scene.kit(runner, target=target, conf=SMALL_APPLICATION | WITHOUT_EXECUTORS, at_cluster=live)
-    if cluster.cluster is not None:  # what belongs to it has no mark of the test
+    if cluster.cluster is not None:  # its processes have no mark of the test
         wait_until(lambda: not cluster.local().processes(), 30, "no executor and no driver is left")
 
 
@@ -193,7 +191,7 @@ def _yarn(scene: Scene) -> Iterator[Kit]:
             found = json.loads(fetch_text(f"{yarn.url}/ws/v1/cluster/apps"))["apps"] or {}
             ended = {"FINISHED", "FAILED", "KILLED"}
             ours = [each for each in found.get("app", []) if run in each["applicationTags"]]
-            # A node ends a process group; PySpark's workers are in another one, and follow their executor.
+            # A node kills a process group; PySpark's workers are in another one, and end with their executor.
             containers = [process for each in ours for process in container_processes(each["id"])]
             return [each["id"] for each in ours if each["state"] not in ended] + [
                 f"process {process.pid} of a container" for process in containers
@@ -241,17 +239,17 @@ REAL = {
     "yarn": _yarn,
     "kubernetes": _kubernetes,
 }
-"""Kinds that start real Spark, each in its real place."""
+"""Kinds that start real Spark on its real backend."""
 
 WARM = {"warm": _warm}
-"""Drivers in a JVM that they share; there user code is a script."""
+"""Drivers in a shared JVM, where user code is a script."""
 
 
 @contextmanager
 def open_kit(
     kind: str, fixtures: pytest.FixtureRequest, *, hosts: str, root: str, folder: Path
 ) -> Iterator[Kit]:
-    """The kit of this kind; what its runs have left running is ended after it."""
+    """The kit of this kind; drivers that still run are killed afterwards."""
     with ExitStack() as stack:
         session = stack.enter_context(open_session(hosts))
         kit = stack.enter_context((QUICK | REAL | WARM)[kind](Scene(session, root, folder, fixtures)))

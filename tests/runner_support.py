@@ -1,4 +1,4 @@
-"""What tests of the local runner share: drivers that are small Python programs, and waiting for them."""
+"""Support for tests of the local runner: drivers that are small Python programs, and waits for them."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.waiting import wait_until
 
-# Stands in for spark-submit: runs the last two arguments, driver and plan, in plain Python.
+# Replaces spark-submit: runs the last two arguments, driver and plan, in plain Python.
 STAND_IN = (
     sys.executable,
     "-c",
@@ -76,7 +76,7 @@ def wait_until_up(runner: LocalRunner, submitted: SubmitRequest) -> Path:
             for log in runner.logs(submitted.run)
         )
 
-    wait_until(up, 20, "words of the driver")
+    wait_until(up, 20, "output of the driver")
     return directory(runner, submitted)
 
 
@@ -86,7 +86,7 @@ def record(path: Path) -> dict[str, Any]:
 
 
 def lose_shim(path: Path) -> None:
-    """Kill the shim under a driver that survives it: as one does whose PDEATHSIG was cleared."""
+    """Kill the shim of a driver that survives it, because its PDEATHSIG was cleared."""
     os.kill(record(path)["pid"], signal.SIGKILL)
 
 

@@ -1,6 +1,6 @@
-"""What a run of a campaign tries: a sample in CI, everything in its own `make` target.
+"""The cases of a campaign: a sample in CI, all of them in its own `make` target.
 
-The seed is the date of the commit, so that each commit tries others, and a run of one commit can be repeated.
+The seed is the date of the commit: each commit tries other cases, and a run of one commit can be repeated.
 """
 
 import os
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @cache
 def seed() -> int:
-    """ORCHESTRATOR_SEED; else the date of the commit in seconds; outside of a repository, the time of day."""
+    """ORCHESTRATOR_SEED; else the date of the commit in seconds; without a repository, the current time."""
     if given := os.environ.get("ORCHESTRATOR_SEED"):
         return int(given)
     command = ["git", "log", "-1", "--format=%ct"]
@@ -39,7 +39,7 @@ def chance(name: str) -> random.Random:
 
 
 def sample(population: Sequence[T], count: int, name: str) -> list[T]:
-    """`count` of these for the campaign `name`, in their order; all of them in a whole campaign."""
+    """A sample of `count` for the campaign `name`, in order; all of them in a whole campaign."""
     if is_whole() or count >= len(population):
         return list(population)
     chosen = chance(name).sample(range(len(population)), count)
@@ -47,5 +47,5 @@ def sample(population: Sequence[T], count: int, name: str) -> list[T]:
 
 
 def times(short: int, long: int) -> int:
-    """How often something is tried: `short` in CI, `long` in a whole campaign."""
+    """A number of repetitions: `short` in CI, `long` in a whole campaign."""
     return long if is_whole() else short

@@ -1,6 +1,6 @@
-"""The kinds of secrets that tests plant: by kind, a text that holds one, and the part that is secret.
+"""The kinds of secrets that tests plant: by kind, a text with a secret, and the secret part.
 
-All are made up. Each text is one line or more, as logs, commands, settings and messages have them.
+All are made up. Each text has one or more lines, as in logs, commands, settings and messages.
 """
 
 import base64
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Kind:
-    """`text` holds `secret`; `lines` are the parts of a secret of several lines."""
+    """`text` contains `secret`; `lines` are the parts of a secret of several lines."""
 
     text: str
     secret: str
 
     @property
     def traces(self) -> list[str]:
-        """What must not be found anywhere: the secret, of one with several lines each."""
+        """Texts that must not be found anywhere: the secret, or each line of a secret of several lines."""
         return [line for line in self.secret.splitlines() if line]
 
 

@@ -1,4 +1,4 @@
-"""What Aliyun SLS does with a log group: signed and readable, it is taken as a whole."""
+"""Handles a log group as Aliyun SLS does: accepts a signed and readable group as a whole."""
 
 import json
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Log:
 
 
 class SlsStore:
-    """One logstore. What has `poison` in a field is refused, with all that came with it."""
+    """One logstore. A group is refused if a field of it has `poison`."""
 
     def __init__(self) -> None:
         self.groups = list[list[Log]]()
@@ -54,7 +54,7 @@ class SlsStore:
 
 
 def refused(status: int, code: str, message: str = "", **settings: Any) -> Said:
-    """As SLS says no."""
+    """A refusal as from SLS."""
     body = json.dumps({"errorCode": code, "errorMessage": message}).encode()
     return Said(status, body, {"Content-Type": "application/json", "x-log-requestid": "6F"}, **settings)
 

@@ -1,4 +1,4 @@
-"""A real local Spark session in this process; one JVM for all tests that ask for it."""
+"""A real local Spark session in this process; one JVM for all tests that use it."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from tests.class_archive import session_environment
 from tests.jar_support import make_jar
 from tests.jobs_support import ENVIRONMENT_MARK
 
-if TYPE_CHECKING:  # a test run without Spark does not load it
+if TYPE_CHECKING:  # not loaded in a test run without Spark
     from pyspark.sql import SparkSession
 
 _CONF = {
@@ -20,29 +20,29 @@ _CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.log.level": "OFF",  # many tests are about errors, and look at what becomes of them
+    "spark.log.level": "OFF",  # many tests cause errors
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "Asia/Kathmandu",  # the zone of a machine must not matter
-    "spark.executor.processTreeMetrics.enabled": "true",  # it is asked for once per JVM
+    "spark.sql.session.timeZone": "Asia/Kathmandu",  # tests must not depend on the zone of the machine
+    "spark.executor.processTreeMetrics.enabled": "true",  # read once per JVM
 }
 
 
 class LocalSpark:
-    """A JVM with a Spark in it; where a test stops that, the next one has another.
+    """A JVM with a Spark context; a new context follows after a test has stopped it.
 
-    What runs there with relative paths finds them below `folder`.
+    Relative paths are resolved below `folder`.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # What the command line of a JVM says, as jars, counts for its first session alone.
+        # Options of the JVM's command line, such as jars, apply to its first session only.
         jar = make_jar("Program", folder)
         self._conf = _CONF | {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.jars": str(jar)}
 
         self._session: SparkSession | None = None
 
     def session(self) -> "SparkSession":
-        """The session with nothing but these settings."""
+        """The shared session, with the default settings."""
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
         if self._session is None or SparkSession.getActiveSession() is None:
@@ -50,7 +50,7 @@ class LocalSpark:
         return self._session
 
     def other(self, conf: Mapping[str, str]) -> "SparkSession":
-        """The session of another Spark, with these settings, too; the first one ends here."""
+        """A session of a new Spark context with additional settings; the first context is stopped."""
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
         self.session().stop()
@@ -62,7 +62,7 @@ class LocalSpark:
         from pyspark import SparkContext  # noqa: PLC0415 - as above
 
         self.session().stop()
-        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark keeps it, and has no public way to let go
+        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no public way to close it
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(30)
@@ -73,8 +73,8 @@ class LocalSpark:
             builder = builder.config(key, value)
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.folder)
-            patch.delenv(ENVIRONMENT_MARK, raising=False)  # it is not of the test that asks for it first
-            patch.setenv("PYSPARK_PYTHON", sys.executable)  # what it imports is there for this interpreter
+            patch.delenv(ENVIRONMENT_MARK, raising=False)  # it outlives the test that uses it first
+            patch.setenv("PYSPARK_PYTHON", sys.executable)  # this interpreter has the imports
             for name, value in session_environment().items():
                 patch.setenv(name, value)
             return builder.getOrCreate()
@@ -91,5 +91,5 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSpark
 
 @pytest.fixture
 def spark(local_spark: LocalSpark) -> "SparkSession":
-    """Its session; what a test sets or names there stays, so that it does so in a new one."""
+    """The shared session; a test that sets or names something in it must use a new session."""
     return local_spark.session()

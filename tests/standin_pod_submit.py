@@ -1,7 +1,6 @@
-"""In place of the spark-submit that makes a driver pod: the same pod, with tests/standin_submit.py inside.
+"""Replaces the spark-submit that creates a driver pod: the same pod, with tests/standin_submit.py inside.
 
-Neither a JVM here nor one in the pod: seconds less per job. What Spark itself does is in the tests marked
-`spark`.
+No JVM on this host nor in the pod: seconds less per job. Tests marked `spark` cover Spark itself.
 """
 
 import os
@@ -35,7 +34,7 @@ def driver_pod(properties: dict[str, str], plan: str) -> dict[str, Any]:
     (code,) = (path for path in secrets.values() if path.endswith("code"))
     variables = {**taken(properties, VARIABLES), "PYTHONPATH": f"{code}/driver.zip"}
     program = str(Path(__file__).with_name("standin_submit.py"))
-    if properties.get(PLAIN):  # the file that the runner was given, without an attempt of anybody
+    if properties.get(PLAIN):  # a file given to the runner, without an attempt
         program = f"{code}/driver_main.py"
     memory = properties.get("spark.driver.memory", "1g").removesuffix("g")
     return {
@@ -75,7 +74,7 @@ def main(arguments: list[str]) -> int:
     try:
         api.create(path, driver_pod(properties, arguments[-1]))
     except ApiError as error:
-        # As Spark's client words it.
+        # The message of Spark's client.
         print(  # noqa: T201 - its log
             'Exception in thread "main" io.fabric8.kubernetes.client.KubernetesClientException: '
             f"Failure executing: POST at: {url}{path}. Message: {error.message}. "

@@ -1,7 +1,7 @@
-"""In place of spark-submit where a test needs many drivers, or one that dies at a chosen point.
+"""Replaces spark-submit in tests that need many drivers, or a driver that dies at a chosen point.
 
-It runs the real driver program with its real attempt protocol, without the JVM: seconds less per job. The
-same tests with the real spark-submit are in tests/acceptance.
+It runs the real driver program with the real attempt protocol, without a JVM: seconds less per job.
+tests/acceptance covers the same with the real spark-submit.
 """
 
 import sys
@@ -12,7 +12,7 @@ from spark_runner.driver import driver, jvm
 
 
 class StandInSession:
-    """As much of a SparkSession as the driver program itself touches."""
+    """The part of a SparkSession that the driver program uses."""
 
     def __init__(self) -> None:
         self.sparkContext = SimpleNamespace(applicationId="local-standin")
@@ -22,7 +22,7 @@ class StandInSession:
 
 
 class StandInWatch:
-    """In place of what measures Spark."""
+    """Replaces the monitor of Spark."""
 
     application: ClassVar[dict[str, str]] = {"application_id": "local-standin"}
 

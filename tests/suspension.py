@@ -1,4 +1,4 @@
-"""A process whose machine seems to be suspended while it is stopped: its CLOCK_MONOTONIC stands still."""
+"""A process whose machine seems suspended while the process is stopped: its CLOCK_MONOTONIC stops."""
 
 import mmap
 import struct
@@ -9,7 +9,7 @@ _SECONDS = struct.Struct("d")
 
 
 class Suspension:
-    """How long a process has been suspended in all, in a file that it shares with its test."""
+    """Total time of suspension of a process, in a file shared with its test."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -22,10 +22,10 @@ class Suspension:
         return float(_SECONDS.unpack_from(self._shared)[0])
 
     def add(self, seconds: float) -> None:
-        """It was suspended for so long once more; before it goes on."""
+        """Add a time of suspension, before the process is resumed."""
         _SECONDS.pack_into(self._shared, 0, self.seconds + seconds)
 
     def stop_monotonic(self) -> None:
-        """Let `time.monotonic` of this process stand still meanwhile; timers of the kernel go on."""
+        """Exclude the suspension from `time.monotonic` of this process, but not from timers of the kernel."""
         real = time.monotonic
         time.monotonic = lambda: real() - self.seconds

@@ -1,4 +1,4 @@
-"""Waiting in tests: for a condition, never for a time."""
+"""Waits in tests: for a condition, never for a time."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ POLL_S = 0.02
 def wait_until(condition: Callable[[], T | None], timeout: float, what: str) -> T:
     """Return the first true value of `condition`; fail with `what` after `timeout` seconds.
 
-    Exceptions of the condition are not swallowed: a condition that may fail says so itself.
+    Exceptions of the condition are raised: a condition that may fail must handle them.
     """
     deadline = time.monotonic() + timeout
     while not (value := condition()):

@@ -1,4 +1,4 @@
-"""A warm server for tests: kept by a worker's own keeper, looked into from outside."""
+"""A warm server for tests: started by the WarmKeeper of workers, inspected from outside."""
 
 import json
 import subprocess
@@ -56,16 +56,16 @@ jvm.leave()
 
 
 class WarmHouse:
-    """One keeper with its servers below one folder."""
+    """A WarmKeeper with its servers below one folder."""
 
     def __init__(self, submits: SparkSubmits, recycling: Recycling | None = None) -> None:
-        # Without a rehearsal each opens in a third of the time.
+        # Without a rehearsal a server opens in a third of the time.
         self.servers = WarmServers(submits, ServerPlan(recycling or Recycling(), rehearsal=False))
         self.keeper = WarmSupervisor(self.servers, [SPEC], look_seconds=0.2)
         self.keeper.start()
 
     def wait_open(self, *, other_than: ServerFiles | None = None) -> ServerFiles:
-        """The server that takes the next job."""
+        """The server for the next job."""
 
         def chosen() -> ServerFiles | None:
             found = self.keeper.choose_server(SPEC)
@@ -80,7 +80,7 @@ class WarmHouse:
 
 
 def look_into(server: ServerFiles) -> dict[str, list[object]]:
-    """The jobs and tasks that run in its JVM, and the threads of drivers, but for those of this look."""
+    """The jobs and tasks in its JVM, and the threads of drivers, except those of this inspection."""
     command = [sys.executable, "-c", _LOOK, str(server.path)]
     found: dict[str, list[object]] = json.loads(subprocess.check_output(command, text=True))
     found["threads"].remove("tenant-look")
@@ -88,7 +88,7 @@ def look_into(server: ServerFiles) -> dict[str, list[object]]:
 
 
 def ask(server: ServerFiles, query: str) -> str:
-    """What a query of a driver in its JVM gives: rows, or the error."""
+    """The result of a query by a driver in its JVM: rows, or the error."""
     return subprocess.check_output([sys.executable, "-c", _ASK, str(server.path), query], text=True)
 
 
@@ -103,7 +103,7 @@ def warm_house(folder: Path, recycling: Recycling | None = None) -> Iterator[War
 
 
 class _Unmarked(SparkSubmits):
-    """What it starts is not of the test during which it does."""
+    """Starts processes without the mark of the current test."""
 
     def start(
         self,
@@ -121,7 +121,7 @@ class _Unmarked(SparkSubmits):
 
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmHouse]:
-    """One for all tests; where one of them ends the server, the next one waits for another."""
+    """Servers for all tests; after a test has ended the server, the next test waits for another one."""
     made = WarmHouse(_Unmarked(tmp_path_factory.mktemp("warm") / "warm", quick_start=archives()))
     try:
         made.wait_open()

@@ -1,4 +1,4 @@
-"""Worker processes as tests see them: started, stopped, drained, killed."""
+"""Worker processes for tests: start, stop, drain, kill."""
 
 import json
 import os
@@ -20,17 +20,17 @@ from tests.suspension import Suspension
 from tests.waiting import wait_until
 
 _DEATH_S = 120
-"""A worker starts in a second, and a driver of real Spark takes ten; more beside other tests on two cores."""
+"""A worker starts in 1 s, a driver of real Spark in 10 s; longer beside other tests on two cores."""
 
 
 class WorkerProcess:
-    """One worker, perhaps started again and again; its words are in `<name>.log`."""
+    """One worker, possibly restarted; its output is in `<name>.log`."""
 
     def __init__(
         self, name: str, folder: Path, config: Mapping[str, Any], hosts: str, *, wrapper: Sequence[str] = ()
     ) -> None:
         self.name = name
-        self._wrapper = list(wrapper)  # the beginning of its command line
+        self._wrapper = list(wrapper)  # prefix of its command line
         self.log = folder / f"{name}.log"
         self._session_file = folder / f"{name}.session"
         suspension_file = folder / f"{name}.suspension"
@@ -71,19 +71,19 @@ class WorkerProcess:
 
     @property
     def has_session(self) -> bool:
-        """Whether it came so far."""
+        """Whether it has a session."""
         return self._session_file.exists()
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
     def suspend(self) -> None:
-        """Stop it, until `resume`, as if its machine were suspended."""
+        """Stop it until `resume`, as if its machine were suspended."""
         self._suspended_at = time.monotonic()
         self.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on; all that it knows is what CLOCK_BOOTTIME says."""
+        """Resume it; only CLOCK_BOOTTIME shows the suspension."""
         self._suspension.add(time.monotonic() - self._suspended_at)
         self.signal(signal.SIGCONT)
 
@@ -99,7 +99,7 @@ class WorkerProcess:
         assert code == -signal.SIGKILL, self.log.read_text("utf-8")
 
     def drain(self, timeout: float) -> float:
-        """TERM; returns the seconds that it took to end."""
+        """Send TERM; returns the seconds until its end."""
         began = time.monotonic()
         self.process.terminate()
         code = self.process.wait(timeout)
@@ -107,9 +107,9 @@ class WorkerProcess:
         return time.monotonic() - began
 
     def end_session(self) -> None:
-        """What the end of its timeout would do to the session of a worker that was killed, at once."""
-        told = json.loads(self._session_file.read_text("utf-8"))
-        end_session(self._hosts, Credentials(told["session"], bytes.fromhex(told["password"])))
+        """End the session of a killed worker at once, as its timeout would."""
+        session = json.loads(self._session_file.read_text("utf-8"))
+        end_session(self._hosts, Credentials(session["session"], bytes.fromhex(session["password"])))
 
 
 def worker_config(
@@ -122,7 +122,7 @@ def worker_config(
     target: Mapping[str, Any] | None = None,
     **limits: object,
 ) -> dict[str, Any]:
-    """What `WorkerProcess` takes; `limits` are those of the configuration."""
+    """The configuration of a `WorkerProcess`; `limits` are those of the configuration."""
     given = {"retention": 3600, "memory_pressure_limit": 0.0, "memory_guard": False, **limits}
     return {
         "settings": {**settings.model_dump(mode="json"), "slots": slots},
@@ -136,7 +136,7 @@ def worker_config(
 
 @contextmanager
 def worker_processes(*processes: WorkerProcess) -> Iterator[None]:
-    """Start these, and leave none behind."""
+    """Start these workers; kill them at the end."""
     try:
         for process in processes:
             process.start()

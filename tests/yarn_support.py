@@ -1,4 +1,4 @@
-"""What tests on YARN share: settings that make a Spark of small containers."""
+"""Support for tests on YARN: settings for a Spark with small containers."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ import psutil
 from spark_runner.runners.launch import installed_spark_home
 from tests.servers.yarn import Yarn
 
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # as tests/conftest.py has it for drivers of this host
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # as in tests/conftest.py for drivers of this host
 
 WITHOUT_EXECUTORS = {
     "spark.executor.instances": "0",
@@ -21,7 +21,7 @@ WITHOUT_EXECUTORS = {
     "spark.dynamicAllocation.minExecutors": "0",
     "spark.dynamicAllocation.maxExecutors": "1",
 }
-"""For programs without tasks: no executor is started until there is one."""
+"""For programs without tasks: executors start only for tasks."""
 
 
 def spark_settings(staging: str) -> dict[str, str]:
@@ -30,7 +30,7 @@ def spark_settings(staging: str) -> dict[str, str]:
         "spark.yarn.jars": f"local:{installed_spark_home()}/jars/*",
         "spark.pyspark.python": sys.executable,
         "spark.yarn.appMasterEnv.PYSPARK_PYTHON": sys.executable,
-        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1",  # and of executors: it hands it on
+        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1",  # inherited by executors
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
         "spark.yarn.am.memory": "512m",
@@ -54,13 +54,13 @@ def spark_environment(conf_dir: Path) -> dict[str, str]:
 
 @contextmanager
 def found_by_hadoop(yarn: Yarn) -> Iterator[None]:
-    """This process, and what it starts, find the cluster."""
+    """Configure the cluster for this process and its children."""
     with mock.patch.dict(os.environ, spark_environment(yarn.conf_dir)):
         yield
 
 
 def container_processes(application: str) -> list[psutil.Process]:
-    """The living processes of all containers of an application on this host."""
+    """The live processes of all containers of an application on this host."""
     number = application.removeprefix("application_")
     found = []
     for process in psutil.process_iter():
@@ -68,5 +68,5 @@ def container_processes(application: str) -> list[psutil.Process]:
             if number in process.environ().get("CONTAINER_ID", "") and process.is_running():
                 found.append(process)
         except psutil.Error:
-            continue  # gone meanwhile, or not ours to look at
+            continue  # ended meanwhile, or not readable
     return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]

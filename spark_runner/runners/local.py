@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from spark_runner.protocol.warm_files import ServerPlan
 from spark_runner.runners.base import LogFile, RunState, Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.run_directory import remove_run, run_directories, run_directory
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -25,7 +26,7 @@ class LocalRunner:
         self.submits = submits
         self._driver_main = driver_main.absolute()
         if warm is None:
-            warm = WarmSupervisor(WarmServers(SparkSubmits(submits.state_dir / "warm")))
+            warm = WarmSupervisor(WarmServers(SparkSubmits(submits.state_dir / "warm"), ServerPlan()))
         self._warm = warm
 
     def place(self) -> SubmissionPlace:

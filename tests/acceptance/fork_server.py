@@ -1,7 +1,7 @@
-"""Starts commands from an interpreter that has loaded what they need: each is a process of its own.
+"""Starts commands as forks of an interpreter that has loaded their modules.
 
-To load Python and the program takes half a second of a processor, to fork it a hundredth. All else is as in a
-new interpreter: arguments, environment, directory, files, signals, exit code.
+Loading Python and the program takes half a second of processor time, a fork a hundredth of that. All else is
+as in a new interpreter: arguments, environment, directory, files, signals, exit code.
 """
 
 import json
@@ -23,7 +23,7 @@ READY = b"ready\n"
 
 
 class ForkServer:
-    """Asks the process of `fork_server_process` for one command after the other, or for many at once."""
+    """Requests commands from the process of `fork_server_process`; several may run at once."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -31,7 +31,7 @@ class ForkServer:
     def type(
         self, arguments: Sequence[str], *, directory: Path, environment: Mapping[str, str], timeout: float
     ) -> tuple[int, str, str]:
-        """Run a command to its end: its exit code, -N after signal N, and what stdout and stderr got."""
+        """Run a command to its end; returns exit code (-N after signal N), stdout and stderr."""
         request = {"arguments": list(arguments), "directory": str(directory), "environment": {**environment}}
         with (
             tempfile.TemporaryFile() as stdout,
@@ -44,9 +44,9 @@ class ForkServer:
             asked.sendall(json.dumps(request).encode() + b"\n")
             try:
                 answer = asked.makefile("rb").readline()
-            except TimeoutError as error:  # it ends the command when we hang up
+            except TimeoutError as error:  # the server ends the command when the connection closes
                 raise subprocess.TimeoutExpired(list(arguments), timeout) from error
-            assert answer, f"the fork server is gone: {arguments}"
+            assert answer, f"the fork server has ended: {arguments}"
             return int(answer), _text(stdout), _text(stderr)
 
 
@@ -57,11 +57,11 @@ def _text(file: IO[bytes]) -> str:
 
 @contextmanager
 def open_fork_server() -> Iterator[ForkServer]:
-    """A fork server that ends with this process at the latest."""
+    """A fork server that ends at the latest with this process."""
     with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
         address = f"{folder}/socket"
         command = [sys.executable, "-m", "tests.acceptance.fork_server_process", address]
-        # Its own mark would make it, and all that it starts, a process that a test has left behind.
+        # With the mark of a test it would count as a process that the test has left behind.
         environment = {**os.environ, ENVIRONMENT_MARK: "", "NO_COLOR": "1"}
         server = subprocess.Popen(
             command,

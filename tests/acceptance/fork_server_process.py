@@ -1,6 +1,6 @@
 """The process behind `ForkServer`: it loads the command line once, and forks for each command.
 
-It has one thread, and has run no command itself: what a command changes ends with its own process.
+It has one thread and runs no command itself: changes made by a command end with the command's process.
 """
 
 import gc
@@ -24,8 +24,8 @@ NO_INPUT, STDOUT, STDERR = 0, 1, 2
 
 
 def load() -> None:
-    """Import all commands, and what they import when it is needed."""
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as each command does for itself
+    """Import all commands, and their lazy imports."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as each command does
     for module in pkgutil.walk_packages([str(CLI)], "orchestrator.cli."):
         importlib.import_module(module.name)
     for name in LATE:
@@ -34,7 +34,7 @@ def load() -> None:
 
 
 def serve(address: str) -> None:
-    """Take commands until stdin, which the owner holds, is closed; returns in the process of a command."""
+    """Serve until the owner closes stdin; returns in the process of a command."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
@@ -53,7 +53,7 @@ def serve(address: str) -> None:
 
 
 def reap() -> None:
-    """Forget those that have told how their command ended."""
+    """Reap the processes whose commands have ended."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -62,7 +62,7 @@ def reap() -> None:
 
 
 def attend(connection: socket.socket) -> None:
-    """Start the command and tell its end; returns in the process of the command alone."""
+    """Start the command and report its end; returns only in the process of the command."""
     _, files, _, _ = socket.recv_fds(connection, 1, 2)
     request = json.loads(connection.makefile("rb").readline())
     if not (child := os.fork()):
@@ -73,7 +73,7 @@ def attend(connection: socket.socket) -> None:
         os.close(file)
     watched = os.pidfd_open(child)
     ended, _, _ = select.select([watched, connection.fileno()], [], [])
-    if watched not in ended:  # the caller has hung up
+    if watched not in ended:  # the caller has closed the connection
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     try:
@@ -83,7 +83,7 @@ def attend(connection: socket.socket) -> None:
 
 
 def become(request: dict[str, Any], stdout: int, stderr: int) -> None:
-    """Make of this process what a shell would start."""
+    """Turn this process into the command, as a shell would start it."""
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), NO_INPUT)
     for file, number in ((stdout, STDOUT), (stderr, STDERR)):
@@ -101,5 +101,5 @@ def become(request: dict[str, Any], stdout: int, stderr: int) -> None:
 if __name__ == "__main__":
     load()
     serve(sys.argv[1])
-    # In the process of a command: from here on as `python -m orchestrator` goes on.
+    # In the process of a command: from here on the same as `python -m orchestrator`.
     importlib.import_module("orchestrator.__main__").main()

@@ -1,4 +1,4 @@
-"""What the acceptance tests share: a desk at which the real command line is typed."""
+"""Support for acceptance tests: a shell that runs the real command line."""
 
 import json
 import os
@@ -25,34 +25,34 @@ FINAL_STATUSES = {"SUCCESS", "ERROR_FAIL", "KILL", "CANCEL"}
 QUEUES = ("accept", "running", "success", "fail", "kill", "finish", "dead")
 
 COMMAND_TIMEOUT_S = 120
-"""A `run` takes 10 s alone and half a minute beside other tests on two cores."""
+"""A `run` takes 10 s alone, and half a minute beside other tests on two cores."""
 
 SPARK_TIMEOUT_S = 120
 """From the submission to the first line of the program, with several drivers on two cores."""
 
 NOTHING_LEFT_S = 3
-"""The shim of a driver ends a moment after the command that has seen its end."""
+"""The shim of a driver ends shortly after the command that has seen the end of the driver."""
 
 SPARK = {"master": "local[1]", "driver": {"memory": "512m"}}
-"""As little Spark as there can be."""
+"""The smallest Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a command left: its exit code, as a shell tells it, and its words."""
+    """Result of a command: its exit code, as a shell reports it, and its output."""
 
     code: int
     stdout: str
     stderr: str
 
     def json(self) -> Any:
-        """The document on stdout, which has nothing else."""
+        """The only document on stdout."""
         assert self.code == 0, self.stderr
         return json.loads(self.stdout)
 
 
 class Running:
-    """A command in a session of its own, as a terminal starts it; its words go to files."""
+    """A command in its own session, as a terminal starts it; its output goes to files."""
 
     def __init__(self, arguments: Sequence[str], directory: Path, environment: dict[str, str]) -> None:
         directory.mkdir(parents=True)
@@ -85,27 +85,27 @@ class Running:
         return self._process.poll() is not None
 
     def press_ctrl_c(self) -> None:
-        """What a terminal does: SIGINT to every process of the foreground group."""
+        """As a terminal: SIGINT to every process of the foreground group."""
         if not self.has_ended:
             os.killpg(self.pid, signal.SIGINT)
 
     def terminate(self) -> None:
-        """What a service manager does: TERM to the process alone."""
+        """As a service manager: TERM to the process alone."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """`kill -9`, which lets it say goodbye to nobody."""
+        """`kill -9`: the command closes nothing."""
         self._process.kill()
         self._process.wait()
 
     def wait(self, timeout: float = COMMAND_TIMEOUT_S) -> Ended:
         code = self._process.wait(timeout)
-        # Ended by a signal: in the first moments Python has not yet taken SIGINT over, in the last no more.
+        # Ended by a signal: Python handles SIGINT neither in its first moments nor in its last ones.
         code = code if code >= 0 else 128 - code
         return Ended(code, self.stdout, self.stderr)
 
     def wait_for_words(self, words: str, timeout: float = SPARK_TIMEOUT_S) -> None:
-        """Wait until stderr has these words; fails when the command ends without them."""
+        """Wait until stderr has this text; fails when the command ends without it."""
         wait_until(
             lambda: words in self.stderr or self.has_ended,
             timeout,
@@ -122,12 +122,12 @@ class Running:
                 self.kill()
 
 
-# What `tests.class_archive` has made ready for all drivers.
+# The archive that `tests.class_archive` has made for all drivers.
 _KEPT = {"ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES"}
 
 
-class Desk:
-    """A directory to work in, a state directory of its own, and a terminal."""
+class Shell:
+    """A working directory, its own state directory, and an environment for commands."""
 
     def __init__(self, directory: Path, fork_server: ForkServer) -> None:
         self.directory = directory
@@ -140,28 +140,28 @@ class Desk:
         }
         self.environment = inherited | {
             "ORCHESTRATOR_STATE_DIR": str(self.state_dir),
-            "ORCHESTRATOR_CONFIG": os.devnull,  # whatever this machine has
-            "ORCHESTRATOR_MEMORY_PRESSURE_LIMIT": "0",  # the pressure of the machine is that of all tests
+            "ORCHESTRATOR_CONFIG": os.devnull,  # no configuration of this machine
+            "ORCHESTRATOR_MEMORY_PRESSURE_LIMIT": "0",  # the pressure of the machine comes from all tests
             "ORCHESTRATOR_MEMORY_GUARD": "false",
             "NO_COLOR": "1",
         }
         self._running: list[Running] = []
 
     def start(self, *arguments: str, **environment: str) -> Running:
-        """Start a command; it is ended with the test at the latest."""
+        """Start a command; it ends at the latest with the test."""
         place = self.directory / f"command-{len(self._running)}"
         running = Running(arguments, place, self.environment | environment)
         self._running.append(running)
         return running
 
     def type(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
-        """Run a command to its end; what starts servers or drivers gets an interpreter of its own."""
+        """Run a command to its end; a command that starts servers or drivers gets a new interpreter."""
         if arguments[0] in STARTERS:
             return self.type_anew(*arguments, timeout=timeout, **environment)
         return self.type_quickly(*arguments, timeout=timeout, **environment)
 
     def type_quickly(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
-        """Run one in a process of its own, forked from an interpreter that has loaded the program."""
+        """Run a command in a fork of an interpreter that has loaded the program."""
         code, stdout, stderr = self._fork_server.type(
             arguments,
             directory=self.directory,
@@ -171,7 +171,7 @@ class Desk:
         return Ended(code, stdout, stderr)
 
     def type_anew(self, *arguments: str, timeout: float = COMMAND_TIMEOUT_S, **environment: str) -> Ended:
-        """Run one as a shell does: in a new interpreter."""
+        """Run a command in a new interpreter, as a shell does."""
         done = subprocess.run(
             [*COMMAND, *arguments],
             cwd=self.directory,
@@ -195,7 +195,7 @@ class Desk:
         return shown
 
     def queues(self) -> dict[str, int]:
-        """`queue list -o json`: how many stand in each queue."""
+        """`queue list -o json`: the number of jobs in each queue."""
         rows = self.type("queue", "list", "-o", "json").json()
         return {row["queue"]: row["jobs"] for row in rows}
 
@@ -205,7 +205,7 @@ class Desk:
         return path
 
     def python_job(self, name: str, program: str, conf: Mapping[str, str] | None = None) -> Path:
-        """A definition of a Python program: one attempt, the smallest Spark, with more `conf`."""
+        """A definition of a Python program: one attempt, the smallest Spark, and `conf`."""
         self.write(f"{name}.py", program)
         definition = {
             "name": name,
@@ -216,17 +216,17 @@ class Desk:
         return self.write(f"{name}.yaml", yaml.safe_dump(definition))
 
     def use_stand_ins(self) -> None:
-        """Let drivers be the stand-in from now on: where a test is not about Spark, a tenth of its work."""
+        """From now on drivers are stand-ins, with a tenth of the work of Spark."""
         home = self.directory / "spark-home"
         (home / "bin").mkdir(parents=True)
-        (home / "jars").symlink_to(find_jars())  # the embedded ZooKeeper is made of them
+        (home / "jars").symlink_to(find_jars())  # the jars of the embedded ZooKeeper
         program = home / "bin" / "spark-submit"
         program.write_text(f'#!/bin/sh\nexec {shlex.join(STAND_IN)} "$@"\n', "utf-8")
         program.chmod(0o755)
         self.environment |= {"SPARK_HOME": str(home), "ORCHESTRATOR_CLASS_ARCHIVES": "false"}
 
     def submissions(self) -> list[Path]:
-        """The directory of every driver that was ever submitted here."""
+        """The directories of all submitted drivers."""
         return sorted((self.state_dir / "runs").glob("*/*"))
 
     def close(self) -> None:
@@ -236,36 +236,36 @@ class Desk:
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """What types the short commands of all tests."""
+    """The server that starts the short commands of all tests."""
     with open_fork_server() as opened:
         yield opened
 
 
 @pytest.fixture
-def desk(tmp_path: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Desk]:
-    """A desk with no ZooKeeper configured; after the test no process of it may be left."""
+def shell(tmp_path: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Shell]:
+    """A shell without a configured ZooKeeper; after the test no process of it may be left."""
     assert process_mark
-    made = Desk(tmp_path, fork_server)
+    made = Shell(tmp_path, fork_server)
     yield made
     made.close()
 
 
 @pytest.fixture
-def stand_in_desk(shared_desk: Desk) -> Desk:
-    """The same, with stand-ins for drivers."""
-    shared_desk.use_stand_ins()
-    return shared_desk
+def stand_in_shell(shared_shell: Shell) -> Shell:
+    """The shared shell, with stand-ins as drivers."""
+    shared_shell.use_stand_ins()
+    return shared_shell
 
 
 @pytest.fixture
-def shared_desk(zookeeper_hosts: str, zookeeper_root: str, desk: Desk) -> Desk:
-    """A desk that works on the shared server, below a root of its own."""
-    desk.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
-    return desk
+def shared_shell(zookeeper_hosts: str, zookeeper_root: str, shell: Shell) -> Shell:
+    """A shell on the shared server, below its own root."""
+    shell.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
+    return shell
 
 
 def program_that_waits(started: Path, go_on: Path) -> str:
-    """A program that notes its start, waits for a file, and prints its last words."""
+    """A program that records its start, waits for a file, and prints a last line."""
     return (
         "import pathlib, time\n"
         f"with open({str(started)!r}, 'a') as file:\n"
@@ -292,6 +292,6 @@ def assert_nothing_is_left(mark: str) -> None:
 
 
 def assert_no_traceback(words: str) -> None:
-    """Errors are for people."""
+    """An error has no traceback."""
     assert "Traceback" not in words, words
     assert "KeyboardInterrupt" not in words, words

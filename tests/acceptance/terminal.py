@@ -1,4 +1,4 @@
-"""A terminal for one command: what it draws is read, and keys are typed as a person would."""
+"""A pseudo-terminal for one command: reads its output and types keys."""
 
 import os
 import pty
@@ -20,7 +20,7 @@ HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 class Terminal:
-    """Runs a command on a terminal of its own, in a session of its own. A context manager."""
+    """Runs a command on its own terminal, in its own session. A context manager."""
 
     def __init__(self, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
         self._keyboard, end = pty.openpty()
@@ -57,17 +57,17 @@ class Terminal:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the last program that had the terminal is gone."""
+        """Whether the last program on the terminal has ended."""
         self._read()
         return self._is_closed
 
     def raw(self) -> str:
-        """All that was ever written to it."""
+        """The complete output."""
         self._read()
         return self._seen.decode("utf-8", errors="replace")
 
     def text(self) -> str:
-        """The same without colours and cursor movements."""
+        """The output without colours and cursor movements."""
         return _CONTROL.sub("", self.raw())
 
     def _read(self) -> None:
@@ -76,7 +76,7 @@ class Terminal:
                 seen = os.read(self._keyboard, 1 << 16)
             except BlockingIOError:
                 return
-            except OSError:  # EIO: nobody has the other end any more
+            except OSError:  # EIO: the other end is closed
                 seen = b""
             self._seen += seen
             self._is_closed = not seen

@@ -1,4 +1,4 @@
-"""The definitions of docs/backends.md are run as they stand there, but for addresses and sizes."""
+"""The definitions of docs/backends.md run unchanged, except for addresses and sizes."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell
 from tests.runner_kits import open_kit
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -31,29 +31,29 @@ SMALL = {"driver": {"memory": "512m"}, "executor": {"instances": 1, "cores": 1, 
     ],
 )
 def test_the_definition_of_a_backend_ends_well(
-    request: pytest.FixtureRequest, shared_desk: Desk, heading: str, kind: str
+    request: pytest.FixtureRequest, shared_shell: Shell, heading: str, kind: str
 ) -> None:
     section = DOCS.read_text("utf-8").partition(f"\n## {heading}\n")[2]
     found = re.search(r"```yaml\n(name: .*?)```", section, re.DOTALL)
     assert found is not None, f"{heading} has no definition"
     definition = yaml.safe_load(found[1])
-    hosts, root = (shared_desk.environment[name] for name in ("ZOOKEEPER_HOSTS", "ORCHESTRATOR_ROOT"))
-    with open_kit(kind, request, hosts=hosts, root=f"{root}/kit", folder=shared_desk.directory) as kit:
-        # Where a cluster is found: HADOOP_CONF_DIR, KUBECONFIG.
-        shared_desk.environment |= {name: os.environ[name] for name in os.environ.keys() & FOUND_BY}
+    hosts, root = (shared_shell.environment[name] for name in ("ZOOKEEPER_HOSTS", "ORCHESTRATOR_ROOT"))
+    with open_kit(kind, request, hosts=hosts, root=f"{root}/kit", folder=shared_shell.directory) as kit:
+        # The location of a cluster: HADOOP_CONF_DIR, KUBECONFIG.
+        shared_shell.environment |= {name: os.environ[name] for name in os.environ.keys() & FOUND_BY}
         spark, target = definition["spark"], kit.target
         named = spark.pop(target.backend, {})
-        assert named.keys() <= {*target.options, "queue"}, "what it names is what a test can replace"
+        assert named.keys() <= {*target.options, "queue"}, "a test can replace each option that it names"
         spark |= {"master": target.master, "conf": kit.conf, **SMALL}
         if options := {**named, **target.options}:
             spark[target.backend] = options
-        shared_desk.write("flights.sql", SCRIPT)
-        shared_desk.write("job.yaml", yaml.safe_dump({**definition, "retry": {"attempts": 1}}))
-        worker = shared_desk.start("worker", "--slots", "1")
+        shared_shell.write("flights.sql", SCRIPT)
+        shared_shell.write("job.yaml", yaml.safe_dump({**definition, "retry": {"attempts": 1}}))
+        worker = shared_shell.start("worker", "--slots", "1")
         worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
-        submitted = shared_desk.type("job", "submit", "job.yaml", "--id", "job", "--wait", timeout=120)
+        submitted = shared_shell.type("job", "submit", "job.yaml", "--id", "job", "--wait", timeout=120)
         assert submitted.code == 0, submitted.stderr + worker.stderr
-        shown = shared_desk.type("job", "show", "job").stdout
+        shown = shared_shell.type("job", "show", "job").stdout
     assert "SUCCESS" in shown
     where = os.uname().nodename if target.backend == "local" else target.backend
     assert re.search(rf"1 +succeeded .* {re.escape(where)} *$", shown, re.MULTILINE), shown

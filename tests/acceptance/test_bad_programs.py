@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import Desk
-from tests.acceptance.words import assert_says
+from tests.acceptance.error_output import assert_error
+from tests.acceptance.support import Shell
 
-# Both read what the user names in the same way; neither needs a server to refuse it.
+# Both read the user's file in the same way and refuse it without a server.
 BOTH = pytest.mark.parametrize("command", [["run"], ["job", "submit"]], ids=["run", "submit"])
 
 SYNTAX_ERROR = """\
@@ -19,76 +19,78 @@ INSERT INTO walkers
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_begun(desk: Desk) -> None:
-    """A refusal leaves no trace: there is not even a state directory to make."""
-    desk.environment["ORCHESTRATOR_STATE_DIR"] = str(desk.write("file", "") / "state")
+def nothing_is_begun(shell: Shell) -> None:
+    """A refused command creates nothing, not even a state directory."""
+    shell.environment["ORCHESTRATOR_STATE_DIR"] = str(shell.write("file", "") / "state")
 
 
 @BOTH
-def test_script_missing(desk: Desk, command: list[str]) -> None:
+def test_script_missing(shell: Shell, command: list[str]) -> None:
     for name in ("none.sql", "none.py", "none.yaml"):
-        assert_says(desk.type_quickly(*command, name), 2, f"{name}: cannot be read: No such file")
+        assert_error(shell.type_quickly(*command, name), 2, f"{name}: cannot be read: No such file")
 
 
 @BOTH
-def test_script_is_a_directory(desk: Desk, command: list[str]) -> None:
-    (desk.directory / "folder.sql").mkdir()
-    assert_says(desk.type_quickly(*command, "folder.sql"), 2, "folder.sql: cannot be read: Is a directory")
+def test_script_is_a_directory(shell: Shell, command: list[str]) -> None:
+    (shell.directory / "folder.sql").mkdir()
+    assert_error(shell.type_quickly(*command, "folder.sql"), 2, "folder.sql: cannot be read: Is a directory")
 
 
 @BOTH
-def test_script_is_not_text(desk: Desk, command: list[str]) -> None:
-    (desk.directory / "latin.sql").write_bytes("-- žluťoučký\n".encode("iso-8859-2"))
-    assert_says(desk.type_quickly(*command, "latin.sql"), 2, "latin.sql: is not UTF-8 text", "at byte 3")
+def test_script_is_not_text(shell: Shell, command: list[str]) -> None:
+    (shell.directory / "latin.sql").write_bytes("-- žluťoučký\n".encode("iso-8859-2"))
+    assert_error(shell.type_quickly(*command, "latin.sql"), 2, "latin.sql: is not UTF-8 text", "at byte 3")
 
 
 @BOTH
-def test_script_of_an_unknown_kind(desk: Desk, command: list[str]) -> None:
-    desk.write("job.txt", "SELECT 1\n")
-    assert_says(desk.type_quickly(*command, "job.txt"), 2, "job.txt: unknown file type '.txt'", ".sql, .py")
+def test_script_of_an_unknown_kind(shell: Shell, command: list[str]) -> None:
+    shell.write("job.txt", "SELECT 1\n")
+    assert_error(shell.type_quickly(*command, "job.txt"), 2, "job.txt: unknown file type '.txt'", ".sql, .py")
 
 
 @BOTH
-def test_script_that_is_empty(desk: Desk, command: list[str]) -> None:
-    desk.write("empty.sql", "")
-    assert_says(desk.type_quickly(*command, "empty.sql"), 2, "empty.sql")
+def test_script_that_is_empty(shell: Shell, command: list[str]) -> None:
+    shell.write("empty.sql", "")
+    assert_error(shell.type_quickly(*command, "empty.sql"), 2, "empty.sql")
 
 
 @BOTH
-def test_syntax_error_in_sql(desk: Desk, command: list[str]) -> None:
-    desk.write("pets.sql", SYNTAX_ERROR)
-    ended = desk.type_quickly(*command, "pets.sql")
-    assert_says(ended, 2, "pets.sql:4:3: ", "4 |   SELEC name FROM pets;")
-    assert ended.stderr.endswith("\n    |   ^\n"), "the place is pointed at"
+def test_syntax_error_in_sql(shell: Shell, command: list[str]) -> None:
+    shell.write("pets.sql", SYNTAX_ERROR)
+    ended = shell.type_quickly(*command, "pets.sql")
+    assert_error(ended, 2, "pets.sql:4:3: ", "4 |   SELEC name FROM pets;")
+    assert ended.stderr.endswith("\n    |   ^\n"), "the position is marked"
 
 
 @BOTH
-def test_syntax_error_in_python(desk: Desk, command: list[str]) -> None:
-    desk.write("broken.py", "print('a')\nif True print('b')\n")
-    assert_says(
-        desk.type_quickly(*command, "broken.py"), 2, "broken.py:2:9: invalid syntax", "if True print('b')"
+def test_syntax_error_in_python(shell: Shell, command: list[str]) -> None:
+    shell.write("broken.py", "print('a')\nif True print('b')\n")
+    assert_error(
+        shell.type_quickly(*command, "broken.py"), 2, "broken.py:2:9: invalid syntax", "if True print('b')"
     )
 
 
 @BOTH
-def test_unknown_option_of_a_connector(desk: Desk, command: list[str]) -> None:
-    desk.write("pets.sql", "\nCREATE TABLE pets USING csv OPTIONS (\n  path 'pets', heder 'true');\n")
-    assert_says(
-        desk.type_quickly(*command, "pets.sql"), 2, "pets.sql:3:16: unknown option 'heder'", "'header'"
+def test_unknown_option_of_a_connector(shell: Shell, command: list[str]) -> None:
+    shell.write("pets.sql", "\nCREATE TABLE pets USING csv OPTIONS (\n  path 'pets', heder 'true');\n")
+    assert_error(
+        shell.type_quickly(*command, "pets.sql"), 2, "pets.sql:3:16: unknown option 'heder'", "'header'"
     )
 
 
 @BOTH
-def test_variable_that_is_not_set(desk: Desk, command: list[str]) -> None:
-    desk.write("pets.sql", "SET spark.sql.shuffle.partitions = ${partitions};\n")
-    assert_says(desk.type_quickly(*command, "pets.sql"), 2, "pets.sql:1:36: ", "partitions")
+def test_variable_that_is_not_set(shell: Shell, command: list[str]) -> None:
+    shell.write("pets.sql", "SET spark.sql.shuffle.partitions = ${partitions};\n")
+    assert_error(shell.type_quickly(*command, "pets.sql"), 2, "pets.sql:1:36: ", "partitions")
 
 
 @BOTH
 @pytest.mark.parametrize("bad", ["least", "=1", ""])
-def test_bad_set(desk: Desk, command: list[str], bad: str) -> None:
-    desk.write("pets.sql", "SET spark.a = 1;\n")
-    assert_says(desk.type_quickly(*command, "pets.sql", "--set", bad), 2, f"--set {bad!r}: write NAME=VALUE")
+def test_bad_set(shell: Shell, command: list[str], bad: str) -> None:
+    shell.write("pets.sql", "SET spark.a = 1;\n")
+    assert_error(
+        shell.type_quickly(*command, "pets.sql", "--set", bad), 2, f"--set {bad!r}: write NAME=VALUE"
+    )
 
 
 @BOTH
@@ -108,24 +110,24 @@ def test_bad_set(desk: Desk, command: list[str], bad: str) -> None:
     ],
     ids=lambda value: None if "\n" in value else value[:30],
 )
-def test_bad_definition(desk: Desk, command: list[str], definition: str, words: str) -> None:
-    file = desk.write("job.yaml", definition)
-    assert_says(desk.type_quickly(*command, file.name), 2, words)
+def test_bad_definition(shell: Shell, command: list[str], definition: str, words: str) -> None:
+    file = shell.write("job.yaml", definition)
+    assert_error(shell.type_quickly(*command, file.name), 2, words)
 
 
 @BOTH
-def test_bad_command_line(desk: Desk, command: list[str]) -> None:
+def test_bad_command_line(shell: Shell, command: list[str]) -> None:
     for arguments in ([], ["a.sql", "--sett", "a=1"], ["a.sql", "--output", "xml"]):
-        ended = desk.type_quickly(*command, *arguments)
+        ended = shell.type_quickly(*command, *arguments)
         assert (ended.code, ended.stdout) == (2, ""), ended
         assert "Usage: " in ended.stderr
 
 
-def test_definition_on_stdin_that_is_empty(desk: Desk) -> None:
-    assert_says(desk.type_quickly("job", "submit", "-"), 2, "standard input: a job definition is a mapping")
+def test_definition_on_stdin_that_is_empty(shell: Shell) -> None:
+    assert_error(shell.type_quickly("job", "submit", "-"), 2, "standard input: a job definition is a mapping")
 
 
-def test_the_errors_name_the_file_as_the_user_did(desk: Desk, tmp_path: Path) -> None:
+def test_the_errors_name_the_file_as_the_user_did(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    desk.write("sub/job.yaml", "name: a\nscrpt: a.sql\n")
-    assert_says(desk.type_quickly("run", "sub/job.yaml"), 2, "error: sub/job.yaml: unknown field")
+    shell.write("sub/job.yaml", "name: a\nscrpt: a.sql\n")
+    assert_error(shell.type_quickly("run", "sub/job.yaml"), 2, "error: sub/job.yaml: unknown field")

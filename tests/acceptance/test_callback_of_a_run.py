@@ -1,4 +1,4 @@
-"""What a receiver is told of a real run on a cluster."""
+"""The callback of a real run on a cluster."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK_TIMEOUT_S, Desk
+from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK_TIMEOUT_S, Shell
 from tests.receiver import receiver
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
 
@@ -20,8 +20,8 @@ INSERT INTO flights SELECT * FROM VALUES ('AA', 3), ('UA', 12) AS v(carrier, del
 DOCUMENT = Path(__file__).parents[2] / "docs" / "callbacks.md"
 
 
-def test_all_that_is_known_of_a_run_is_told(standalone: Standalone, shared_desk: Desk) -> None:
-    worker = shared_desk.start("worker", "--slots", "2")
+def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_shell: Shell) -> None:
+    worker = shared_shell.start("worker", "--slots", "2")
     worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
     spark = {"master": standalone.url, "standalone": {"ui": standalone.ui}, "conf": SMALL_APPLICATION}
     with receiver() as there:
@@ -32,8 +32,8 @@ def test_all_that_is_known_of_a_run_is_told(standalone: Standalone, shared_desk:
             "labels": {"team": "data", "fire_time": "2026-11-23T04:00:00Z"},
             "callback": {"url": there.url, "on": ["running", "end"]},
         }
-        (shared_desk.directory / "delays.yaml").write_text(yaml.safe_dump(definition), "utf-8")
-        submitted = shared_desk.type("job", "submit", "delays.yaml")
+        (shared_shell.directory / "delays.yaml").write_text(yaml.safe_dump(definition), "utf-8")
+        submitted = shared_shell.type("job", "submit", "delays.yaml")
         assert submitted.code == 0, submitted.stderr
         there.wait_told(2, 2 * SPARK_TIMEOUT_S)
     running, end = (each.body for each in there.told)
@@ -53,7 +53,7 @@ def test_all_that_is_known_of_a_run_is_told(standalone: Standalone, shared_desk:
 
 
 def _shape(value: object) -> object:
-    """The names of all fields, and what kind of value each has."""
+    """The names of all fields, and the type of each value."""
     match value:
         case dict():
             return {name: _shape(each) for name, each in value.items()}

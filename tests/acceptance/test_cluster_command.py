@@ -1,4 +1,4 @@
-"""`cluster status` and `cluster doctor` as they are typed."""
+"""`cluster status` and `cluster doctor` on the command line."""
 
 import json
 
@@ -6,21 +6,21 @@ import pytest
 
 from orchestrator.model.states import Queue
 from queues.model.operations import Create, Delete
-from tests.acceptance.support import Desk
-from tests.acceptance.words import assert_says
+from tests.acceptance.error_output import assert_error
+from tests.acceptance.support import Shell
 from tests.operators_support import JOB, Stage
 
 
 @pytest.fixture
-def operator(stage: Stage, shared_desk: Desk) -> Desk:
-    """A desk at the root of the stage."""
-    assert stage.queues.layout.root == shared_desk.environment["ORCHESTRATOR_ROOT"]
-    return shared_desk
+def operator(stage: Stage, shared_shell: Shell) -> Shell:
+    """A shell at the root of the stage."""
+    assert stage.queues.layout.root == shared_shell.environment["ORCHESTRATOR_ROOT"]
+    return shared_shell
 
 
-def test_a_fault_is_told_with_its_node_and_mended_on_demand(operator: Desk, stage: Stage) -> None:
+def test_a_fault_is_reported_with_its_node_and_repaired_on_demand(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id=JOB)
-    stage.queues.requeue(JOB, delay_ms=3_600_000)  # not due: nobody misses a worker
+    stage.queues.requeue(JOB, delay_ms=3_600_000)  # not due: the absence of workers is no fault
     record = stage.queues.get(JOB)
     token = stage.queues.layout.token(record.queue, record.pool, record.token)
     stage.commit(Delete(token))
@@ -30,21 +30,21 @@ def test_a_fault_is_told_with_its_node_and_mended_on_demand(operator: Desk, stag
     assert (error["kind"], error["path"]) == ("record-without-token", stage.queues.layout.record(JOB))
     assert (error["fixable"], error["fixed"]) == (True, False)
     assert not stage.is_there(token)
-    told = operator.type("cluster", "doctor")
-    assert told.code == 1
-    assert error["path"] in told.stdout
-    assert_says(operator.type("cluster", "doctor", "--fix"), 2, "give --yes")
+    reported = operator.type("cluster", "doctor")
+    assert reported.code == 1
+    assert error["path"] in reported.stdout
+    assert_error(operator.type("cluster", "doctor", "--fix"), 2, "give --yes")
     assert not stage.is_there(token)
-    mended = operator.type("cluster", "doctor", "--fix", "--yes", "-o", "jsonl")
-    assert mended.code == 0, mended.stderr
-    assert [row["kind"] for row in map(json.loads, mended.stdout.splitlines()) if row["fixed"]] == [
+    fixed = operator.type("cluster", "doctor", "--fix", "--yes", "-o", "jsonl")
+    assert fixed.code == 0, fixed.stderr
+    assert [row["kind"] for row in map(json.loads, fixed.stdout.splitlines()) if row["fixed"]] == [
         "record-without-token"
     ]
     assert stage.is_there(token)
     assert operator.type("cluster", "doctor", "-o", "json").code == 0
 
 
-def test_a_secret_of_this_host_that_others_may_read_is_told(operator: Desk, stage: Stage) -> None:
+def test_a_secret_of_this_host_that_other_users_may_read_is_reported(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id=JOB)
     key = operator.write("key", "secret")
     key.chmod(0o644)
@@ -56,7 +56,7 @@ def test_a_secret_of_this_host_that_others_may_read_is_told(operator: Desk, stag
     assert (found["readable-secret"], found["unencrypted-login"]) == (str(key), "archive.url")
 
 
-def test_the_status_of_a_cluster(operator: Desk, stage: Stage) -> None:
+def test_the_status_of_a_cluster(operator: Shell, stage: Stage) -> None:
     stage.put(pool="team")
     stage.queues.pools.change("team", weight=3, cap=2, paused=True)
     stage.make(stage.nodes.worker("worker-7"), {"host": "here", "pid": 7, "slots": 4, "running": 1})
@@ -84,7 +84,7 @@ def test_the_status_of_a_cluster(operator: Desk, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "doctor"])
-def test_the_help_has_a_worked_example(desk: Desk, command: str) -> None:
-    ended = desk.type("cluster", command, "--help")
+def test_the_help_has_a_worked_example(shell: Shell, command: str) -> None:
+    ended = shell.type("cluster", command, "--help")
     assert ended.code == 0
     assert f"Example: orchestrator cluster {command}" in " ".join(ended.stdout.split())

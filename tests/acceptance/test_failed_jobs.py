@@ -1,12 +1,12 @@
-"""Jobs that cannot succeed: the reason is on stderr, in `job show`, and in the record for plain zkCli."""
+"""Jobs that cannot succeed: the reason is on stderr, in `job show`, and in the record as zkCli prints it."""
 
 import json
 from typing import Any
 
 import pytest
 
-from tests.acceptance.support import Desk, Ended, assert_no_traceback, assert_nothing_is_left
-from tests.acceptance.words import assert_says
+from tests.acceptance.error_output import assert_error
+from tests.acceptance.support import Ended, Shell, assert_no_traceback, assert_nothing_is_left
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -14,39 +14,39 @@ PETS = "CREATE TABLE pets (name STRING, legs INT) WITH ('connector' = 'inline', 
 WALKERS = "CREATE TABLE walkers USING json OPTIONS (path '{}');\n"
 
 
-def assert_job_failed(desk: Desk, ended: Ended, job_id: str, mark: str, *words: str) -> dict[str, Any]:
-    """The command ended with 1, and all three places tell the reason; returns the job."""
+def assert_job_failed(shell: Shell, ended: Ended, job_id: str, mark: str, *words: str) -> dict[str, Any]:
+    """The command ended with 1, and all three outputs have the reason; returns the job."""
     assert ended.code == 1, ended
     assert ended.stdout == ""
     assert_no_traceback(ended.stderr)
     assert_nothing_is_left(mark)
-    job = desk.job(job_id)
+    job = shell.job(job_id)
     assert (job["status"], job["queue"]) == ("ERROR_FAIL", "finish")
-    zkcli = desk.type("zkcli", "get", job["record_path"])
+    zkcli = shell.type("zkcli", "get", job["record_path"])
     assert zkcli.code == 0, zkcli
-    places = {
+    outputs = {
         "stderr": ended.stderr,
-        "job show": desk.type("job", "show", job_id).stdout,
+        "job show": shell.type("job", "show", job_id).stdout,
         "job show -o json": job["error"]["message"],
         "zkcli": zkcli.stdout,
     }
-    for place, text in places.items():
+    for source, text in outputs.items():
         for word in words:
-            # zkCli prints the bytes of the record: quotes and line ends as JSON writes them.
-            written = json.dumps(word, ensure_ascii=False)[1:-1] if place == "zkcli" else word
-            assert written in text, (place, text)
+            # zkCli prints the bytes of the record, with quotes and line ends escaped as in JSON.
+            written = json.dumps(word, ensure_ascii=False)[1:-1] if source == "zkcli" else word
+            assert written in text, (source, text)
     assert "ERROR_FAIL" in zkcli.stdout
-    assert desk.queues() == {**dict.fromkeys(desk.queues(), 0), "finish": 1}
+    assert shell.queues() == {**dict.fromkeys(shell.queues(), 0), "finish": 1}
     return job
 
 
 @pytest.mark.spark
-def test_unknown_column(shared_desk: Desk, process_mark: str) -> None:
+def test_unknown_column(shared_shell: Shell, process_mark: str) -> None:
     insert = "INSERT INTO walkers\nSELECT name,\n       lecks\nFROM pets;\n"
-    shared_desk.write("pets.sql", PETS + WALKERS.format("out") + insert)
-    ended = shared_desk.type("run", "pets.sql", "--id", "failed")
+    shared_shell.write("pets.sql", PETS + WALKERS.format("out") + insert)
+    ended = shared_shell.type("run", "pets.sql", "--id", "failed")
     job = assert_job_failed(
-        shared_desk,
+        shared_shell,
         ended,
         "failed",
         process_mark,
@@ -56,42 +56,44 @@ def test_unknown_column(shared_desk: Desk, process_mark: str) -> None:
         "5 |        lecks",
     )
     assert job["error"]["error_class"] == "definition"
-    assert not (shared_desk.directory / "out").exists()
+    assert not (shared_shell.directory / "out").exists()
 
 
-def test_a_python_program_whose_neighbour_has_a_syntax_error(stand_in_desk: Desk, process_mark: str) -> None:
-    # Of its own it would have been refused: the neighbour is read where the program runs.
-    stand_in_desk.write("broken.py", "print('a')\nif True print('b')\n")
-    stand_in_desk.write("job.py", "import broken\n")
-    ended = stand_in_desk.type("run", "job.py", "--id", "failed")
-    assert_job_failed(stand_in_desk, ended, "failed", process_mark, "broken.py", "line 2")
+def test_a_python_program_whose_neighbour_has_a_syntax_error(
+    stand_in_shell: Shell, process_mark: str
+) -> None:
+    # A syntax error of the program itself is refused earlier; the neighbour is read at run time.
+    stand_in_shell.write("broken.py", "print('a')\nif True print('b')\n")
+    stand_in_shell.write("job.py", "import broken\n")
+    ended = stand_in_shell.type("run", "job.py", "--id", "failed")
+    assert_job_failed(stand_in_shell, ended, "failed", process_mark, "broken.py", "line 2")
 
 
 @pytest.mark.spark
-def test_spark_that_cannot_start(shared_desk: Desk, process_mark: str) -> None:
-    shared_desk.write("well.py", "print('well')\n")
-    # Spark refuses less than about 450 MB; a reason that only its driver's own output knows.
+def test_spark_that_cannot_start(shared_shell: Shell, process_mark: str) -> None:
+    shared_shell.write("well.py", "print('well')\n")
+    # Spark refuses less than about 450 MB; only the output of its driver has this reason.
     definition = {
         "name": "small",
         "python": "well.py",
         "spark": {"driver": {"memory": "64m"}},
         "retry": {"attempts": 1},
     }
-    shared_desk.write("small.json", json.dumps(definition))
-    ended = shared_desk.type("run", "small.json", "--id", "failed")
-    assert_job_failed(shared_desk, ended, "failed", process_mark, "memory")
+    shared_shell.write("small.json", json.dumps(definition))
+    ended = shared_shell.type("run", "small.json", "--id", "failed")
+    assert_job_failed(shared_shell, ended, "failed", process_mark, "memory")
 
 
-def test_a_finished_job_cannot_be_killed(desk: Desk, process_mark: str) -> None:
-    desk.use_stand_ins()
-    desk.write("well.py", "print('well')\n")
-    up = desk.start("up")
+def test_a_finished_job_cannot_be_killed(shell: Shell, process_mark: str) -> None:
+    shell.use_stand_ins()
+    shell.write("well.py", "print('well')\n")
+    up = shell.start("up")
     up.wait_for_words("Ctrl-C ends them")
-    done = desk.type("job", "submit", "well.py", "--id", "done", "--wait")
+    done = shell.type("job", "submit", "well.py", "--id", "done", "--wait")
     assert (done.code, done.stdout) == (0, "done\n"), done
-    assert_says(desk.type("job", "kill", "done"), 5, "job 'done' has already ended as SUCCESS")
-    assert desk.job("done")["status"] == "SUCCESS"
-    assert_says(desk.type("run", "well.py", "--id", "done"), 5, "id 'done' is taken")
+    assert_error(shell.type("job", "kill", "done"), 5, "job 'done' has already ended as SUCCESS")
+    assert shell.job("done")["status"] == "SUCCESS"
+    assert_error(shell.type("run", "well.py", "--id", "done"), 5, "id 'done' is taken")
     up.press_ctrl_c()
     assert up.wait(60).code == 130
     assert_nothing_is_left(process_mark)

@@ -1,4 +1,4 @@
-"""Most tests type commands through the fork server: each must end as it does in an interpreter of its own."""
+"""Most tests run commands through the fork server: the results must be those of a new interpreter."""
 
 import os
 import subprocess
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import Desk, Ended
+from tests.acceptance.support import Ended, Shell
 
-# One of each kind: helped, used wrongly, refused in each way, done; with words, tables and documents.
+# One of each kind: help, usage errors, each refusal, success; with text, tables and documents.
 COMMANDS = [
     ["--help"],
     ["job", "submit", "--help"],
@@ -28,38 +28,38 @@ COMMANDS = [
 WITHOUT_SERVER = [["job", "kill", "some"], ["queue", "pause", "default"], ["config", "show", "--cluster"]]
 
 
-def both(desk: Desk, command: list[str]) -> tuple[Ended, Ended]:
-    return desk.type_quickly(*command), desk.type_anew(*command)
+def both(shell: Shell, command: list[str]) -> tuple[Ended, Ended]:
+    return shell.type_quickly(*command), shell.type_anew(*command)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_command_ends_as_in_a_new_interpreter(shared_desk: Desk, command: list[str]) -> None:
-    shared_desk.write("broken.sql", "CREATE TABLE pets (;\n")
-    shared_desk.write("well.py", "print('well')\n")
-    quick, anew = both(shared_desk, command)
+def test_a_command_ends_as_in_a_new_interpreter(shared_shell: Shell, command: list[str]) -> None:
+    shared_shell.write("broken.sql", "CREATE TABLE pets (;\n")
+    shared_shell.write("well.py", "print('well')\n")
+    quick, anew = both(shared_shell, command)
     assert quick == anew
 
 
 @pytest.mark.parametrize("command", WITHOUT_SERVER, ids=" ".join)
-def test_a_command_without_a_server_ends_as_in_a_new_interpreter(desk: Desk, command: list[str]) -> None:
-    quick, anew = both(desk, command)
+def test_a_command_without_a_server_ends_as_in_a_new_interpreter(shell: Shell, command: list[str]) -> None:
+    quick, anew = both(shell, command)
     assert quick == anew
     assert quick.code == 3
 
 
-def test_what_one_command_was_given_the_next_does_not_have(desk: Desk, tmp_path: Path) -> None:
-    config = desk.write("config.toml", "slots = 7\n")
-    rows = desk.type("config", "show", "-v", "-o", "json", ORCHESTRATOR_CONFIG=str(config)).json()
+def test_settings_of_one_command_do_not_reach_the_next(shell: Shell, tmp_path: Path) -> None:
+    config = shell.write("config.toml", "slots = 7\n")
+    rows = shell.type("config", "show", "-v", "-o", "json", ORCHESTRATOR_CONFIG=str(config)).json()
     assert next(row for row in rows if row["name"] == "slots")["value"] == 7
-    rows = desk.type("config", "show", "-o", "json").json()
+    rows = shell.type("config", "show", "-o", "json").json()
     assert next(row for row in rows if row["name"] == "slots")["origin"] == "default"
-    assert "Traceback" not in desk.type("job", "list").stderr, "-v was for the other"
+    assert "Traceback" not in shell.type("job", "list").stderr, "-v was an option of the other command"
     assert Path.cwd() != tmp_path
     assert "ORCHESTRATOR_CONFIG" not in os.environ
 
 
-def test_a_command_that_takes_too_long_is_ended(desk: Desk) -> None:
+def test_a_command_that_takes_too_long_is_ended(shell: Shell) -> None:
     hosts = {"ZOOKEEPER_HOSTS": "127.0.0.1:1"}
     with pytest.raises(subprocess.TimeoutExpired):
-        desk.type("job", "list", timeout=0.5, **hosts)
-    assert desk.type("--version").code == 0, "the next one is typed"
+        shell.type("job", "list", timeout=0.5, **hosts)
+    assert shell.type("--version").code == 0, "the next command runs"

@@ -1,4 +1,4 @@
-"""`job history`: what the last runs of a name took."""
+"""`job history`: the resources of the last runs of a name."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.cli.exits import Exit
 from orchestrator.history.history import History
-from tests.acceptance.support import Desk
+from tests.acceptance.support import Shell
 from tests.operators_support import Stage
 
 TIMES = {"started": "2026-01-01T00:00:00.000Z", "ended": "2026-01-01T00:01:30.000Z", "seconds": 90.0}
@@ -20,15 +20,15 @@ METRICS = {
 
 
 @pytest.fixture
-def operator(stage: Stage, shared_desk: Desk) -> Desk:
+def operator(stage: Stage, shared_shell: Shell) -> Shell:
     history = History(stage.session, stage.nodes)
     failed = {"run": "a-1", "job": "a", "attempt": 1, "state": "failed", "class": "memory", **TIMES}
     history.record("flights", {**failed, "metrics": METRICS})
     history.record("flights", {"run": "b-1", "job": "b", "state": "succeeded", "class": None, "ended": "9"})
-    return shared_desk
+    return shared_shell
 
 
-def test_the_last_runs_of_a_name_are_shown_as_a_table_and_as_json(operator: Desk) -> None:
+def test_the_last_runs_of_a_name_are_shown_as_a_table_and_as_json(operator: Shell) -> None:
     shown = operator.type("job", "history", "flights")
     assert shown.code == 0, shown.stderr
     assert shown.stdout.index("failed (memory)") < shown.stdout.index("succeeded")
@@ -41,7 +41,7 @@ def test_the_last_runs_of_a_name_are_shown_as_a_table_and_as_json(operator: Desk
     assert json.loads(lines[0])["metrics"] == METRICS
 
 
-def test_a_name_without_runs_is_not_found(operator: Desk) -> None:
+def test_a_name_without_runs_is_not_found(operator: Shell) -> None:
     ended = operator.type("job", "history", "nobody")
     assert (ended.code, ended.stdout) == (Exit.NOT_FOUND, "")
     assert "no run of a job named 'nobody' is known" in ended.stderr

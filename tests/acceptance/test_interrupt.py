@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: exit code 130, nothing left running, and every job in a state that is true."""
+"""Ctrl-C at any moment: exit code 130, no process left, and every job in its true state."""
 
 import re
 import socket
@@ -14,8 +14,8 @@ from tests.acceptance.support import (
     COMMAND,
     FINAL_STATUSES,
     SPARK_TIMEOUT_S,
-    Desk,
     Ended,
+    Shell,
     assert_no_traceback,
     assert_nothing_is_left,
     has_started,
@@ -33,18 +33,18 @@ ENDS_WITHIN_S = 60
 """Grace of the driver, end of Spark, end of ZooKeeper: 5 s, more beside other tests."""
 
 SPAN_S = (0.3, 12.0)
-"""From the start of the interpreter to a program that runs; another test waits until it does."""
+"""From the start of the interpreter to a running program; another test waits for that point."""
 
 WHOLE_SPAN_S = (0.3, 25.0)
-"""Of a whole campaign, which may be tried on a slow machine."""
+"""The same for a whole campaign, possibly on a slow machine."""
 
 
 SUBMITTED_AFTER_S = 3.0
-"""In `up`: what is pressed sooner finds no job."""
+"""In `up`: before that there is no job to interrupt."""
 
 
 def moments(command: str, count: int, count_of_whole: int) -> list[float]:
-    """Moments drawn by the date of the commit, denser at the start where most happens.
+    """Random moments seeded by the date of the commit, denser at the start, which has the most steps.
 
     One from each part, so that none is missed: the loading of the program, ZooKeeper's start, the intent,
     Spark's start, the running program.
@@ -61,65 +61,67 @@ def started(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def endless(desk: Desk, tmp_path: Path, started: Path) -> Path:
+def endless(shell: Shell, tmp_path: Path, started: Path) -> Path:
     """A job that does not end by itself."""
-    return desk.python_job("endless", program_that_waits(started, tmp_path / "never"))
+    return shell.python_job("endless", program_that_waits(started, tmp_path / "never"))
 
 
 # ---------------------------------------------------------------------- run
 @pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", moments("run", 2, 20))
-def test_run_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
-    run = desk.start("run", str(endless), "--id", "endless")
-    # The one bare sleep of these tests: the moment itself is what is chosen.
+def test_run_ends_clean_at_any_moment(shell: Shell, endless: Path, process_mark: str, moment: float) -> None:
+    run = shell.start("run", str(endless), "--id", "endless")
+    # The only plain sleep of these tests: the moment itself is the parameter.
     time.sleep(moment)
     run.press_ctrl_c()
     assert_interrupted(run.wait(ENDS_WITHIN_S))
     assert_nothing_is_left(process_mark)
-    assert_all_final(desk)
+    assert_all_final(shell)
 
 
-def test_run_forgives_an_impatient_user(desk: Desk, endless: Path, started: Path, process_mark: str) -> None:
-    desk.use_stand_ins()
-    run = desk.start("run", str(endless), "--id", "endless")
+def test_run_forgives_an_impatient_user(
+    shell: Shell, endless: Path, started: Path, process_mark: str
+) -> None:
+    shell.use_stand_ins()
+    run = shell.start("run", str(endless), "--id", "endless")
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
 
     def press_and_look() -> bool:
         run.press_ctrl_c()
         return run.has_ended
 
-    wait_until(press_and_look, ENDS_WITHIN_S, "the command ends under a hail of Ctrl-C")
+    wait_until(press_and_look, ENDS_WITHIN_S, "the command ends under repeated Ctrl-C")
     assert_interrupted(run.wait())
     assert_nothing_is_left(process_mark)
-    assert_all_final(desk)
+    assert_all_final(shell)
 
 
 @pytest.mark.parametrize(
     ("command", "asked"),
-    [("up", "-version"), ("run", "QuorumPeerMain")],  # both start their server by the same code
+    [("up", "-version"), ("run", "QuorumPeerMain")],  # both start their server with the same code
     ids=["java-version-up", "zookeeper-start-run"],
 )
-def test_while_java_starts(desk: Desk, endless: Path, process_mark: str, command: str, asked: str) -> None:
-    """The moments that last a tenth of a second, made as long as it takes to hit them."""
-    home, seen = slow_java(desk, asked)
+def test_while_java_starts(shell: Shell, endless: Path, process_mark: str, command: str, asked: str) -> None:
+    """Phases of a tenth of a second, prolonged until the signal arrives in them."""
+    home, seen = slow_java(shell, asked)
     arguments = ["run", str(endless)] if command == "run" else ["up"]
-    pressed = desk.start(*arguments, JAVA_HOME=str(home))
+    pressed = shell.start(*arguments, JAVA_HOME=str(home))
     wait_until(seen.exists, 30, f"java {asked} has begun")
     pressed.press_ctrl_c()
-    (desk.directory / "fast").touch()
+    (shell.directory / "fast").touch()
     assert_interrupted(pressed.wait(ENDS_WITHIN_S))
     assert_nothing_is_left(process_mark)
-    assert_all_final(desk)
+    assert_all_final(shell)
 
 
 @pytest.mark.parametrize("command", ["run", "worker"])
-def test_while_zookeeper_is_looked_for(desk: Desk, endless: Path, process_mark: str, command: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and never answers
+def test_while_zookeeper_is_looked_for(shell: Shell, endless: Path, process_mark: str, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and never answers
         silent.settimeout(30)
         hosts = f"127.0.0.1:{silent.getsockname()[1]}"
         arguments = ["run", str(endless)] if command == "run" else ["worker"]
-        pressed = desk.start(*arguments, ZOOKEEPER_HOSTS=hosts)
+        pressed = shell.start(*arguments, ZOOKEEPER_HOSTS=hosts)
         connection, _ = silent.accept()
         with connection:
             pressed.press_ctrl_c()
@@ -127,9 +129,9 @@ def test_while_zookeeper_is_looked_for(desk: Desk, endless: Path, process_mark: 
     assert_nothing_is_left(process_mark)
 
 
-def slow_java(desk: Desk, asked: str) -> tuple[Path, Path]:
-    """A JAVA_HOME whose `java` waits for a file when it is asked this; and the file that tells it waits."""
-    home, seen, fast = desk.directory / "java", desk.directory / "seen", desk.directory / "fast"
+def slow_java(shell: Shell, asked: str) -> tuple[Path, Path]:
+    """A JAVA_HOME whose `java` waits for a file on this argument, and the file that shows that it waits."""
+    home, seen, fast = shell.directory / "java", shell.directory / "seen", shell.directory / "fast"
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
     waits = f"touch '{seen}'; while [ ! -e '{fast}' ]; do sleep 0.1; done"
@@ -142,45 +144,45 @@ def slow_java(desk: Desk, asked: str) -> tuple[Path, Path]:
 @pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", moments("up", 1, 8))
-def test_up_ends_clean_at_any_moment(desk: Desk, endless: Path, process_mark: str, moment: float) -> None:
+def test_up_ends_clean_at_any_moment(shell: Shell, endless: Path, process_mark: str, moment: float) -> None:
     began = time.monotonic()
-    up = desk.start("up", "--slots", "1")
+    up = shell.start("up", "--slots", "1")
     submitted = moment > SUBMITTED_AFTER_S
     if submitted:
         up.wait_for_words("Ctrl-C ends them")
         for job_id in ("first", "second"):
-            assert desk.type("job", "submit", str(endless), "--id", job_id).code == 0
-    # As above: the moment is what is chosen.
+            assert shell.type("job", "submit", str(endless), "--id", job_id).code == 0
+    # As above: the moment is the parameter.
     time.sleep(max(0.0, began + moment - time.monotonic()))
     up.press_ctrl_c()
     assert_interrupted(up.wait(ENDS_WITHIN_S))
     assert_nothing_is_left(process_mark)
-    assert running_server(desk.state_dir / "zookeeper") is None
+    assert running_server(shell.state_dir / "zookeeper") is None
     if submitted:
-        statuses = {job["id"]: job["status"] for job in desk.jobs()}
+        statuses = {job["id"]: job["status"] for job in shell.jobs()}
         assert statuses.keys() == {"first", "second"}
         assert set(statuses.values()) <= FINAL_STATUSES | {"ACCEPT"}, statuses
 
 
 def test_up_kills_what_runs_and_keeps_what_waits(
-    desk: Desk, endless: Path, started: Path, process_mark: str
+    shell: Shell, endless: Path, started: Path, process_mark: str
 ) -> None:
-    desk.use_stand_ins()
-    up = desk.start("up", "--slots", "1")
+    shell.use_stand_ins()
+    up = shell.start("up", "--slots", "1")
     up.wait_for_words("Ctrl-C ends them")
-    desk.python_job("short", "print('my turn')\n")
-    assert desk.type("job", "submit", str(endless), "--id", "runs").code == 0
-    assert desk.type("job", "submit", "short.yaml", "--id", "waits").code == 0
+    shell.python_job("short", "print('my turn')\n")
+    assert shell.type("job", "submit", str(endless), "--id", "runs").code == 0
+    assert shell.type("job", "submit", "short.yaml", "--id", "waits").code == 0
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the first job runs")
     up.press_ctrl_c()
     assert_interrupted(up.wait(ENDS_WITHIN_S))
     assert_nothing_is_left(process_mark)
-    assert {job["id"]: job["status"] for job in desk.jobs()} == {"runs": "KILL", "waits": "ACCEPT"}
+    assert {job["id"]: job["status"] for job in shell.jobs()} == {"runs": "KILL", "waits": "ACCEPT"}
 
-    again = desk.start("up", "--slots", "1")
+    again = shell.start("up", "--slots", "1")
     again.wait_for_words("Ctrl-C ends them")
-    assert desk.type("job", "wait", "waits", "--timeout", "100s").code == 0
-    assert "my turn" in desk.type("job", "logs", "waits").stdout
+    assert shell.type("job", "wait", "waits", "--timeout", "100s").code == 0
+    assert "my turn" in shell.type("job", "logs", "waits").stdout
     again.press_ctrl_c()
     assert_interrupted(again.wait(ENDS_WITHIN_S))
     assert_nothing_is_left(process_mark)
@@ -188,12 +190,12 @@ def test_up_kills_what_runs_and_keeps_what_waits(
 
 
 # ---------------------------------------------------------------------- those that only look
-def test_watching_ends_clean_and_with_it_the_server_that_it_started(desk: Desk, process_mark: str) -> None:
-    up = desk.start("up")
+def test_watching_ends_clean_and_with_it_the_server_that_it_started(shell: Shell, process_mark: str) -> None:
+    up = shell.start("up")
     up.wait_for_words("Ctrl-C ends them")
     up.terminate()
-    assert up.wait(ENDS_WITHIN_S).code == 143, "TERM, as a shell tells it"
-    watching = desk.start("queue", "list", "-o", "jsonl", "--watch", "0.5")
+    assert up.wait(ENDS_WITHIN_S).code == 143, "TERM, as a shell reports it"
+    watching = shell.start("queue", "list", "-o", "jsonl", "--watch", "0.5")
     wait_until(lambda: watching.stdout.count("accept") > 1, 30, "the queues are shown a second time")
     watching.press_ctrl_c()
     assert_interrupted(watching.wait(ENDS_WITHIN_S))
@@ -203,10 +205,10 @@ def test_watching_ends_clean_and_with_it_the_server_that_it_started(desk: Desk, 
 # ---------------------------------------------------------------------- a real terminal
 @pytest.mark.spark
 def test_ctrl_c_typed_at_a_terminal_while_the_program_runs(
-    desk: Desk, endless: Path, started: Path, process_mark: str
+    shell: Shell, endless: Path, started: Path, process_mark: str
 ) -> None:
     command = [*COMMAND, "run", str(endless), "--id", "endless"]
-    with Terminal(command, desk.directory, desk.environment) as terminal:
+    with Terminal(command, shell.directory, shell.environment) as terminal:
         wait_until(lambda: "running endless.py" in terminal.text(), SPARK_TIMEOUT_S, "its state is drawn")
         wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "the program runs")
         terminal.type(CTRL_C)
@@ -218,7 +220,7 @@ def test_ctrl_c_typed_at_a_terminal_while_the_program_runs(
         drawn = terminal.raw()
         assert drawn.rfind(SHOW_CURSOR) > drawn.rfind(HIDE_CURSOR), "the cursor is shown again"
     assert_nothing_is_left(process_mark)
-    job = desk.job("endless")
+    job = shell.job("endless")
     assert (job["status"], job["queue"]) == ("KILL", "finish")
     assert [attempt["state"] for attempt in job["attempts"]] == ["killed"]
     assert started.read_text("utf-8") == "started\n"
@@ -230,15 +232,15 @@ def assert_interrupted(ended: Ended) -> None:
     assert_no_traceback(ended.stderr)
 
 
-def assert_all_final(desk: Desk) -> None:
-    """Every job that came to be has ended, and stands in finish alone."""
-    if not (desk.state_dir / "zookeeper" / STATE_FOLDER).is_dir():
+def assert_all_final(shell: Shell) -> None:
+    """Every job that was created has ended, and is in finish alone."""
+    if not (shell.state_dir / "zookeeper" / STATE_FOLDER).is_dir():
         # It was interrupted before ZooKeeper ever ran.
-        assert desk.type("job", "list", "-o", "json").code == 3
+        assert shell.type("job", "list", "-o", "json").code == 3
         return
-    server = desk.start("zookeeper")  # for both looks: each would start its own
-    wait_until(lambda: running_server(desk.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
-    assert [job for job in desk.jobs() if job["status"] not in FINAL_STATUSES] == []
-    assert {name: jobs for name, jobs in desk.queues().items() if name != "finish" and jobs} == {}
+    server = shell.start("zookeeper")  # for both commands: each would start its own
+    wait_until(lambda: running_server(shell.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
+    assert [job for job in shell.jobs() if job["status"] not in FINAL_STATUSES] == []
+    assert {name: jobs for name, jobs in shell.queues().items() if name != "finish" and jobs} == {}
     server.terminate()
     server.wait()

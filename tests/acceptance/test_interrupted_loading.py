@@ -1,4 +1,4 @@
-"""Ctrl-C while the program is loading: libraries see the exception first."""
+"""Ctrl-C while the program loads: a library may catch the exception first."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ main()
     [(True, ["job", "list"]), (True, ["run", "job.py"]), (False, ["run", "job.py"])],
     ids=["wrapped-list", "wrapped-run", "swallowed-run"],
 )
-def test_an_interrupt_of_which_a_library_makes_something_else_ends_the_command_quietly(
+def test_an_interrupt_that_a_library_converts_ends_the_command_quietly(
     tmp_path: Path, wraps: bool, arguments: list[str]
 ) -> None:
     (tmp_path / "job.py").write_text("pass\n", "utf-8")

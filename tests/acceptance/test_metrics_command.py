@@ -6,22 +6,22 @@ import urllib.request
 import psutil
 import pytest
 
-from tests.acceptance.support import COMMAND_TIMEOUT_S, Desk, Running
-from tests.acceptance.words import assert_says
+from tests.acceptance.error_output import assert_error
+from tests.acceptance.support import COMMAND_TIMEOUT_S, Running, Shell
 from tests.waiting import wait_until
 
 _URL = re.compile(r"served at (http://127\.0\.0\.1:\d+)")
 
 
 def listens(running: Running) -> list[str]:
-    """The hosts of the addresses at which a process listens."""
+    """The hosts of the addresses on which a process listens."""
     found = psutil.Process(running.pid).net_connections("inet")
     return [each.laddr[0] for each in found if each.status == psutil.CONN_LISTEN]
 
 
-def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_desk: Desk) -> None:
-    quiet = shared_desk.start("worker", "--slots", "1")
-    worker = shared_desk.start("worker", "--slots", "3", "--metrics-address", "0")
+def test_a_worker_serves_metrics_and_probes_at_the_given_address(shared_shell: Shell) -> None:
+    quiet = shared_shell.start("worker", "--slots", "1")
+    worker = shared_shell.start("worker", "--slots", "3", "--metrics-address", "0")
     worker.wait_for_words("3 slots", COMMAND_TIMEOUT_S)
     found = _URL.search(worker.stderr)
     assert found is not None
@@ -45,10 +45,11 @@ def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_desk: Des
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
     assert listens(worker) == ["127.0.0.1"]
     quiet.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
-    assert listens(quiet) == [], "nothing listens unless it is asked for"
+    assert listens(quiet) == [], "nothing listens by default"
     port = found[1].rpartition(":")[2]
-    third = shared_desk.type("worker", "--metrics-address", port)  # of one host, where another one listens
-    assert_says(third, 2, f"metrics.address {port} cannot be listened on: Address already in use")
+    # On this port another worker of the host listens.
+    third = shared_shell.type("worker", "--metrics-address", port)
+    assert_error(third, 2, f"metrics.address {port} cannot be listened on: Address already in use")
     assert read("/readyz") == "ok\n"
     worker.terminate()
     assert worker.wait().code == 0
@@ -58,5 +59,7 @@ def test_a_worker_serves_metrics_and_probes_where_it_is_told_to(shared_desk: Des
     ("address", "words"),
     [("0.0.0.0:9187", "other hosts can reach"), (":9187", "is not [host:]port")],
 )
-def test_an_address_that_is_open_to_others_or_none_is_refused(desk: Desk, address: str, words: str) -> None:
-    assert_says(desk.type("worker", "--metrics-address", address), 2, words)
+def test_an_address_that_is_open_to_other_hosts_or_invalid_is_refused(
+    shell: Shell, address: str, words: str
+) -> None:
+    assert_error(shell.type("worker", "--metrics-address", address), 2, words)

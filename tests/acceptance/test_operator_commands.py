@@ -1,4 +1,4 @@
-"""What operators type: each command with its words, its documents and its exit codes."""
+"""Commands of operators: output, documents and exit codes."""
 
 import json
 import re
@@ -9,9 +9,9 @@ import pytest
 from orchestrator.model.states import Queue, Status
 from queues.model.operations import Set
 from spark_runner.protocol.attempt import AttemptState
-from tests.acceptance.support import COMMAND, Desk
+from tests.acceptance.error_output import assert_error
+from tests.acceptance.support import COMMAND, Shell
 from tests.acceptance.terminal import Terminal
-from tests.acceptance.words import assert_says
 from tests.claims_support import Collector
 from tests.jobs_support import python_job
 from tests.operators_support import Stage
@@ -37,20 +37,20 @@ HELP_OF = [
 
 
 @pytest.fixture
-def operator(stage: Stage, shared_desk: Desk) -> Desk:
-    """A desk at the root of the stage."""
-    assert stage.queues.layout.root == shared_desk.environment["ORCHESTRATOR_ROOT"]
-    return shared_desk
+def operator(stage: Stage, shared_shell: Shell) -> Shell:
+    """A shell at the root of the stage."""
+    assert stage.queues.layout.root == shared_shell.environment["ORCHESTRATOR_ROOT"]
+    return shared_shell
 
 
 @pytest.fixture
-def script(shared_desk: Desk) -> Path:
-    return shared_desk.write("well.py", "print('well')\n")
+def script(shared_shell: Shell) -> Path:
+    return shared_shell.write("well.py", "print('well')\n")
 
 
 @pytest.mark.parametrize("command", HELP_OF)
-def test_the_help_of_each_command_has_a_worked_example(desk: Desk, command: str) -> None:
-    ended = desk.type(*command.split(), "--help")
+def test_the_help_of_each_command_has_a_worked_example(shell: Shell, command: str) -> None:
+    ended = shell.type(*command.split(), "--help")
     assert ended.code == 0
     assert f"Example: orchestrator {command}" in " ".join(ended.stdout.split())
 
@@ -64,12 +64,12 @@ def test_the_help_of_each_command_has_a_worked_example(desk: Desk, command: str)
     ],
     ids=lambda command: "-".join(command[:2]),
 )
-def test_no_act_without_a_zookeeper(desk: Desk, command: list[str]) -> None:
-    assert_says(desk.type(*command), 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS")
+def test_no_act_without_a_zookeeper(shell: Shell, command: list[str]) -> None:
+    assert_error(shell.type(*command), 3, "no ZooKeeper to talk to", "ZOOKEEPER_HOSTS")
 
 
 # ---------------------------------------------------------------------- submit, list
-def test_jobs_of_several_pools_are_submitted_and_listed(operator: Desk, script: Path) -> None:
+def test_jobs_of_several_pools_are_submitted_and_listed(operator: Shell, script: Path) -> None:
     for number, pool in enumerate(("default", "team", "team")):
         ended = operator.type("job", "submit", str(script), "--id", f"job-{number}", "--pool", pool)
         assert (ended.code, ended.stdout) == (0, f"job-{number}\n"), ended.stderr
@@ -103,16 +103,18 @@ def test_jobs_of_several_pools_are_submitted_and_listed(operator: Desk, script: 
     assert operator.type("job", "list", "--status", "KILL", "-o", "json").json() == []
 
 
-def test_a_pool_that_cannot_be_is_refused_without_asking_a_server(desk: Desk) -> None:
-    script = desk.write("well.py", "print('well')\n")
-    assert_says(desk.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool")
-    assert_says(desk.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
+def test_an_invalid_pool_is_refused_without_a_server(shell: Shell) -> None:
+    script = shell.write("well.py", "print('well')\n")
+    assert_error(
+        shell.type("job", "submit", str(script), "--pool", "team.low"), 2, "low lane", "name the pool"
+    )
+    assert_error(shell.type("job", "submit", str(script), "--pool", "a b"), 2, "'a b' is not valid")
 
 
-def test_a_job_makes_no_more_pools_than_there_may_be(operator: Desk, script: Path) -> None:
+def test_a_job_makes_no_more_pools_than_there_may_be(operator: Shell, script: Path) -> None:
     assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
     assert operator.type("config", "set", "max_pools", "2").code == 0
-    assert_says(
+    assert_error(
         operator.type("job", "submit", str(script), "--pool", "new"),
         1,
         "'new'",
@@ -122,9 +124,7 @@ def test_a_job_makes_no_more_pools_than_there_may_be(operator: Desk, script: Pat
     assert operator.type("job", "submit", str(script), "--pool", "team").code == 0
 
 
-def test_pools_are_listed_and_those_that_nobody_needs_are_removed(
-    operator: Desk, stage: Stage, script: Path
-) -> None:
+def test_pools_are_listed_and_unused_ones_are_removed(operator: Shell, stage: Stage, script: Path) -> None:
     for pool in ("empty", "empty.low", "full", "named"):
         stage.queues.ensure_pool(pool)
     stage.put(Queue.FINISH, job_id="ended", pool="full")
@@ -137,17 +137,17 @@ def test_pools_are_listed_and_those_that_nobody_needs_are_removed(
         assert [row["jobs"] for row in rows.values()] == [0, 0, 0, 1, 0]
         assert [row["workers"] for row in rows.values()] == [0, 0, 0, 0, 1]
         assert (rows["empty"]["bound"], rows["full"]["paused"]) == (500, False)
-        assert_says(operator.type("queue", "pool", "remove", "named"), 5, "served by name")
+        assert_error(operator.type("queue", "pool", "remove", "named"), 5, "served by name")
     ended = operator.type("queue", "pool", "remove", "empty", "full")
-    assert_says(ended, 5, "empty is removed", "'full' is in use", "1 in", "finish/full")
-    assert_says(operator.type("queue", "pool", "remove", "empty"), 4, "no pool 'empty'")
+    assert_error(ended, 5, "empty is removed", "'full' is in use", "1 in", "finish/full")
+    assert_error(operator.type("queue", "pool", "remove", "empty"), 4, "no pool 'empty'")
     table = operator.type("queue", "pool", "list").stdout.splitlines()
     assert [line.split()[0] for line in table[2:]] == ["default", "full", "named"]
     assert operator.type("job", "submit", str(script), "--pool", "empty").code == 0
 
 
 # ---------------------------------------------------------------------- why does it not run?
-def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: Desk, stage: Stage) -> None:
+def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: Shell, stage: Stage) -> None:
     for job_id, pool in (("a", "nightly"), ("b", "nightly"), ("c", "default")):
         stage.put(job_id=job_id, pool=pool)
     stage.client.pause("nightly")
@@ -167,7 +167,7 @@ def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: De
     assert "waits:" not in operator.type("job", "show", "ended").stdout
 
 
-def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Desk, stage: Stage) -> None:
+def test_a_job_shows_its_submitter_and_the_operations_on_it(operator: Shell, stage: Stage) -> None:
     stage.client.submit(python_job("pass"), job_id="a")
     assert operator.type("queue", "requeue", "a", "--delay", "1h").code == 0
     shown = operator.type("job", "show", "a").stdout
@@ -181,12 +181,12 @@ def test_a_job_shows_who_submitted_it_and_what_was_done_to_it(operator: Desk, st
 
 
 # ---------------------------------------------------------------------- kill, retry, remove
-def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Desk, stage: Stage) -> None:
+def test_several_jobs_are_killed_and_each_failure_is_reported(operator: Shell, stage: Stage) -> None:
     for job_id, pool in (("a", "default"), ("b", "team.low")):
         stage.put(job_id=job_id, pool=pool)
     stage.put(Queue.FINISH, Status.SUCCESS, job_id="ended")
     ended = operator.type("job", "kill", "a", "nobody", "b", "ended", "-o", "json")
-    assert ended.code == 1, "the failures have several codes"
+    assert ended.code == 1, "the failures have different codes"
     rows = {row["id"]: row for row in json.loads(ended.stdout)}
     assert [row["id"] for row in json.loads(ended.stdout)] == ["a", "nobody", "b", "ended"]
     assert (rows["a"]["queue"], rows["a"]["error"], rows["b"]["pool"]) == ("accept", None, "team.low")
@@ -200,46 +200,46 @@ def test_several_jobs_are_killed_and_each_that_cannot_be_is_told(operator: Desk,
     assert operator.type("job", "kill", "nobody", "nobody-else").code == 4
 
 
-def test_a_job_that_has_ended_is_run_again(operator: Desk, stage: Stage) -> None:
+def test_a_job_that_has_ended_is_run_again(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, Status.ERROR_FAIL, FAILED, job_id="failed")
     stage.put(Queue.FINISH, Status.SUCCESS, AttemptState.SUCCEEDED, job_id="well")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     ended = operator.type("job", "retry", "failed")
     assert (ended.code, ended.stdout) == (0, "")
     assert "failed is back in accept of pool default" in ended.stderr
-    assert operator.job("failed")["attempt"] == 1, "the next one is the second"
-    assert_says(operator.type("job", "retry", "failed"), 5, "has not ended: it is ACCEPT in accept")
-    assert_says(operator.type("job", "retry", "runs"), 5, "has not ended: it is RUNNING in running")
-    assert_says(operator.type("job", "retry", "well"), 5, "has ended as SUCCESS", "force")
+    assert operator.job("failed")["attempt"] == 1, "the next attempt is the second"
+    assert_error(operator.type("job", "retry", "failed"), 5, "has not ended: it is ACCEPT in accept")
+    assert_error(operator.type("job", "retry", "runs"), 5, "has not ended: it is RUNNING in running")
+    assert_error(operator.type("job", "retry", "well"), 5, "has ended as SUCCESS", "force")
     (row,) = operator.type("job", "retry", "well", "--force", "-o", "json").json()
     assert (row["id"], row["status"], row["queue"], row["error"]) == ("well", "ACCEPT", "accept", None)
-    assert_says(operator.type("job", "retry", "nobody"), 4, "nobody")
+    assert_error(operator.type("job", "retry", "nobody"), 4, "nobody")
 
 
-def test_a_job_is_removed_by_who_says_yes(operator: Desk, stage: Stage) -> None:
+def test_a_job_is_removed_with_yes(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FINISH, job_id="old")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
     claim = stage.hold("held")
-    assert_says(operator.type("job", "remove", "old"), 2, "Remove old permanently?", "--yes")
+    assert_error(operator.type("job", "remove", "old"), 2, "Remove old permanently?", "--yes")
     assert not stage.is_gone("old")
     ended = operator.type("job", "remove", "old", "--yes")
     assert (ended.code, ended.stdout) == (0, "")
     assert "old is removed" in ended.stderr
     assert stage.is_gone("old")
-    assert_says(operator.type("job", "remove", "old", "--yes"), 4, "'old'")
-    assert_says(operator.type("job", "remove", "runs", "--yes"), 5, "is open", "orchestrator job kill runs")
-    assert_says(operator.type("job", "remove", "held", "--yes"), 5, "held by worker-7")
-    assert_says(operator.type("job", "remove", "no/id", "--yes"), 2, "'no/id' is not valid")
+    assert_error(operator.type("job", "remove", "old", "--yes"), 4, "'old'")
+    assert_error(operator.type("job", "remove", "runs", "--yes"), 5, "is open", "orchestrator job kill runs")
+    assert_error(operator.type("job", "remove", "held", "--yes"), 5, "held by worker-7")
+    assert_error(operator.type("job", "remove", "no/id", "--yes"), 2, "'no/id' is not valid")
     claim.release()
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_at_a_terminal_it_is_asked_before_a_job_is_removed(operator: Desk, stage: Stage, answer: str) -> None:
+def test_at_a_terminal_a_removal_needs_a_confirmation(operator: Shell, stage: Stage, answer: str) -> None:
     stage.put(Queue.FINISH, job_id="old")
     command = [*COMMAND, "job", "remove", "old"]
     with Terminal(command, operator.directory, operator.environment) as terminal:
-        wait_until(lambda: "Remove old permanently?" in terminal.text(), 30, "it is asked")
+        wait_until(lambda: "Remove old permanently?" in terminal.text(), 30, "the question is asked")
         assert not stage.is_gone("old")
         terminal.type(answer.encode() + b"\n")
         wait_until(lambda: terminal.is_closed, 30, "the command has ended")
@@ -248,7 +248,7 @@ def test_at_a_terminal_it_is_asked_before_a_job_is_removed(operator: Desk, stage
 
 
 # ---------------------------------------------------------------------- queues and pools
-def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Desk, stage: Stage) -> None:
+def test_the_queues_are_listed_by_pool_with_weight_cap_and_pause(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(job_id="b", pool="team")
     stage.put(Queue.FINISH, job_id="c", pool="team")
@@ -266,10 +266,10 @@ def test_the_queues_are_listed_by_pool_with_what_binds_it(operator: Desk, stage:
     assert {"queue": "finish", "pool": "team", "jobs": 1, "paused": True, "cap": 4, "weight": 3} in rows
     assert operator.type("queue", "resume", "team").code == 0
     assert not any(row["paused"] for row in operator.type("queue", "list", "-o", "json").json())
-    assert_says(operator.type("queue", "pause", "taem"), 4, "there is no pool 'taem'", "team")
+    assert_error(operator.type("queue", "pause", "taem"), 4, "there is no pool 'taem'", "team")
 
 
-def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Desk, stage: Stage) -> None:
+def test_the_jobs_of_a_queue_are_shown_for_one_pool_or_all(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(job_id="b", pool="team")
     claim = stage.hold("b")
@@ -286,7 +286,7 @@ def test_what_stands_in_a_queue_is_shown_for_one_pool_or_all(operator: Desk, sta
 
 
 # ---------------------------------------------------------------------- requeue, move, replay
-def test_a_job_is_made_due_later_or_now(operator: Desk, stage: Stage) -> None:
+def test_a_job_is_requeued_with_a_delay_or_now(operator: Shell, stage: Stage) -> None:
     stage.put(job_id="a")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     before = stage.queues.clock.now_ms()
@@ -294,30 +294,30 @@ def test_a_job_is_made_due_later_or_now(operator: Desk, stage: Stage) -> None:
     assert ended.code == 0, ended.stderr
     assert "a is due in accept after 10m" in ended.stderr
     assert stage.queues.get("a").token.due >= before + 600_000
-    assert_says(operator.type("queue", "requeue", "a", "--delay", "soon"), 2, "--delay: 'soon'")
-    assert_says(operator.type("queue", "requeue", "runs", "--delay", "1s"), 5, "is open", "job kill runs")
+    assert_error(operator.type("queue", "requeue", "a", "--delay", "soon"), 2, "--delay: 'soon'")
+    assert_error(operator.type("queue", "requeue", "runs", "--delay", "1s"), 5, "is open", "job kill runs")
     assert operator.type("queue", "requeue", "a").code == 2
 
 
-def test_a_job_is_moved_by_hand_unless_that_makes_no_sense(operator: Desk, stage: Stage) -> None:
+def test_an_operator_moves_a_job_to_a_valid_queue_only(operator: Shell, stage: Stage) -> None:
     stage.put(Queue.FAIL, job_id="a")
     stage.put(Queue.RUNNING, None, STARTED, job_id="runs")
     stage.put(job_id="held")
     claim = stage.hold("held")
     job = operator.type("queue", "move", "a", "accept", "-o", "json").json()
     assert (job["id"], job["queue"], job["status"]) == ("a", "accept", "ACCEPT")
-    assert_says(operator.type("queue", "move", "a", "success"), 5, "cannot be moved to success", "finish")
-    assert_says(operator.type("queue", "move", "runs", "dead"), 5, "is open", "job kill runs")
-    assert_says(operator.type("queue", "move", "runs", "dead", "--force"), 5, "is open", "job kill runs")
-    assert_says(operator.type("queue", "move", "held", "finish"), 5, "held by worker-7", "by force")
+    assert_error(operator.type("queue", "move", "a", "success"), 5, "cannot be moved to success", "finish")
+    assert_error(operator.type("queue", "move", "runs", "dead"), 5, "is open", "job kill runs")
+    assert_error(operator.type("queue", "move", "runs", "dead", "--force"), 5, "is open", "job kill runs")
+    assert_error(operator.type("queue", "move", "held", "finish"), 5, "held by worker-7", "by force")
     assert operator.type("queue", "move", "held", "finish", "--force").code == 0
     assert operator.job("held")["status"] == "CANCEL"
-    assert_says(operator.type("queue", "move", "held", "accept"), 5, "job retry held")
+    assert_error(operator.type("queue", "move", "held", "accept"), 5, "job retry held")
     assert operator.type("queue", "move", "a", "acept").code == 2
     claim.abandon()
 
 
-def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Desk, stage: Stage) -> None:
+def test_dead_jobs_are_replayed_and_each_failure_has_a_reason(operator: Shell, stage: Stage) -> None:
     for job_id in ("a", "b", "damaged"):
         origin = {"queue": "fail", "status": "ERROR_FAIL"}
         stage.put(Queue.DEAD, job_id=job_id, buried_from=origin)
@@ -331,7 +331,7 @@ def test_dead_jobs_are_brought_back_and_what_cannot_be_says_why(operator: Desk, 
     assert "cannot be read" in rows["damaged"]["error"]
     assert "the record of 'damaged' cannot be read" in ended.stderr
     assert [row["id"] for row in operator.type("queue", "show", "dead", "-o", "json").json()] == ["damaged"]
-    assert_says(operator.type("queue", "replay", "a"), 5, "'a' is not in dead but in fail")
-    assert_says(operator.type("queue", "replay", "nobody"), 4, "nobody")
+    assert_error(operator.type("queue", "replay", "a"), 5, "'a' is not in dead but in fail")
+    assert_error(operator.type("queue", "replay", "nobody"), 4, "nobody")
     assert operator.type("job", "remove", "damaged", "--yes").code == 0
     assert operator.type("queue", "replay").stderr == "there is no job in dead\n"

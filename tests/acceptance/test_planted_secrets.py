@@ -1,6 +1,6 @@
 """Secrets of each kind are planted in real runs: nothing outside the processes shows one.
 
-A definition is what its user wrote, and its node in ZooKeeper is left out: see docs/logs.md.
+A definition is the user's own text, so its node in ZooKeeper is not checked: see docs/logs.md.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from queues.session import Session, SessionSettings
-from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Desk
+from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Shell
 from tests.receiver import receiver
 from tests.secret_kinds import KINDS
 from tests.waiting import wait_until
@@ -46,9 +46,9 @@ INSERT INTO shown SELECT raise_error('the server refuses ${db_password}');
 """
 
 
-def definitions(desk: Desk, url: str) -> list[Path]:
+def definitions(shell: Shell, url: str) -> list[Path]:
     texts = [*(kind.text for kind in KINDS.values()), f"the conf has {CONF}"]
-    planted = desk.write("planted.json", json.dumps(texts))
+    planted = shell.write("planted.json", json.dumps(texts))
     planted.chmod(0o600)
     spark = {**SPARK, "conf": {"spark.planted.password": CONF, "spark.log.level": "INFO"}}
     common = {
@@ -60,14 +60,14 @@ def definitions(desk: Desk, url: str) -> list[Path]:
     program = {"name": "program", "python": PROGRAM, "arguments": arguments}
     script = {"name": "script", "script": SCRIPT, "variables": {"db_password": VARIABLE}}
     return [
-        desk.write(f"{each['name']}.yaml", yaml.safe_dump({**each, **common, "spark": spark}))
+        shell.write(f"{each['name']}.yaml", yaml.safe_dump({**each, **common, "spark": spark}))
         for each in (program, script)
     ]
 
 
 @contextmanager
 def command_lines() -> Iterator[set[str]]:
-    """The command lines of all processes of this machine, as any user sees them."""
+    """Collects the command lines of all processes of this machine, as any user sees them."""
     seen, ending = set[str](), threading.Event()
 
     def look() -> None:
@@ -90,10 +90,10 @@ def _arguments(process: psutil.Process) -> str:
         return ""
 
 
-def nodes(desk: Desk) -> Iterator[tuple[str, str]]:
-    """All that ZooKeeper holds below the root, but for the definitions."""
-    with Session(SessionSettings(desk.environment["ZOOKEEPER_HOSTS"])) as session:
-        waiting = [desk.environment["ORCHESTRATOR_ROOT"]]
+def nodes(shell: Shell) -> Iterator[tuple[str, str]]:
+    """All data of ZooKeeper below the root, except the definitions."""
+    with Session(SessionSettings(shell.environment["ZOOKEEPER_HOSTS"])) as session:
+        waiting = [shell.environment["ORCHESTRATOR_ROOT"]]
         while waiting:
             path = waiting.pop()
             found = session.get(path)
@@ -109,7 +109,7 @@ def files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def is_open_to_others(path: Path, below: Path) -> bool:
-    """Whether another user can read a file, as far as the folders below this one let him."""
+    """Whether another user can read a file, given the modes of the folders below `below`."""
     if not path.stat().st_mode & stat.S_IROTH:
         return False
     return all(
@@ -117,27 +117,27 @@ def is_open_to_others(path: Path, below: Path) -> bool:
     )
 
 
-def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_desk: Desk) -> None:
-    desk = shared_desk
+def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_shell: Shell) -> None:
+    shell = shared_shell
     shown: dict[str, str] = {}
-    desk.environment |= {"PLANTED_API_TOKEN": ENVIRONMENT, "ORCHESTRATOR_RETENTION": "1h"}
-    config = desk.write("config.toml", f'[spark.other.conf]\n"spark.x.secret" = "{CONF}"\n')
-    desk.environment["ORCHESTRATOR_CONFIG"] = str(config)
+    shell.environment |= {"PLANTED_API_TOKEN": ENVIRONMENT, "ORCHESTRATOR_RETENTION": "1h"}
+    config = shell.write("config.toml", f'[spark.other.conf]\n"spark.x.secret" = "{CONF}"\n')
+    shell.environment["ORCHESTRATOR_CONFIG"] = str(config)
     with receiver() as there, command_lines() as lines:
-        worker = desk.start("worker", "--slots", "2", "-v")
+        worker = shell.start("worker", "--slots", "2", "-v")
         worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
         url = there.url.removesuffix("/ended").replace("//", f"//ada:{PATH}@")
-        for file in definitions(desk, url):
-            submitted = desk.type("job", "submit", str(file), "--id", file.stem)
+        for file in definitions(shell, url):
+            submitted = shell.type("job", "submit", str(file), "--id", file.stem)
             assert submitted.code == 0, submitted.stderr
             assert "seems to hold a secret" in submitted.stderr
             shown[f"submit {file.stem}"] = submitted.stdout + submitted.stderr
         there.wait_told(2, 2 * SPARK_TIMEOUT_S)
         for job_id in ("program", "script"):
-            desk.type("job", "wait", job_id, "--timeout", "60s")
+            shell.type("job", "wait", job_id, "--timeout", "60s")
     for told in there.told:
         shown[f"callback {told.body['id']}"] = told.data.decode()
-    assert "RuntimeError" in desk.type("job", "show", "program").stdout
+    assert "RuntimeError" in shell.type("job", "show", "program").stdout
     for job_id in ("program", "script"):
         shows: tuple[tuple[str, ...], ...] = (
             ("job", "show", job_id),
@@ -147,7 +147,7 @@ def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_desk: Desk) -> 
             ("job", "history", job_id, "-o", "json"),
         )
         for command in shows:
-            ended = desk.type(*command)
+            ended = shell.type(*command)
             assert ended.code == 0, ended.stderr
             shown[" ".join(command)] = ended.stdout + ended.stderr
     others: tuple[tuple[str, ...], ...] = (
@@ -160,21 +160,21 @@ def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_desk: Desk) -> 
         ("job", "show", "no-such-job", "-v"),
     )
     for command in others:
-        ended = desk.type(*command)
+        ended = shell.type(*command)
         shown[" ".join(command)] = ended.stdout + ended.stderr
     assert "line 3: " in shown["job logs program"]
-    shown |= {f"ZooKeeper {path}": text for path, text in nodes(desk)}
+    shown |= {f"ZooKeeper {path}": text for path, text in nodes(shell)}
     shown |= {f"command line {line[:80]}": line for line in lines}
     for job_id in ("program", "script"):
-        assert desk.type("queue", "requeue", job_id, "--delay", "0s").code == 0
-    archive = desk.state_dir / "archive"
+        assert shell.type("queue", "requeue", job_id, "--delay", "0s").code == 0
+    archive = shell.state_dir / "archive"
     wait_until(lambda: sum(text.count("\n") for _, text in files(archive)) >= 2, 60, "both jobs are archived")
     worker.terminate()
     worker.wait()
     shown |= {"stdout of the worker": worker.stdout, "stderr of the worker": worker.stderr}
-    shown |= {path: text for folder in ("logs", "archive") for path, text in files(desk.state_dir / folder)}
+    shown |= {path: text for folder in ("logs", "archive") for path, text in files(shell.state_dir / folder)}
     shown |= {
-        path: text for path, text in files(desk.state_dir) if is_open_to_others(Path(path), desk.state_dir)
+        path: text for path, text in files(shell.state_dir) if is_open_to_others(Path(path), shell.state_dir)
     }
     found = [
         (place, trace, _around(text, trace))

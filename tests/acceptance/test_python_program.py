@@ -1,11 +1,11 @@
-"""A Python program runs as `python job.py` would run it, with a Spark session that is there already."""
+"""A Python program runs as with `python job.py`, and has a Spark session."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support import SPARK_TIMEOUT_S, Desk
+from tests.acceptance.support import SPARK_TIMEOUT_S, Shell
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -37,16 +37,18 @@ sys.exit("no rows for today")
 """
 
 
-def test_a_program_finds_what_it_would_find_by_itself_and_is_waited_for(desk: Desk) -> None:
-    desk.write("neighbour.py", "WORD = 'hello'\n")
-    desk.write("words.txt", "from a file")
-    desk.write("orders.csv", "id\n1\n2\n")
-    desk.write("job.py", PROGRAM)
-    desk.write("job.yaml", "name: job\npython: job.py\narguments: [a, 1]\nretry: {attempts: 1, on: [lost]}\n")
-    ended = desk.type("run", "job.yaml", "--id", "program", timeout=SPARK_TIMEOUT_S)
+def test_a_program_has_the_environment_of_plain_python_and_is_waited_for(shell: Shell) -> None:
+    shell.write("neighbour.py", "WORD = 'hello'\n")
+    shell.write("words.txt", "from a file")
+    shell.write("orders.csv", "id\n1\n2\n")
+    shell.write("job.py", PROGRAM)
+    shell.write(
+        "job.yaml", "name: job\npython: job.py\narguments: [a, 1]\nretry: {attempts: 1, on: [lost]}\n"
+    )
+    ended = shell.type("run", "job.yaml", "--id", "program", timeout=SPARK_TIMEOUT_S)
     assert ended.code == 1
     assert "error: no rows for today" in ended.stderr
-    stdout = desk.type("job", "logs", "program", "--stream", "stdout").stdout
+    stdout = shell.type("job", "logs", "program", "--stream", "stdout").stdout
     assert stdout.splitlines() == [
         "stdin: ''",
         "neighbour: hello from a file",
@@ -56,13 +58,13 @@ def test_a_program_finds_what_it_would_find_by_itself_and_is_waited_for(desk: De
         "in a task: ['from a file']",
         "the thread has ended with 3",
     ]
-    stderr = desk.type("job", "logs", "program", "--stream", "stderr").stdout
+    stderr = shell.type("job", "logs", "program", "--stream", "stderr").stdout
     assert "to stderr" in stderr
     assert "no rows for today" in stderr
-    # What Spark and Java make for themselves is not left in the user's folder.
-    left = {path.name for path in desk.directory.iterdir()} - {"__pycache__", desk.state_dir.name}
+    # Files that Spark and Java create for themselves are not left in the user's folder.
+    left = {path.name for path in shell.directory.iterdir()} - {"__pycache__", shell.state_dir.name}
     assert left == {"neighbour.py", "words.txt", "orders.csv", "job.py", "job.yaml", "out", "beside"}
-    assert list((desk.directory / "out" / "x").glob("part-*"))
+    assert list((shell.directory / "out" / "x").glob("part-*"))
 
 
 REFUSED = """
@@ -73,7 +75,7 @@ session = SparkSession.builder.getOrCreate()
 orders = session.range(3)
 words = "relative paths mean {meant}"
 
-def told(act):
+def attempt(act):
     try:
         act()
     except Exception as error:
@@ -85,27 +87,27 @@ def told(act):
 ELSEWHERE = (
     REFUSED.replace("{meant}", "the folder of the definition")
     + """
-told(lambda: open("orders.csv"))
-told(lambda: open("out.csv", "w"))
-told(lambda: os.makedirs("out"))
-told(lambda: session.read.csv("orders.csv"))
-told(lambda: session.sql("TABLE csv.`orders.csv`"))
-told(lambda: orders.write.parquet("out/x"))
-told(lambda: orders.rdd.saveAsTextFile("out/y"))
-told(lambda: session.read.csv("orders.csv", schema="a INT").collect())
-told(lambda: orders.write.parquet("{absolute}/x"))
-told(lambda: open("{absolute}/x/mine", "w").close())
+attempt(lambda: open("orders.csv"))
+attempt(lambda: open("out.csv", "w"))
+attempt(lambda: os.makedirs("out"))
+attempt(lambda: session.read.csv("orders.csv"))
+attempt(lambda: session.sql("TABLE csv.`orders.csv`"))
+attempt(lambda: orders.write.parquet("out/x"))
+attempt(lambda: orders.rdd.saveAsTextFile("out/y"))
+attempt(lambda: session.read.csv("orders.csv", schema="a INT").collect())
+attempt(lambda: orders.write.parquet("{absolute}/x"))
+attempt(lambda: open("{absolute}/x/mine", "w").close())
 """
 )
 
 
-def test_where_the_folder_of_the_definition_is_not_a_relative_path_is_an_error_that_says_so(
-    desk: Desk, tmp_path: Path
+def test_without_the_folder_of_the_definition_a_relative_path_is_an_error_that_names_it(
+    shell: Shell, tmp_path: Path
 ) -> None:
     program = ELSEWHERE.replace("{absolute}", str(tmp_path / "absolute"))
     document = {"name": "job", "python": program, "directory": "/no/such/folder"}
-    desk.write("job.json", json.dumps(document))
-    ended = desk.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
+    shell.write("job.json", json.dumps(document))
+    ended = shell.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
     assert ended.code == 0, ended
     assert ended.stdout.splitlines() == [
         *["FileNotFoundError True"] * 3,
@@ -120,22 +122,22 @@ def test_where_the_folder_of_the_definition_is_not_a_relative_path_is_an_error_t
 OTHER_FILE_SYSTEM = (
     REFUSED.replace("{meant}", "a folder of this host, and the default")
     + """
-told(lambda: session.read.csv("orders.csv"))
-told(lambda: orders.write.parquet("out/x"))
-told(lambda: orders.rdd.saveAsTextFile("out/y"))
+attempt(lambda: session.read.csv("orders.csv"))
+attempt(lambda: orders.write.parquet("out/x"))
+attempt(lambda: orders.rdd.saveAsTextFile("out/y"))
 print(open("orders.csv").read(), session.read.csv("file:{folder}/orders.csv").count())
 """
 )
 
 
-def test_relative_paths_of_spark_are_errors_where_its_file_system_is_another_one(desk: Desk) -> None:
-    desk.write("orders.csv", "1")
-    desk.write("job.py", OTHER_FILE_SYSTEM.replace("{folder}", str(desk.directory)))
-    conf = {"spark.hadoop.fs.defaultFS": "hdfs://localhost:9"}  # nobody is asked there
-    desk.write("job.json", json.dumps({"name": "job", "python": "job.py", "spark": {"conf": conf}}))
-    ended = desk.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
+def test_relative_paths_of_spark_are_errors_where_its_file_system_is_another_one(shell: Shell) -> None:
+    shell.write("orders.csv", "1")
+    shell.write("job.py", OTHER_FILE_SYSTEM.replace("{folder}", str(shell.directory)))
+    conf = {"spark.hadoop.fs.defaultFS": "hdfs://localhost:9"}  # never contacted
+    shell.write("job.json", json.dumps({"name": "job", "python": "job.py", "spark": {"conf": conf}}))
+    ended = shell.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
     assert ended.code == 0, ended
     *refused, read = ended.stdout.splitlines()
     assert [line.partition(" ")[2] for line in refused] == ["True"] * 3, refused
     assert read == "1 1"
-    assert not (desk.directory / "out").exists()
+    assert not (shell.directory / "out").exists()

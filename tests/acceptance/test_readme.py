@@ -1,4 +1,4 @@
-"""What the README tells a new user to type, in a copy of the tree: `make run`."""
+"""The first command of the README, in a copy of the tree: `make run`."""
 
 import csv
 import os
@@ -20,15 +20,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 PROJECT = Path(__file__).parents[2]
 KEPT = {ENVIRONMENT_MARK, "ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES", "SPARK_SUBMIT_OPTS"}
-"""Its own mark, and what lets every driver of the tests start in half of the time (`tests.class_archive`)."""
+"""Settings of the tests that are kept: the process mark and the class archive (`tests.class_archive`)."""
 
 MAKE_RUN_TIMEOUT_S = 800
-"""A minute or two; the download of Spark, 450 MB, is as quick as the network."""
+"""A minute or two, plus the download of Spark, 450 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The copy of the tree, and what `make run` said in it."""
+    """The copy of the tree, and the output of `make run` in it."""
 
     tree: Path
     code: int
@@ -37,7 +37,7 @@ class Made:
 
 
 def make(target: str, tree: Path, *options: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Make it in a copy of the tree, with nothing of our own settings."""
+    """Run make in a copy of the tree, without settings of this environment."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -49,7 +49,7 @@ def make(target: str, tree: Path, *options: str, **environment: str) -> "subproc
     return subprocess.run(
         ["make", *options, target],
         cwd=tree,
-        env=kept | environment | {"PYTHON": sys.executable},  # as a user does whose python3 is too old
+        env=kept | environment | {"PYTHON": sys.executable},  # as for a user whose python3 is too old
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -60,7 +60,7 @@ def make(target: str, tree: Path, *options: str, **environment: str) -> "subproc
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree as git has it, after the first step of `make run` there: all that has to be fetched."""
+    """The tree as in git, after the first step of `make run`: all downloads."""
     for tool in ("git", "make", "java"):
         if shutil.which(tool) is None:
             unavailable(f"`make run` is not tried: there is no {tool}")
@@ -75,7 +75,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def made(installed: Path, tmp_path: Path, process_mark: str) -> Made:
-    """What `make run` does there."""
+    """The result of `make run`."""
     assert process_mark
     folders = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     done = make("run", installed, **folders)
@@ -83,7 +83,7 @@ def made(installed: Path, tmp_path: Path, process_mark: str) -> Made:
 
 
 def copy_tree(target: Path) -> None:
-    """The files of git and those it would take, without what is ignored: as a clone will have them."""
+    """Copy the files of git and the untracked ones that are not ignored, as a clone will have them."""
     listed = subprocess.run(
         ["git", "ls-files", "-coz", "--exclude-standard"],
         cwd=PROJECT,
@@ -93,7 +93,7 @@ def copy_tree(target: Path) -> None:
     if listed.returncode:
         unavailable(f"`make run` is not tried: {PROJECT} is no checkout of git")
     for name in filter(None, listed.stdout.decode().split("\0")):
-        if (PROJECT / name).is_file():  # else removed, and not yet committed
+        if (PROJECT / name).is_file():  # else the removal is not yet committed
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(PROJECT / name, target / name)
 
@@ -110,7 +110,7 @@ def test_make_run_takes_a_fresh_clone_to_true_figures(made: Made, process_mark: 
 
 
 def assert_figures(examples: Path) -> None:
-    """Some figures of both results, against DuckDB; tests/integration has them all."""
+    """Some figures of both results, against DuckDB; tests/integration checks all of them."""
     flights, output = examples / "data/flights.parquet", examples / "output"
     with duckdb.connect() as database:
         expected = database.execute(

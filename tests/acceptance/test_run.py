@@ -1,4 +1,4 @@
-"""`orchestrator run`: one job from its script to its result, by itself and beside `up`."""
+"""`orchestrator run`: one job from its script to its result, alone and beside `up`."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from queues import running_server
-from tests.acceptance.support import SPARK_TIMEOUT_S, Desk, assert_no_traceback, assert_nothing_is_left
+from tests.acceptance.support import SPARK_TIMEOUT_S, Shell, assert_no_traceback, assert_nothing_is_left
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
@@ -25,78 +25,78 @@ NO_TERMINAL_CODES = re.compile(r"[^\x1b]*")
 
 
 @pytest.fixture
-def script(desk: Desk) -> Path:
-    return desk.write("pets.sql", SCRIPT)
+def script(shell: Shell) -> Path:
+    return shell.write("pets.sql", SCRIPT)
 
 
-def written(desk: Desk) -> list[dict[str, Any]]:
-    files = sorted(desk.directory.glob("out/walkers/part-*"))
+def written(shell: Shell) -> list[dict[str, Any]]:
+    files = sorted(shell.directory.glob("out/walkers/part-*"))
     return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
 
 @pytest.mark.spark
 def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
-    desk: Desk, script: Path, process_mark: str
+    shell: Shell, script: Path, process_mark: str
 ) -> None:
     assert script.exists()
-    first = desk.type("run", "pets.sql")
+    first = shell.type("run", "pets.sql")
     assert first.code == 0, first.stderr
     assert_nothing_is_left(process_mark)
-    assert written(desk) == WALKERS
+    assert written(shell) == WALKERS
     assert re.search(r"walkers +json +3 +[\d.]+ s +out/walkers", first.stdout), first.stdout
     assert re.search(r"first rows of walkers.*cat +4.*dog +4.*hen +2", first.stdout, re.DOTALL)
     assert_plain_states(first.stderr)
 
-    second = desk.type("run", "pets.sql", "--id", "second", "--set", "least=3", "-o", "json")
+    second = shell.type("run", "pets.sql", "--id", "second", "--set", "least=3", "-o", "json")
     assert second.code == 0, second.stderr
     assert_nothing_is_left(process_mark)
-    assert written(desk) == WALKERS[:2]
+    assert written(shell) == WALKERS[:2]
     result = second.json()
     assert (result["job"]["id"], result["job"]["status"]) == ("second", "SUCCESS")
     assert [(table["target"], table["rows"]) for table in result["tables"]] == [("walkers", 2)]
     assert_plain_states(second.stderr)
 
-    # With no server running, what was run can still be looked at.
-    assert running_server(desk.state_dir / "zookeeper") is None
-    page = desk.type("job", "show", "second")
+    # Without a running server, past runs can still be shown.
+    assert running_server(shell.state_dir / "zookeeper") is None
+    page = shell.type("job", "show", "second")
     assert (page.code, "SUCCESS, in queue finish" in page.stdout) == (0, True)
-    assert running_server(desk.state_dir / "zookeeper") is None
+    assert running_server(shell.state_dir / "zookeeper") is None
     assert_nothing_is_left(process_mark)
 
-    server = desk.start("zookeeper")  # for all the looks that follow: each would start its own
-    wait_until(lambda: running_server(desk.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
-    jobs = desk.jobs()
+    server = shell.start("zookeeper")  # for all commands that follow: each would start its own
+    wait_until(lambda: running_server(shell.state_dir / "zookeeper"), SPARK_TIMEOUT_S, "the server runs")
+    jobs = shell.jobs()
     assert sorted((job["name"], job["queue"], job["status"]) for job in jobs) == [
         ("pets", "finish", "SUCCESS"),
         ("pets", "finish", "SUCCESS"),
     ]
-    shown = desk.job("second")
+    shown = shell.job("second")
     assert [attempt["state"] for attempt in shown["attempts"]] == ["succeeded"]
-    assert {row["id"] for row in desk.type("queue", "show", "finish", "-o", "json").json()} == {
+    assert {row["id"] for row in shell.type("queue", "show", "finish", "-o", "json").json()} == {
         job["id"] for job in jobs
     }
-    runs = desk.type("job", "history", "pets", "-o", "json").json()
+    runs = shell.type("job", "history", "pets", "-o", "json").json()
     assert [(run["job"], run["state"], run["class"]) for run in runs][1:] == [("second", "succeeded", None)]
     for run, rows in zip(runs, (3, 2), strict=True):
         taken = run["metrics"]
         assert (taken["output_rows"], taken["tasks_failed"], taken.get("partial")) == (rows, 0, None)
         assert taken["driver"]["rss_peak_bytes"] > taken["driver"]["heap_peak_bytes"] > 0
         assert run["settings"]["spark.master"].startswith("local")
-        assert run["application_id"] == application_of(desk, run["job"])
-    logs = desk.type("job", "logs", "second", "--stream", "spark")
+        assert run["application_id"] == application_of(shell, run["job"])
+    logs = shell.type("job", "logs", "second", "--stream", "spark")
     assert "SparkContext" in logs.stdout, logs.stderr
     server.terminate()
     server.wait()
     assert_nothing_is_left(process_mark)
 
 
-def application_of(desk: Desk, job_id: str) -> str:
-    (attempt,) = desk.job(job_id)["attempts"]
+def application_of(shell: Shell, job_id: str) -> str:
+    (attempt,) = shell.job(job_id)["attempts"]
     return str(attempt["application_id"])
 
 
 def assert_plain_states(stderr: str) -> None:
-    """A line per state, in order, for a reader that is no terminal."""
+    """One line per state, in order, when stderr is not a terminal."""
     assert NO_TERMINAL_CODES.fullmatch(stderr), stderr
     assert_no_traceback(stderr)
     lines = re.findall(r"^ *[\d.]+ s  (\w+) +[A-Z]*$", stderr, re.MULTILINE)
@@ -108,40 +108,42 @@ def assert_plain_states(stderr: str) -> None:
     ], stderr
 
 
-def test_a_python_program_shows_what_it_printed(stand_in_desk: Desk, process_mark: str) -> None:
-    stand_in_desk.write("count.py", "print('rows:', 7)\n")
-    ended = stand_in_desk.type("run", "count.py", "--quiet")
+def test_a_python_program_shows_what_it_printed(stand_in_shell: Shell, process_mark: str) -> None:
+    stand_in_shell.write("count.py", "print('rows:', 7)\n")
+    ended = stand_in_shell.type("run", "count.py", "--quiet")
     assert ended.code == 0, ended.stderr
     assert "rows: 7" in ended.stdout
     assert ended.stderr == "", "--quiet: only errors"
     assert_nothing_is_left(process_mark)
 
 
-def test_a_program_that_fails_ends_with_1_and_its_own_reason(stand_in_desk: Desk, process_mark: str) -> None:
-    stand_in_desk.write("broken.py", "print('before')\nraise RuntimeError('no more cheese')\n")
-    ended = stand_in_desk.type("run", "broken.py", "--id", "broken")
+def test_a_program_that_fails_ends_with_1_and_its_own_reason(
+    stand_in_shell: Shell, process_mark: str
+) -> None:
+    stand_in_shell.write("broken.py", "print('before')\nraise RuntimeError('no more cheese')\n")
+    ended = stand_in_shell.type("run", "broken.py", "--id", "broken")
     assert ended.code == 1
     assert "no more cheese" in ended.stderr
     assert_no_traceback(ended.stderr)
     assert_nothing_is_left(process_mark)
-    job = stand_in_desk.job("broken")
+    job = stand_in_shell.job("broken")
     assert (job["status"], job["queue"], job["attempt"]) == ("ERROR_FAIL", "finish", 1)
-    assert "broken.py" in job["error"]["traceback"], "where it happened is kept for `job show`"
+    assert "broken.py" in job["error"]["traceback"], "the position is kept for `job show`"
 
 
-def test_beside_up_its_server_is_used_and_goes_on(desk: Desk, process_mark: str) -> None:
-    desk.use_stand_ins()
-    desk.write("well.py", "print('well')\n")
-    up = desk.start("up")
+def test_beside_up_its_server_is_used_and_goes_on(shell: Shell, process_mark: str) -> None:
+    shell.use_stand_ins()
+    shell.write("well.py", "print('well')\n")
+    up = shell.start("up")
     up.wait_for_words("Ctrl-C ends them")
-    server = running_server(desk.state_dir / "zookeeper")
+    server = running_server(shell.state_dir / "zookeeper")
     assert server is not None
-    ended = desk.type("run", "well.py", "--id", "guest", timeout=SPARK_TIMEOUT_S)
+    ended = shell.type("run", "well.py", "--id", "guest", timeout=SPARK_TIMEOUT_S)
     assert ended.code == 0, ended.stderr
     assert "well" in ended.stdout
-    assert running_server(desk.state_dir / "zookeeper") == server
-    assert [(job["id"], job["status"]) for job in desk.jobs()] == [("guest", "SUCCESS")]
-    assert len(desk.submissions()) == 1, "one of the two workers ran it"
+    assert running_server(shell.state_dir / "zookeeper") == server
+    assert [(job["id"], job["status"]) for job in shell.jobs()] == [("guest", "SUCCESS")]
+    assert len(shell.submissions()) == 1, "one of the two workers ran it"
     up.press_ctrl_c()
     assert up.wait(60).code == 130
     assert_nothing_is_left(process_mark)

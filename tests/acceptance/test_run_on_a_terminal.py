@@ -1,4 +1,4 @@
-"""What a person sees who types `orchestrator run`."""
+"""The output of `orchestrator run` on a terminal."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.acceptance.support import (
     COMMAND,
     COMMAND_TIMEOUT_S,
     SPARK_TIMEOUT_S,
-    Desk,
+    Shell,
     assert_no_traceback,
     assert_nothing_is_left,
 )
@@ -23,7 +23,7 @@ PROGRESS = re.compile(r"running slow.py · stage \d+: [0-3]/4 tasks")
 
 
 def slow_stage(go_on: Path) -> str:
-    """Four tasks, one after the other, of which none ends before the file is there."""
+    """Four sequential tasks, none of which ends before the file exists."""
     return f"""
 import pathlib, time
 
@@ -42,15 +42,15 @@ print("sum:", context.parallelize(range(4), 4).map(slowly).sum())
 
 
 def test_a_line_per_state_with_time_and_progress_then_the_result(
-    desk: Desk, process_mark: str, tmp_path: Path
+    shell: Shell, process_mark: str, tmp_path: Path
 ) -> None:
     go_on = tmp_path / "go-on"
-    definition = desk.python_job("slow", slow_stage(go_on))
+    definition = shell.python_job("slow", slow_stage(go_on))
     command = [*COMMAND, "run", str(definition), "--id", "slow-1"]
-    with Terminal(command, desk.directory, desk.environment) as terminal:
-        # The time of the state goes on while it lasts, and Spark's tasks are counted.
+    with Terminal(command, shell.directory, shell.environment) as terminal:
+        # The time of the current state advances, and Spark's tasks are counted.
         wait_until(lambda: PROGRESS.search(terminal.text()), SPARK_TIMEOUT_S, "its progress is shown")
-        wait_until(lambda: len({*TIMES.findall(terminal.text())}) > 5, SPARK_TIMEOUT_S, "its time goes on")
+        wait_until(lambda: len({*TIMES.findall(terminal.text())}) > 5, SPARK_TIMEOUT_S, "its time advances")
         go_on.touch()
         wait_until(lambda: terminal.is_closed, COMMAND_TIMEOUT_S, "the command ends")
         assert terminal.exit_code() == 0, terminal.text()

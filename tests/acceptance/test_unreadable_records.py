@@ -1,11 +1,11 @@
-"""One record, or one log line, that nobody can read: the commands that list go on."""
+"""Unreadable records and log lines: the commands that list them continue."""
 
 import json
 
 import pytest
 
 from queues.model.operations import Create, Set
-from tests.acceptance.support import Desk
+from tests.acceptance.support import Shell
 from tests.operators_support import Stage
 
 BAD = {
@@ -17,9 +17,9 @@ BAD = {
 
 
 @pytest.fixture
-def operator(stage: Stage, shared_desk: Desk) -> Desk:
-    """A desk at the root of a stage with jobs that cannot be read, and one whose times are none."""
-    assert stage.queues.layout.root == shared_desk.environment["ORCHESTRATOR_ROOT"]
+def operator(stage: Stage, shared_shell: Shell) -> Shell:
+    """A shell at the root of a stage with unreadable jobs, and a job with invalid times."""
+    assert stage.queues.layout.root == shared_shell.environment["ORCHESTRATOR_ROOT"]
     for job_id, data in BAD.items():
         stage.put(job_id=job_id)
         stage.commit(Set(stage.queues.layout.record(job_id), data, -1))
@@ -27,10 +27,10 @@ def operator(stage: Stage, shared_desk: Desk) -> Desk:
     stage.put(job_id="well")
     stage.session.ensure_path(stage.nodes.schedules)
     stage.commit(Create(stage.nodes.schedule("broken"), b"\xff"))
-    return shared_desk
+    return shared_shell
 
 
-def test_every_listing_goes_on_and_names_what_cannot_be_read(operator: Desk) -> None:
+def test_every_listing_continues_and_names_the_unreadable_records(operator: Shell) -> None:
     listed = {job["id"]: job for job in operator.type("job", "list", "-o", "json").json()}
     assert set(listed) == {*BAD, "times", "well"}
     assert {job_id for job_id, job in listed.items() if (job["error"] or {}).get("error_class")} == set(BAD)

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos --minutes 120`: one campaign after the other, each with a seed of its own."""
+"""`python -m tests.chaos --minutes 120`: campaigns in sequence, each with its own seed."""
 
 import argparse
 import shutil
@@ -11,7 +11,7 @@ from tests.chaos.campaign import Campaign, run
 
 
 def main() -> int:
-    """Run until the time is over; 1 as soon as something is violated, whose folder is then kept."""
+    """Run campaigns until the time is over; on a violation keep its folder and return 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What an actor's process does for its controller: hears commands, tells its session, shifts its clock."""
+"""Control of an actor's process: it reads commands, writes its session to a file and shifts its clock."""
 
 import json
 import os
@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import IO
 
 Command = Callable[[str], None]
-"""Gets what follows the name of the command; called on the thread that reads the commands."""
+"""Receives the argument of a command; called on the thread that reads the commands."""
 
 
 class ShiftedClock:
-    """The wall clock of this process, so many seconds from the true one.
+    """The wall clock of this process, shifted from the true one.
 
-    Only `time.time` and `time.time_ns` are shifted, for those who call them through the module. The monotonic
-    clock, by which sessions and waits go, stays: so it is after a step by NTP. `datetime.now` reads the clock
-    beside them and stays right.
+    The shift applies to `time.time` and `time.time_ns`, called through the module. As after a step by NTP,
+    the monotonic clock, which measures sessions and waits, does not change. `datetime.now` is not shifted.
     """
 
     def __init__(self) -> None:
@@ -25,12 +24,12 @@ class ShiftedClock:
         self._true_ns = time.time_ns
 
     def install(self) -> None:
-        """From now on this process reads the shifted clock."""
+        """Replace the clock of this process by the shifted one."""
         time.time = lambda: self._now_ns() / 1e9
         time.time_ns = self._now_ns
 
     def set(self, seconds: str) -> None:
-        """Be so many seconds ahead: a command."""
+        """Command: shift the clock by this many seconds."""
         self._shift_ns = int(float(seconds) * 1e9)
 
     def _now_ns(self) -> int:
@@ -40,7 +39,7 @@ class ShiftedClock:
 def follow_commands(
     lines: IO[str], commands: Mapping[str, Command], at_end: Callable[[], None]
 ) -> threading.Thread:
-    """Carry out `name argument` lines in a thread of their own; `at_end` when the controller is gone."""
+    """Run the commands `name argument` of stdin in a thread; call `at_end` when stdin ends."""
 
     def follow() -> None:
         for line in lines:
@@ -53,8 +52,8 @@ def follow_commands(
     return thread
 
 
-def tell_session(path: Path, session: int, password: bytes) -> None:
-    """Leave the credentials of the session where the controller looks; never half of them."""
+def write_session(path: Path, session: int, password: bytes) -> None:
+    """Write the credentials of the session for the controller, atomically."""
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps({"session": session, "password": password.hex()}), "utf-8")
-    os.replace(draft, path)  # noqa: PTH105 - the name of what it must be: atomic
+    os.replace(draft, path)  # noqa: PTH105 - os.replace is the atomic one by its name

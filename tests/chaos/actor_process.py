@@ -1,4 +1,4 @@
-"""An actor as its controller sees it: a process with a control line, a proxy and a file with its session."""
+"""An actor as its controller sees it: a process with a command stream, a proxy and a session file."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ from tests.chaos.history import SUFFIX
 from tests.chaos.proxy import FaultProxy
 
 STOP_COMMAND = "stop"
-"""The actor finishes what it has in hand, closes its session and exits with 0."""
+"""The actor finishes its claims, closes its session and exits with 0."""
 
 _STOP_TIMEOUT_S = 60
 
@@ -21,7 +21,7 @@ _STOP_TIMEOUT_S = 60
 class ActorProcess:
     """Starts `command`; the process reads commands from its standard input. A context manager.
 
-    All its files are in `folder`: `<name>.jsonl`, its history; `<name>.session`, what it tells of its
+    All its files are in `folder`: `<name>.jsonl`, its history; `<name>.session`, the credentials of its
     session; `<name>.log`, its output.
     """
 
@@ -41,42 +41,42 @@ class ActorProcess:
 
     @property
     def session_file(self) -> Path:
-        """Where the process tells its session."""
+        """File with the credentials of the session."""
         return self.folder / f"{self.name}.session"
 
     @property
     def history_file(self) -> Path:
-        """Where the process tells what it does."""
+        """File with the history of the actor."""
         return self.folder / f"{self.name}{SUFFIX}"
 
     @property
     def proxy(self) -> FaultProxy:
-        """The one way from this actor to ZooKeeper."""
+        """The only connection of this actor to ZooKeeper."""
         return self._proxy
 
     @property
     def pid(self) -> int:
-        """The process that runs now, or ran last."""
+        """Id of the current process, or of the last one."""
         return self._running().pid
 
     @property
     def exit_code(self) -> int | None:
-        """Of the process that ran last; None while it runs."""
+        """Exit code of the last process; None while it runs."""
         return self._running().poll()
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Signal the process by its own handle; nothing happens when it has ended."""
+        """Signal the process by its handle; does nothing after its end."""
         self._running().send_signal(number)
 
     def send_command(self, line: str) -> None:
-        """Give the process a line of text; raises BrokenPipeError when it has ended."""
+        """Write a line to the stdin of the process; raises BrokenPipeError when it has ended."""
         control = self._running().stdin
-        assert control is not None  # for mypy: asked for below
+        assert control is not None  # for mypy: Popen below opens a pipe
         control.write(f"{line}\n")
         control.flush()
 
     def restart(self) -> None:
-        """End the process if it is still there, and start it again."""
+        """Kill the process if it runs, and start it again."""
         self._end()
         self.session_file.unlink(missing_ok=True)
         with (self.folder / f"{self.name}.log").open("ab") as output:
@@ -85,12 +85,12 @@ class ActorProcess:
             )
 
     def credentials(self) -> Credentials | None:
-        """The session that the process told of last, None before the first."""
+        """The last session that the process wrote; None before the first."""
         try:
-            told = json.loads(self.session_file.read_text("utf-8"))
+            written = json.loads(self.session_file.read_text("utf-8"))
         except FileNotFoundError:
             return None
-        return Credentials(told["session"], bytes.fromhex(told["password"]))
+        return Credentials(written["session"], bytes.fromhex(written["password"]))
 
     def stop(self) -> int:
         """Ask the process to stop and return its exit code."""
@@ -106,6 +106,6 @@ class ActorProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            assert self._process.stdin is not None  # for mypy: asked for above
-            with suppress(BrokenPipeError):  # a command that nobody has read
+            assert self._process.stdin is not None  # for mypy: Popen opened a pipe
+            with suppress(BrokenPipeError):  # a command was not read
                 self._process.stdin.close()

@@ -1,4 +1,4 @@
-"""One run of the suite: an ensemble, actors behind proxies, faults, a drain, and the judgement."""
+"""One run of the suite: an ensemble, actors behind proxies, faults, a drain, and the check."""
 
 import json
 import random
@@ -32,14 +32,14 @@ from tests.waiting import wait_until
 
 ROOT = "/chaos"
 SESSION_S = 4.0
-SETTLE_S = 90.0  # after the last fault nothing may stand as it stands for so long
+SETTLE_S = 90.0  # after the last fault no item may stay unchanged for so long
 _WARM_UP_S = 4.0
-_PUTTING = 0.8  # of the time items are put; the faults go on
+_PUTTING = 0.8  # share of the time in which items are put; faults come until the end
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What one run consists of; the same seed gives the same faults at the same times."""
+    """Parameters of a run; the same seed gives the same faults at the same times."""
 
     seed: int
     items: int
@@ -53,9 +53,9 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run; `stalled` names what was left in the queues, empty when nothing was.
+    """Result of a run; `stalled` names the items left in the queues.
 
-    `logged` is what ZooKeeper's own log says was violated, in one transaction or another.
+    `logged` lists the violations found in ZooKeeper's transaction log.
     """
 
     report: Report
@@ -66,12 +66,12 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was violated, and everything came to its end."""
+        """Whether no violation was found and all items ended."""
         return self.report.ok and not (self.stalled or self.failures or self.logged)
 
 
 def run(campaign: Campaign, folder: Path) -> Outcome:
-    """Run it in `folder`, where the histories and logs stay."""
+    """Run the campaign in `folder`, which keeps the histories and logs."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"a{number}" for number in range(campaign.actors)]
     with ExitStack() as stack:
@@ -79,7 +79,7 @@ def run(campaign: Campaign, folder: Path) -> Outcome:
         proxies = stack.enter_context(ProxyLoop())
         client = stack.enter_context(zookeeper_client(ensemble.hosts, timeout=20))
         offset = ensemble_offset_ms(client, "/clock")
-        client.ensure_path(f"{ROOT}/config/clock")  # who examines no results does not see that it is missing
+        client.ensure_path(f"{ROOT}/config/clock")  # else not noticed without Protection.RESULTS
         history = stack.enter_context(History(folder, "nemesis"))
         begin, actors = time.monotonic(), dict[str, ActorProcess]()
         for name in names:
@@ -122,10 +122,10 @@ def run(campaign: Campaign, folder: Path) -> Outcome:
 
 
 def _settle(client: KazooClient, actors: dict[str, ActorProcess], campaign: Campaign) -> str:
-    """Wait until nothing is on its way any more; what stands as it stood for `settle_s` otherwise."""
-    since: dict[str, float] = {}  # what stands where, held or not
+    """Wait until the queues are empty; else name the items that did not change for `settle_s`."""
+    since: dict[str, float] = {}  # by location of a token, held or not: when it was first seen
 
-    def standing() -> Iterator[str]:
+    def located() -> Iterator[str]:
         for pool in client.get_children(f"{ROOT}/queues/{TAKEN[0]}"):
             held = set(client.get_children(f"{ROOT}/locks/{pool}"))
             for queue in TAKEN:
@@ -134,20 +134,20 @@ def _settle(client: KazooClient, actors: dict[str, ActorProcess], campaign: Camp
 
     def stalled() -> list[str]:
         now = time.monotonic()
-        return [place for place, seen in since.items() if now - seen > campaign.settle_s]
+        return [token for token, seen in since.items() if now - seen > campaign.settle_s]
 
     def is_over() -> bool:
         now = time.monotonic()
-        seen = {place: since.get(place, now) for place in standing()}
+        seen = {token: since.get(token, now) for token in located()}
         since.clear()
         since.update(seen)
         return not since or bool(stalled())
 
     ended = [f"{name} ended with {actor.exit_code}" for name, actor in actors.items() if actor.exit_code]
     try:
-        wait_until(is_over, 4 * campaign.settle_s, "the queues are empty, or something stands still")
+        wait_until(is_over, 4 * campaign.settle_s, "the queues are empty, or an item makes no progress")
     except AssertionError:
-        ended.append(f"{len(since)} items never come to an end")
+        ended.append(f"{len(since)} items do not end")
     if left := stalled():
-        ended.append(f"{len(left)} items stand still, first {left[:5]}")
+        ended.append(f"{len(left)} items make no progress, first {left[:5]}")
     return "; ".join(ended)

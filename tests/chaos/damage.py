@@ -1,4 +1,4 @@
-"""Faults that need a client of their own: a session ended by a thief, a record overwritten with garbage."""
+"""Faults that need a separate client: a session closed from outside, a record overwritten by garbage."""
 
 import json
 import random
@@ -17,16 +17,16 @@ _GARBAGE = (b"", b"\xff\xfe garbage", b'{"id": "torn off in the mid', b"[1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What makes a client the owner of a session."""
+    """The id and password of a session: they let another client close it."""
 
     session: int
     password: bytes
 
 
 def end_session(hosts: str, credentials: Credentials) -> bool:
-    """Close somebody's session at the server; False when it was gone already.
+    """Close a session at the server; False when it was gone already.
 
-    Raises KazooTimeoutError when no server answers. The owner learns of it as of an expiry.
+    Raises KazooTimeoutError when no server answers. To the owner it is an expiry.
     """
     thief = KazooClient(hosts, client_id=(credentials.session, credentials.password), timeout=10)
     try:
@@ -39,7 +39,7 @@ def end_session(hosts: str, credentials: Credentials) -> bool:
 
 
 class Spoiler:
-    """Overwrites records below `root`, and tells the history of each; `client` talks to servers directly."""
+    """Overwrites records below `root` and adds each to the history; `client` connects to servers directly."""
 
     def __init__(self, client: KazooClient, root: str, history: History, rng: random.Random) -> None:
         self._client = client
@@ -48,7 +48,7 @@ class Spoiler:
         self._rng = rng
 
     def spoil(self, count: int) -> list[str]:
-        """Write garbage into so many records, or into all that there are; returns their ids."""
+        """Write garbage into `count` records, or all if there are fewer; returns their ids."""
         spoilt: list[str] = []
         for bucket in self._shuffled(f"{self._root}/jobs"):
             for item_id in self._shuffled(f"{self._root}/jobs/{bucket}"):
@@ -65,7 +65,7 @@ class Spoiler:
         except (NoNodeError, ValueError, TypeError, KeyError):
             return False  # gone, or spoilt before
         before: Fields = {"id": item_id, "run_key": run_key, "version": stat.version}
-        # Fenced like any other change, so that the checker knows which life it was and which version it made.
+        # Fenced like any other change, so that the checker can assign the version to a history.
         self._history.add(Kind.CORRUPT_SENT, **before)
         try:
             after = self._client.set(path, self._rng.choice(_GARBAGE), version=stat.version)

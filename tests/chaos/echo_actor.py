@@ -1,7 +1,7 @@
-"""The smallest actor: writes its node in one multi after the other, and tells what came of each.
+"""The smallest actor: writes its node in one multi after the other, and records each result.
 
-`python -m tests.chaos.echo_actor NAME FOLDER HOSTS ROOT SESSION_SECONDS`. Nothing of the queues is in it: the
-nemesis is tested with it.
+`python -m tests.chaos.echo_actor NAME FOLDER HOSTS ROOT SESSION_SECONDS`. It uses no queues; the tests
+of the nemesis run it.
 """
 
 import sys
@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.retry import KazooRetry
 
-from tests.chaos.actor_control import ShiftedClock, follow_commands, tell_session
+from tests.chaos.actor_control import ShiftedClock, follow_commands, write_session
 from tests.chaos.actor_process import STOP_COMMAND
 from tests.chaos.events import Kind
 from tests.chaos.history import History
@@ -30,12 +30,12 @@ def main(name: str, folder: Path, hosts: str, root: str, session_s: float) -> No
     follow_commands(sys.stdin, commands, at_end=stopping.set)
     client = KazooClient(hosts, timeout=session_s, connection_retry=KazooRetry(-1, delay=0.05, max_delay=0.5))
     client.start(timeout=30)
-    told = None
+    written = None
     with History(folder, name) as history:
         while not stopping.wait(PAUSE_S):
-            if client.client_id != told and client.client_id is not None:
-                told = client.client_id
-                tell_session(folder / f"{name}.session", *told)
+            if client.client_id != written and client.client_id is not None:
+                written = client.client_id
+                write_session(folder / f"{name}.session", *written)
             now_ms = time.time_ns() // 1_000_000
             history.add(Kind.STEP_SENT, id=name, wall_ms=now_ms)
             try:

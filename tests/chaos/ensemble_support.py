@@ -1,4 +1,4 @@
-"""An ensemble whose leader can be killed, and what an outsider can ask of it."""
+"""An ensemble whose leader can be killed, and queries from outside."""
 
 import time
 from pathlib import Path
@@ -11,23 +11,23 @@ from tests.servers.ensemble import EmbeddedEnsemble
 from tests.waiting import wait_until
 
 ELECTION_TIMEOUT_S = 60
-"""Two seconds when the machine is idle; three servers on two busy cores have taken ten times that."""
+"""2 s on an idle machine; three servers on two busy cores have taken ten times as long."""
 
 ASK_TIMEOUT_S = 0.5
 
 
 class Ensemble(Protocol):
-    """What the nemesis needs of an ensemble."""
+    """The interface of an ensemble for the nemesis."""
 
     def kill_leader(self) -> int | None:
-        """End the leader at once; returns its number, None when nobody leads."""
+        """Kill the leader; returns its number, None when there is no leader."""
 
     def restart_killed(self) -> list[int]:
-        """Start the killed servers without waiting; returns their numbers."""
+        """Start the killed servers and return their numbers without waiting."""
 
 
 class BreakableEnsemble:
-    """Three servers from the jars of PySpark, killed and started by their own handles. A context manager."""
+    """Three servers from the jars of PySpark that can be killed and restarted. A context manager."""
 
     def __init__(self, data_dir: Path, *, tick_ms: int = 500) -> None:
         self._ensemble = EmbeddedEnsemble(data_dir, tick_ms=tick_ms, owner="chaos")
@@ -42,11 +42,11 @@ class BreakableEnsemble:
 
     @property
     def hosts(self) -> str:
-        """Connection string with all servers, also with those that are away."""
+        """Connection string with all servers, including those that are down."""
         return self._ensemble.hosts
 
     def kill_leader(self) -> int | None:
-        """End the leader at once; returns its number, None when nobody leads."""
+        """Kill the leader; returns its number, None when there is no leader."""
         for number, server in self._ensemble.members.items():
             if server.is_running() and server_mode(server.hosts, ASK_TIMEOUT_S) == "leader":
                 server.kill()
@@ -55,7 +55,7 @@ class BreakableEnsemble:
         return None
 
     def restart_killed(self) -> list[int]:
-        """Start the killed servers without waiting; returns their numbers."""
+        """Start the killed servers and return their numbers without waiting."""
         back = list(self._killed)
         for number in back:
             self._ensemble.members[number].launch()
@@ -84,9 +84,9 @@ class BreakableEnsemble:
 
 
 def ensemble_offset_ms(client: KazooClient, path: str) -> int:
-    """What to add to this machine's monotonic milliseconds to get the ensemble's time (`Rules`).
+    """The ensemble's time minus this machine's monotonic time, in milliseconds (see `Rules`).
 
-    Asked of a server by a client whose clocks nobody shifts; `path` is written.
+    Measured through a client whose clock is not shifted; writes `path`.
     """
     client.ensure_path(path)
     before = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""What an actor tells of what it did: the vocabulary of histories."""
+"""The events of histories."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,16 +7,16 @@ from typing import Any, TypedDict
 
 
 class Kind(StrEnum):
-    """What an event says. `sent` is written before a request leaves, its answer after it has come.
+    """Kind of an event. `sent` is written before a request is sent, its answer after it has arrived.
 
-    A request without an answer may have been carried out: its actor died, or its outcome stayed unknown.
+    A request without an answer may have been applied: its actor died, or the outcome remained unknown.
     """
 
-    STARTED = "started"  # the actor's process begins; written by History itself
+    STARTED = "started"  # the actor's process starts; written by History itself
 
     PUT_SENT = "put_sent"  # `queue`, `pool`, `run_key`; `due` when it is known before
     PUT_ACKED = "put_acked"  # `version` 0, `due` as in the token
-    PUT_REFUSED = "put_refused"  # the id is taken, the queue is full: nothing of this run key was done
+    PUT_REFUSED = "put_refused"  # the id is in use or the queue is full: no put of this run key was applied
     PUT_FAILED = "put_failed"  # the outcome is unknown
 
     CLAIM_ACKED = "claim_acked"  # `version` after the claim; `queue`, `pool`, `due` of the claimed token
@@ -25,21 +25,21 @@ class Kind(StrEnum):
 
     STEP_SENT = "step_sent"  # `version` is the fence: that of the claim's own last accepted change
     STEP_ACKED = "step_acked"  # `version` after it; `queue` -> `to_queue`; `due` after it; `released`
-    STEP_REFUSED = "step_refused"  # for certain not done, first send included; `version` is the fence
-    DEAD = "dead"  # brought to the dead queue: a step like others, or without version where none was written
-    LOST = "lost"  # the claim was lost; `version` is the fence; says nothing of what was sent before
+    STEP_REFUSED = "step_refused"  # certainly not applied, first send included; `version` is the fence
+    DEAD = "dead"  # moved to the dead queue: a step like others; without version if no record was written
+    LOST = "lost"  # the claim was lost; `version` is the fence; earlier requests may have been applied
 
     REMOVED_SENT = "removed_sent"  # `version` is the fence
     REMOVED_ACKED = "removed_acked"  # `version` is the fence: a removal leaves no version
 
-    FAULT = "fault"  # the nemesis did something
-    CORRUPT_SENT = "corrupt_sent"  # the nemesis spoils a record; `version` is the fence
-    CORRUPT_REFUSED = "corrupt_refused"  # the record had changed meanwhile: it is as it was
+    FAULT = "fault"  # the nemesis applied a fault
+    CORRUPT_SENT = "corrupt_sent"  # the nemesis overwrites a record; `version` is the fence
+    CORRUPT_REFUSED = "corrupt_refused"  # the record had changed meanwhile and was not overwritten
     CORRUPTED = "corrupted"  # `version` after it
 
 
 class Fields(TypedDict, total=False):
-    """What an event can carry besides kind, actor and time."""
+    """Optional fields of an event."""
 
     wall_ms: int
     id: str
@@ -61,7 +61,7 @@ class Event:
     """One line of a history.
 
     `t` is the machine's monotonic clock in nanoseconds, the same for all processes of a host; `wall_ms` is
-    the ensemble's time as the actor knew it. `incarnation` counts the starts of the actor before it.
+    the ensemble's time as read by the actor. `incarnation` counts the earlier starts of the actor.
     """
 
     kind: Kind
@@ -84,11 +84,11 @@ class Event:
 
     @property
     def who(self) -> tuple[str, int]:
-        """The process that wrote it: what a killed one knew, the next of its name does not know."""
+        """The process that wrote the event; a killed process leaves its successor no state."""
         return self.actor, self.incarnation
 
     def __str__(self) -> str:
         version = "" if self.version is None else f" v{self.version}"
-        place = f" {self.queue}" if self.queue else ""
+        queue = f" {self.queue}" if self.queue else ""
         way = f"->{self.to_queue}" if self.to_queue else ""
-        return f"{self.actor}#{self.incarnation} {self.kind}{version}{place}{way} t={self.t}"
+        return f"{self.actor}#{self.incarnation} {self.kind}{version}{queue}{way} t={self.t}"

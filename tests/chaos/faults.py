@@ -1,4 +1,4 @@
-"""Faults as values: what the nemesis can do to an actor, its connection, the ensemble and the records."""
+"""Faults as values: on an actor, its connection, the ensemble and the records."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,7 +22,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class SigStop:
-    """Let the actor stand still, for longer than its session lives; a SigCont follows."""
+    """Suspend the actor for longer than its session timeout; a SigCont follows."""
 
     name: ClassVar[str] = "sigstop"
     actor: str
@@ -30,7 +30,7 @@ class SigStop:
 
 @dataclass(frozen=True, slots=True)
 class SigCont:
-    """Let the actor go on: it does not know that time has passed."""
+    """Resume the actor."""
 
     name: ClassVar[str] = "sigcont"
     actor: str
@@ -46,7 +46,7 @@ class CloseSession:
 
 @dataclass(frozen=True, slots=True)
 class DropReply:
-    """Lose the reply of the actor's next multi that is applied, and its connection."""
+    """Discard the reply of the actor's next applied multi, and cut its connection."""
 
     name: ClassVar[str] = "drop_reply"
     actor: str
@@ -54,7 +54,7 @@ class DropReply:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Cut the actor off."""
+    """Refuse and cut all connections of the actor."""
 
     name: ClassVar[str] = "refuse"
     actor: str
@@ -63,7 +63,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class CutUpstream:
-    """Hold back what the actor says."""
+    """Hold back the bytes that the actor sends."""
 
     name: ClassVar[str] = "cut_upstream"
     actor: str
@@ -72,7 +72,7 @@ class CutUpstream:
 
 @dataclass(frozen=True, slots=True)
 class CutDownstream:
-    """Hold back what the actor is told."""
+    """Hold back the bytes that the actor would receive."""
 
     name: ClassVar[str] = "cut_downstream"
     actor: str
@@ -81,7 +81,7 @@ class CutDownstream:
 
 @dataclass(frozen=True, slots=True)
 class ShiftClock:
-    """Move the wall clock that the actor reads to so many seconds from the true one."""
+    """Shift the wall clock of the actor by this many seconds from the true one."""
 
     name: ClassVar[str] = "clock"
     actor: str
@@ -97,14 +97,14 @@ class KillLeader:
 
 @dataclass(frozen=True, slots=True)
 class RestartServers:
-    """Start the servers again that were killed."""
+    """Start the killed servers."""
 
     name: ClassVar[str] = "restart_servers"
 
 
 @dataclass(frozen=True, slots=True)
 class Corrupt:
-    """Write garbage into so many records."""
+    """Write garbage into this many records."""
 
     name: ClassVar[str] = "corrupt"
     items: int

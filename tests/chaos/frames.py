@@ -1,7 +1,7 @@
-"""Frames of the ZooKeeper client protocol: as much of them as a fault proxy has to know.
+"""Frames of the ZooKeeper client protocol, as far as a fault proxy parses them.
 
-A frame is a length of four bytes and that many more. The first frame of each direction is the handshake;
-then a request starts with xid and opcode, a reply with xid, zxid and error.
+A frame is a length of four bytes and as many bytes of content. The first frame of each direction is the
+handshake; then a request starts with xid and opcode, a reply with xid, zxid and error.
 """
 
 import struct
@@ -14,16 +14,16 @@ _MULTI_RESULT = struct.Struct(">i")  # the type of the first result of a multi
 _MULTI = 14
 _ERROR_RESULT = -1
 
-# Four times what a server takes by default (jute.maxbuffer): beyond it, this is no ZooKeeper traffic.
+# Four times the default limit of a server (jute.maxbuffer): longer frames are not ZooKeeper traffic.
 _MAX_FRAME_BYTES = 4 * 1024 * 1024
 
 
 class NoFrame(Exception):
-    """Bytes arrived that are no frame of this protocol, for example a four letter word."""
+    """The bytes are no frame of this protocol, for example a four-letter word."""
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames, each with its length in front, ready to be sent on."""
+    """Splits a stream of bytes into frames, each with its length prefix, ready to forward."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -54,12 +54,12 @@ def multi_xid(request: bytes) -> int | None:
 
 
 def reply_xid(reply: bytes) -> int:
-    """The xid that a reply answers; negative for a ping or the news of a watch."""
+    """The xid that a reply answers; negative for a ping or a watch event."""
     return int(_REPLY.unpack_from(reply, _LENGTH.size)[0])
 
 
 def was_applied(reply: bytes) -> bool:
-    """Whether the multi was carried out: a refused one has no error in its header, but in each result."""
+    """Whether the multi was applied: a refused multi has no error in its header, but one in each result."""
     _, _, error = _REPLY.unpack_from(reply, _LENGTH.size)
     body = _LENGTH.size + _REPLY.size
     if error != 0 or len(reply) < body + _MULTI_RESULT.size:

@@ -1,4 +1,4 @@
-"""Histories on disk: one file of JSON lines per actor, which survives the actor's death at any point."""
+"""Histories on disk: one file of JSON lines per actor, readable whenever the actor is killed."""
 
 import json
 import os
@@ -19,14 +19,14 @@ _UNSAID: tuple[object, ...] = (None, "", {})
 
 
 class CorruptHistory(Exception):
-    """A line in the middle of a history cannot be read, though no actor died while it wrote it."""
+    """A line within a history cannot be read, and no actor was killed while it wrote it."""
 
 
 class History:
     """Appends events of one actor; safe to use from several threads. A context manager.
 
-    One write per line to a file opened for appending: a killed actor leaves at most its last line torn.
-    The next of its name opens the same file and starts a new line.
+    One write per line to a file opened for appending: only the last line of a killed actor can be torn.
+    The next process of the same name appends to the file after a new line.
     """
 
     def __init__(self, folder: Path, actor: str) -> None:
@@ -45,13 +45,13 @@ class History:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add(self, kind: Kind, **told: Unpack[Fields]) -> None:
-        """Write one event; it is in the kernel's hands, and safe from a SIGKILL, when this returns."""
-        event = Event(kind, actor=self.actor, t=time.monotonic_ns(), **told)
+    def add(self, kind: Kind, **fields: Unpack[Fields]) -> None:
+        """Write one event to the kernel: after the return it survives a SIGKILL."""
+        event = Event(kind, actor=self.actor, t=time.monotonic_ns(), **fields)
         self._append(to_line(event))
 
     def close(self) -> None:
-        """Take no more events."""
+        """Close the file."""
         os.close(self._file)
 
     def _append(self, line: bytes) -> None:
@@ -60,17 +60,16 @@ class History:
 
 
 def to_line(event: Event) -> bytes:
-    """One line of JSON; what an event does not say is left out."""
-    told = {name: getattr(event, name) for name in _STORED}
-    document = {name: value for name, value in told.items() if value not in _UNSAID and value is not False}
+    """One line of JSON; unset fields are omitted."""
+    fields = {name: getattr(event, name) for name in _STORED}
+    document = {name: value for name, value in fields.items() if value not in _UNSAID and value is not False}
     return json.dumps({**document, "t": event.t}, separators=(",", ":")).encode() + b"\n"
 
 
 def read_history(path: Path) -> Iterator[Event]:
     """The events of one actor; raises CorruptHistory.
 
-    A torn line is one that was being written when the actor was killed: the last one, or one after which
-    the actor has started again.
+    A torn line is not an error where the actor was killed: at the end, or before another start of the actor.
     """
     incarnation, torn_at = -1, 0
     with path.open("rb") as lines:
@@ -90,9 +89,9 @@ def read_history(path: Path) -> Iterator[Event]:
 
 
 def read_histories(folder: Path, shard: int = 0, shards: int = 1) -> Iterator[Event]:
-    """The events of all actors of a folder; with `shards`, only those of every so-manieth item.
+    """The events of all actors of a folder; with `shards`, only those of the items of one shard.
 
-    All events of an item are in one shard; those that belong to no item are in the first.
+    All events of an item are in one shard; events of no item are in the first.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         for event in read_history(path):
@@ -101,7 +100,7 @@ def read_histories(folder: Path, shard: int = 0, shards: int = 1) -> Iterator[Ev
 
 
 def in_shard(item_id: str, shard: int, shards: int) -> bool:
-    """Whether an item belongs to a shard."""
+    """Whether an item is in a shard."""
     return zlib.crc32(item_id.encode()) % shards == shard
 
 

@@ -1,4 +1,4 @@
-"""Jobs of many kinds, from a seed: what each does, and how it has to end."""
+"""Jobs of many kinds, from a seed: the program of each, and its expected end."""
 
 import random
 from collections.abc import Collection
@@ -17,7 +17,7 @@ _RETRY = {"attempts": 3, "delay": "200ms"}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of job; `weight` is how often it comes."""
+    """A kind of job; `weight` is its relative frequency."""
 
     name: str
     weight: int
@@ -25,13 +25,13 @@ class Kind:
     ends: Collection[Status]
     fields: dict[str, Any] = field(default_factory=dict)
     is_killed: bool = False
-    is_raced: bool = False  # a request to stop comes right after one of its turns
-    is_reused: bool = False  # its id is one of a few: the job before it is removed first
+    is_raced: bool = False  # a request to stop follows one of its turns immediately
+    is_reused: bool = False  # its id is one of a few: the earlier job of that id is removed first
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One job: when it comes, and after how many seconds, or turns, somebody kills it; None = never."""
+    """One job: its time of submission, and the seconds, or turns, after which it is killed; None = never."""
 
     at: float
     id: str
@@ -49,10 +49,10 @@ KINDS = (
         "third-time-lucky", 10, "attempt > 2 or fail('not yet')", {Status.SUCCESS}, fields={"retry": _RETRY}
     ),
     Kind("fails", 8, "sleep(0.1)\nfail('no rows today')", {Status.ERROR_FAIL}, fields={"retry": _RETRY}),
-    Kind("leaves-no-word", 6, "leave(3)", {Status.ERROR_FAIL}),
+    Kind("no-outcome", 6, "leave(3)", {Status.ERROR_FAIL}),
     Kind("vanishes", 8, "attempt > 1 or vanish()", {Status.SUCCESS}, fields={"retry": _RETRY}),
     Kind("too-long", 5, "hang()", {Status.ERROR_FAIL}, fields={"timeout": {"run": 1}}),
-    # Who is killed before its driver comes is cancelled.
+    # A job killed before its driver starts is cancelled.
     Kind("killed", 8, "hang()", {Status.KILL, Status.CANCEL}, is_killed=True),
     Kind("raced", 8, "sleep(0.1)", {Status.SUCCESS, Status.KILL, Status.CANCEL}, is_raced=True),
     Kind("reused", 12, "sleep(0.05)", {Status.SUCCESS}, is_reused=True),
@@ -60,7 +60,7 @@ KINDS = (
 
 
 def mix(seed: int, jobs: int, seconds: float) -> list[Planned]:
-    """So many jobs, spread over so many seconds; the same with the same seed."""
+    """Jobs at random times within these seconds; the same seed gives the same jobs."""
     rng = random.Random(seed)  # noqa: S311 - repeatable
     planned = []
     for number in range(jobs):
@@ -69,8 +69,8 @@ def mix(seed: int, jobs: int, seconds: float) -> list[Planned]:
         if rng.random() < _POOL_SHARE:
             fields["pool"] = CAPPED_POOL
         elif rng.random() < _NEW_POOL_SHARE:
-            fields["pool"] = f"new-{number}"  # it appears while the others are busy
-        # Names are limited where running takes a moment only: else the run would wait for them.
+            fields["pool"] = f"new-{number}"  # the pool appears while the others are in use
+        # Only short jobs have a limited name: long ones would delay the run.
         if not kind.is_killed and kind.name != "too-long" and rng.random() < _NAME_SHARE:
             fields |= {"name": LIMITED_NAME, "concurrency": NAME_LIMIT}
         planned.append(

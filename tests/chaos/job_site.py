@@ -1,4 +1,4 @@
-"""A place where scripted jobs run: a backend, worker processes, and a client that survives outages too."""
+"""A site for scripted jobs: a backend, worker processes, and a client that survives outages."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -25,8 +25,8 @@ from tests.workers import WorkerProcess, worker_config, worker_processes
 
 SESSION_S = 4.0
 _RETRY_S = 0.2
-_DRAIN_S = 30.0  # what is promised is 10 s; the machine may be busy
-_LEFT_S = 20.0  # what goes with the session of a driver or worker is there until its timeout
+_DRAIN_S = 30.0  # 10 s are promised; the machine may be busy
+_LEFT_S = 20.0  # ephemerals of a driver or worker exist until the timeout of its session
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 class Site:
     """One orchestrator below `root`; a context manager. `without` takes a protection out of its workers.
 
-    `way()` is what the next process is told as its ZooKeeper: first the backend, then each worker.
+    `way()` returns the connection string for the next process: first the backend, then each worker.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class Site:
         self._stack.close()
 
     def supervise(self) -> None:
-        """Start workers again that found no ZooKeeper when they started, as a service manager would."""
+        """Restart workers that found no ZooKeeper at their start, as a service manager would."""
         for worker in self.workers:
             if not worker.is_running:
                 worker.start()
 
     # ------------------------------------------------------------------ jobs
     def cap_pool(self, pool: str, cap: int) -> None:
-        """Let so many jobs of a pool run at once."""
+        """Limit the running jobs of a pool."""
         self.client._set.ensure_pool(pool)  # noqa: SLF001 - before its first job
         self.client.change_pool(pool, cap=cap)
         self.caps[f"pool:{pool}"] = cap
@@ -101,7 +101,7 @@ class Site:
     def submit(
         self, job_id: str, definition: Definition, expected: Collection[Status], *, delay: float = 0.0
     ) -> None:
-        """Enqueue a job, however long that takes, and remember how it has to end."""
+        """Enqueue a job, however long that takes, and record its expected end."""
         if definition.concurrency:
             self.caps[f"name:{definition.name}"] = definition.concurrency
         self.expected[job_id] = expected
@@ -117,7 +117,7 @@ class Site:
                 return
 
     def is_removed(self, job_id: str) -> bool:
-        """Remove a job, if there is one; False while somebody works on it."""
+        """Remove a job, if there is one; False while it is held."""
         while True:
             try:
                 self.client.remove(job_id)
@@ -131,7 +131,7 @@ class Site:
                 return True
 
     def leave_stops(self) -> None:
-        """Put requests to stop meant for earlier jobs of the same ids, and take them away at once."""
+        """Create requests to stop for earlier jobs of the same ids, and delete them at once."""
         for job_id in self.expected:
             record = insist(partial(self.client.get, job_id), ItemNotFound)
             if record is None or record.queue not in {Queue.ACCEPT, Queue.FINISH}:
@@ -145,7 +145,7 @@ class Site:
             insist(partial(commit, self.session, [Delete(path, found[1].version)]), Conflict)
 
     def kill(self, job_id: str, *, after_turns: int = 0) -> None:
-        """Ask to stop a job, however long that takes; right after so many turns of its life."""
+        """Request the stop of a job, however long that takes, right after this many of its turns."""
         seen = set[tuple[Queue, int]]()
         while len(seen) < after_turns:
             view = insist(partial(self.client.get, job_id), ItemNotFound)
@@ -155,26 +155,26 @@ class Site:
         insist(lambda: self.client.kill(job_id), AlreadyEnded)
 
     def finished(self) -> int:
-        """How many jobs stand in finish now; waits while ZooKeeper is away."""
+        """Number of jobs in finish; waits while ZooKeeper is down."""
         return sum(insist(partial(self.client.count, Queue.FINISH, pool)) or 0 for pool in self._pools)
 
     # ------------------------------------------------------------------ the end
     def wait_finished(self, seconds: float) -> None:
-        """Wait until all jobs are in finish; no error when they are not, the judgement tells."""
+        """Wait until all jobs are in finish; on a timeout `judge` reports those that are not."""
         deadline = time.monotonic() + seconds
         while self.finished() < len(self.expected) and time.monotonic() < deadline:
             self.supervise()
             time.sleep(_RETRY_S)
 
     def drain(self) -> None:
-        """End all workers in order."""
+        """Drain all workers."""
         self.supervise()
         for worker in self.workers:
-            worker.wait_started()  # one that was started just now does not know what TERM means
+            worker.wait_started()  # a worker that has just started has no handler for TERM
             worker.drain(_DRAIN_S)
 
     def judge(self) -> list[str]:
-        """What is wrong: jobs, limits, what is left. The workers are to be drained, or gone, before."""
+        """Violations: jobs, limits, nodes left over. The workers must have been drained, or killed."""
         found = violations(self.client, self.ledger, self.expected)
         found += overshot(self.backend.highest, self.caps)
 
@@ -195,7 +195,7 @@ class Site:
 
 
 def insist(call: Callable[[], T], *accepted: type[Exception]) -> T | None:
-    """Call until ZooKeeper answers; None for an accepted error."""
+    """Call until ZooKeeper answers; None on an accepted error."""
     while True:
         try:
             return call()

@@ -1,6 +1,6 @@
 """Jobs of all kinds while workers are killed and stopped and the server restarts.
 
-`python -m tests.chaos.job_soak --minutes 60` runs one soak after the other, each with a seed of its own.
+`python -m tests.chaos.job_soak --minutes 60` runs soaks in sequence, each with its own seed.
 """
 
 import argparse
@@ -29,21 +29,21 @@ from tests.workers import WorkerProcess
 
 ROOT = "/soak"
 SETTLE_S = 90.0
-"""From the last fault to the last job; on a busy machine a worker alone takes seconds to start."""
+"""From the last fault to the last job; on a busy machine the start of a worker takes seconds."""
 
 _WARM_UP_S = 2.0
 _STOPPED_S = 1.5 * SESSION_S
 _JUMP_S = 7200.0
 _WRONG_S = 4.0
 _LONG_AWAY_S = 1.5 * SESSION_S
-_SHARE_OF_JOBS = 0.85  # of the time; the faults go on
+_SHARE_OF_JOBS = 0.85  # share of the time in which jobs are submitted; faults come until the end
 _STEP_S = 0.05
-_AGAIN_S = 0.2  # until a job that runs is tried to be removed again
-_RACERS = 4  # jobs at once whose every turn is followed
+_AGAIN_S = 0.2  # between two attempts to remove a job that runs
+_RACERS = 4  # concurrent jobs whose every turn is followed
 
 
 class Trouble(StrEnum):
-    """What is done to the workers and their server."""
+    """Faults of the workers and their server."""
 
     KILL = "kill -9 of a worker, which is started again"
     STOP = "a worker stops for longer than its session"
@@ -52,7 +52,7 @@ class Trouble(StrEnum):
     SERVER = "kill -9 of the server, which is started again"
     SERVER_LONG = "the server is away for longer than a session"
     REPLY = "the replies to the next multis of a worker, or of the drivers, are lost"
-    STALE_STOPS = "requests to stop come and go that are meant for earlier jobs"
+    STALE_STOPS = "requests to stop for earlier jobs are created and deleted"
 
 
 KINDS = (
@@ -71,7 +71,7 @@ _LOST_REPLIES = 3  # one after the other: each of them breaks its connection
 
 @dataclass(frozen=True, slots=True)
 class Soak:
-    """What one run consists of."""
+    """Parameters of one run."""
 
     seed: int
     jobs: int = 500
@@ -86,7 +86,7 @@ class Soak:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it: what was violated, what was done."""
+    """Result of a run: the violations, the faults applied."""
 
     violations: Sequence[str]
     faults: Counter[str]
@@ -98,13 +98,13 @@ class Outcome:
         return not self.violations
 
     def __str__(self) -> str:
-        told = [f"{self.starts} starts, highest {dict(self.highest)}"]
-        told += [f"{count} x {name}" for name, count in self.faults.items()]
-        return "\n".join([*told, *self.violations[:20], f"{len(self.violations)} violations"])
+        lines = [f"{self.starts} starts, highest {dict(self.highest)}"]
+        lines += [f"{count} x {name}" for name, count in self.faults.items()]
+        return "\n".join([*lines, *self.violations[:20], f"{len(self.violations)} violations"])
 
 
 def run(soak: Soak, folder: Path) -> Outcome:
-    """Run it in `folder`, where logs and submissions stay."""
+    """Run the soak in `folder`, which keeps logs and submissions."""
     folder.mkdir(parents=True, exist_ok=True)
     with FailingOver(folder) as server, ProxyLoop() as loop, ExitStack() as stack:
         proxies: list[FaultProxy] = []
@@ -135,7 +135,7 @@ def run(soak: Soak, folder: Path) -> Outcome:
 
 
 class _Play:
-    """Jobs and faults, each at its time."""
+    """Submits jobs and applies faults, each at its time."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Play:
         interval = (soak.seconds - _WARM_UP_S) / max(1, soak.faults)
         for number in range(soak.faults):
             at = _WARM_UP_S + interval * (number + self._rng.random())
-            # Each kind comes, and they come in any order.
+            # Each kind occurs, in random order.
             kind = soak.kinds[number] if number < len(soak.kinds) else self._rng.choice(soak.kinds)
             self._due.append((at, partial(self._apply, kind)))
 
@@ -222,7 +222,7 @@ class _Play:
 
 
 def main() -> int:
-    """Run until the time is over; 1 as soon as something is violated, whose folder is then kept."""
+    """Run soaks until the time is over; on a violation keep its folder and return 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.job_soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1_000_000, help="of the first soak")

@@ -1,4 +1,4 @@
-"""One connection through the fault proxy: the client's end, the server's end, what is on its way between."""
+"""One connection through the fault proxy: the client's end, the server's end, the frames between."""
 
 import asyncio
 from collections import deque
@@ -11,7 +11,7 @@ from tests.chaos.frames import FrameReader, NoFrame, multi_xid, reply_xid, was_a
 
 
 class Direction(StrEnum):
-    """Where bytes go."""
+    """Direction of bytes."""
 
     UP = "up"  # client to server
     DOWN = "down"  # server to client
@@ -19,11 +19,11 @@ class Direction(StrEnum):
 
 @dataclass(slots=True)
 class Counters:
-    """What a proxy has done so far."""
+    """Counters of one proxy."""
 
-    connections: int = 0  # taken from the client
+    connections: int = 0  # accepted from the client
     refused: int = 0  # closed at once, by `refuse`
-    unreachable: int = 0  # closed because no server could be reached
+    unreachable: int = 0  # closed because no server was reachable
     cut: int = 0  # connections ended by the proxy
     replies_dropped: int = 0  # of multis that were applied
     held: dict[Direction, int] = field(default_factory=lambda: dict.fromkeys(Direction, 0))  # frames
@@ -32,17 +32,17 @@ class Counters:
 
 @dataclass(slots=True)
 class Faults:
-    """What is broken at the moment, for all connections of one proxy."""
+    """The active faults of all connections of one proxy."""
 
     replies_to_drop: int = 0
     refusing: bool = False
     silent: set[Direction] = field(default_factory=set)
-    discarding: set[Direction] = field(default_factory=set)  # those of the silent that lose their frames
+    discarding: set[Direction] = field(default_factory=set)  # silent directions whose frames are dropped
     counters: Counters = field(default_factory=Counters)
 
 
 class Link:
-    """Passes frames on, unless a fault says otherwise. Lives in the event loop's thread."""
+    """Forwards frames, subject to the active faults. Used only in the event loop's thread."""
 
     def __init__(
         self, faults: Faults, on_open: Callable[["Link"], None], on_gone: Callable[["Link"], None]
@@ -54,7 +54,7 @@ class Link:
         self.server = _End(self, Direction.DOWN)
         self._readers = {direction: FrameReader() for direction in Direction}
         self._handshaken = dict.fromkeys(Direction, False)
-        # None stands for the end of the stream: it travels behind the frames, and is held back like them.
+        # None is the end of the stream: it follows the frames, and is held back like them.
         self._on_the_way: dict[Direction, deque[bytes | None]] = {way: deque() for way in Direction}
         self._lost: set[Direction] = set()
         self._awaited_xid: int | None = None
@@ -68,7 +68,7 @@ class Link:
             self.abort()
 
     def abort(self) -> None:
-        """End both connections now; what is on its way is lost."""
+        """End both connections now; frames in transit are lost."""
         if not self.aborted:
             self.aborted = True
             for end in (self.client, self.server):
@@ -76,14 +76,14 @@ class Link:
             self._on_gone(self)
 
     def silence_ended(self, direction: Direction) -> None:
-        """Let go what was held back; a connection that lost frames cannot go on and is cut."""
+        """Release the held frames; a connection that lost frames is cut."""
         if self._mangled:
             self.cut()
         else:
             self.flush(direction)
 
     def flush(self, direction: Direction) -> None:
-        """Send on what may be sent on."""
+        """Forward the frames that no fault holds back."""
         target = self.server if direction is Direction.UP else self.client
         waiting = self._on_the_way[direction]
         while waiting and target.is_there and direction not in self._faults.silent:
@@ -113,7 +113,7 @@ class Link:
         self._lost.add(direction)
         if self.aborted:
             return
-        # Nothing can reach it any more; its own last words, and that it is gone, still travel.
+        # It receives nothing more; its last frames and its end are still forwarded.
         back = Direction.DOWN if direction is Direction.UP else Direction.UP
         self._on_the_way[back].clear()
         if len(self._lost) == len(Direction):
@@ -133,7 +133,7 @@ class Link:
         self.flush(direction)
 
     def _swallows(self, direction: Direction, frame: bytes) -> bool:
-        """Whether this frame is the reply that shall be lost."""
+        """Whether this frame is the reply to discard."""
         if not self._handshaken[direction]:
             self._handshaken[direction] = True
             return False
@@ -145,7 +145,7 @@ class Link:
         if self._awaited_xid is None or reply_xid(frame) != self._awaited_xid:
             return False
         self._awaited_xid = None
-        # A refused multi changed nothing: its reply goes through, and the fault waits for the next one.
+        # A refused multi changed nothing: its reply is forwarded, and the fault applies to the next multi.
         if not faults.replies_to_drop or not was_applied(frame):
             return False
         faults.replies_to_drop -= 1

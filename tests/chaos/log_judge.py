@@ -1,7 +1,7 @@
-"""The promises about items, judged at each transaction of ZooKeeper's own log.
+"""Checks the invariants of items after each transaction of ZooKeeper's own log.
 
-A look at the end misses what has mended itself since. Only the log is believed: no history of an actor, and
-no code of the system under test.
+A check at the end misses violations that were repaired since. The only input is the log: no history of an
+actor, and no code of the system under test.
 """
 
 import json
@@ -19,24 +19,24 @@ _AFTER = {
     "intent": {"started", "closed", "killed"},
     "started": {"succeeded", "failed", "lost", "killed"},
 }
-"""What may follow a state of an attempt; all others are ends."""
+"""Allowed transitions of an attempt; all other states are final."""
 
 _BY_HOLDER = {"intent", "closed", "lost"}
-"""States that only the holder of the item may write; drivers write the others, too."""
+"""States that only the holder of the item may write; drivers may write the others too."""
 
 _OPERATOR = "client"
-"""How the names of holders begin that take what they like; all others take only what is due."""
+"""Prefixes of the names of holders that may claim any item; all others claim only due items."""
 
 _EARLY_MS = 50
-"""How much the clock of a consumer may differ from that of the leading server."""
+"""Tolerance between the clocks of a consumer and of the leading server."""
 
 
 def logged_violations(
     data_dirs: Iterable[Path], root: str, ahead_ms: Callable[[str], int] = lambda _log: 0
 ) -> list[str]:
-    """What is wrong with the items below `root`, by the log of these servers; see `read_transactions`.
+    """Violations of the items below `root` in the log of these servers; see `read_transactions`.
 
-    Raises LogDamaged, and ValueError for a log in which nothing was claimed: it would prove nothing.
+    Raises LogDamaged, and ValueError for a log without claims: it would prove nothing.
     """
     judge = LogJudge(root)
     found = list(judge.violations(read_transactions(data_dirs, ahead_ms)))
@@ -48,23 +48,23 @@ def logged_violations(
 
 @dataclass(slots=True)
 class _Item:
-    """What there is of one id."""
+    """All nodes of one id."""
 
-    record: dict[str, Any] | None = None  # empty: there is a record, and it cannot be read
+    record: dict[str, Any] | None = None  # empty: the record is not readable
     version: int = 0
     tokens: set[str] = field(default_factory=set)
     locks: dict[str, tuple[int, str]] = field(default_factory=dict)  # path -> session, name of the holder
     stops: set[str] = field(default_factory=set)
     attempts: dict[str, tuple[str, int]] = field(default_factory=dict)  # path -> state, version
-    made: set[str] = field(default_factory=set)  # paths of all attempts that this put ever had
+    made: set[str] = field(default_factory=set)  # paths of all attempts of this put so far
 
     def holders(self, session: int) -> set[str]:
-        """The names under which a session holds the item."""
+        """The owner names of the locks that a session has on the item."""
         return {name for owner, name in self.locks.values() if owner == session}
 
 
 class LogJudge:
-    """Follows the items below `root` from transaction to transaction, and counts what it has `seen`."""
+    """Follows the items below `root` through the transactions; `seen` counts the events."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -72,7 +72,7 @@ class LogJudge:
         self.seen: Counter[str] = Counter()
 
     def violations(self, transactions: Iterable[Transaction]) -> Iterator[str]:
-        """What is wrong, in order, each with the transaction that did it."""
+        """The violations in order, each with its transaction."""
         for transaction in transactions:
             by_id: defaultdict[str, list[tuple[str, Change]]] = defaultdict(list)
             for change in transaction.changes:
@@ -84,7 +84,7 @@ class LogJudge:
                     yield f"{item_id}: {what} (transaction {transaction.zxid:#x})"
 
     def _belongs(self, path: str) -> tuple[str, str]:
-        """What kind of node it is, and of which item; empty for a node of no item."""
+        """Kind and item of a node; empty for a node of no item."""
         if not path.startswith(f"{self._root}/"):
             return "", ""
         match path.removeprefix(f"{self._root}/").split("/"):
@@ -121,7 +121,7 @@ class LogJudge:
         yield from _held_once(before, item)
         is_claimed = bool(item.holders(transaction.session)) and not before.holders(transaction.session)
         is_changed = (before.record, before.version) != (item.record, item.version)
-        is_spoilt = item.record == {}  # by a fault, or an operator
+        is_spoilt = item.record == {}  # overwritten by a fault, or by an operator
         if is_changed and before.record is not None and not holders and not is_spoilt:
             yield "its record changed without its lock"
         if is_changed or before.tokens != item.tokens:
@@ -131,13 +131,13 @@ class LogJudge:
 
     def _early(self, transaction: Transaction, before: _Item, item: _Item) -> Iterator[str]:
         if item.record is None:
-            what = "removed"  # a request to stop does not override this
+            what = "removed"  # a request to stop does not allow an early removal
         elif not before.holders(transaction.session):
             what = "claimed"
         elif item.made - before.made:
-            what = "begun"  # whatever it was claimed for
+            what = "begun"  # for whatever it was claimed
         else:
-            return  # who holds it goes on with it
+            return  # it has the same holder as before
         self.seen[what] += 1
         if what == "claimed" and before.stops:
             return
@@ -172,7 +172,7 @@ class LogJudge:
 
 
 def _change_of_put(before: _Item, item: _Item) -> Iterator[str]:
-    """What is wrong with the run key, which is that of the put for good."""
+    """Violations of the run key, which never changes after the put."""
     if item.record is None:
         item.made = set()
     elif before.record and item.record and item.version > before.version:
@@ -188,7 +188,7 @@ def _held_once(before: _Item, item: _Item) -> Iterator[str]:
     if len(item.locks) > 1:
         yield f"it is held {len(item.locks)} times: {sorted(item.locks)}"
     elif item.record and any(path.split("/")[-2] not in pools for path in item.locks):
-        yield f"it is held in another pool than it stands in: {sorted(item.locks)}"
+        yield f"it is held in another pool than that of its token: {sorted(item.locks)}"
 
 
 def _write_record(item: _Item, change: Change) -> Iterator[str]:
@@ -230,13 +230,13 @@ def _in_one_queue(root: str, item: _Item) -> Iterator[str]:
 
 
 def _record(data: bytes) -> dict[str, Any]:
-    told = _document(data)
-    return told if told.keys() >= {"run_key", "queue", "pool", "token"} else {}
+    document = _document(data)
+    return document if document.keys() >= {"run_key", "queue", "pool", "token"} else {}
 
 
 def _document(data: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(data)
+        document = json.loads(data)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -16,17 +16,17 @@ Replace = Callable[[object, str, object], None]
 
 
 class Protection(StrEnum):
-    """What keeps the promises, one at a time."""
+    """One protection each."""
 
-    ACKNOWLEDGED = "acknowledged"  # the checkpoint stays behind what the target has taken
-    CRC = "crc"  # what is read is what was written
-    DEAD_LETTER = "dead letter"  # what is refused is put aside
-    RETRY = "retry"  # what is not taken at present comes again
-    LOCK = "lock"  # nobody adopts the folder of a process that lives
+    ACKNOWLEDGED = "acknowledged"  # the checkpoint does not pass what the target has acknowledged
+    CRC = "crc"  # damaged records are not read
+    DEAD_LETTER = "dead letter"  # a refused record goes to the dead letters
+    RETRY = "retry"  # a record that is not accepted yet is sent again
+    LOCK = "lock"  # the folder of a live process is not adopted
 
 
 def take_out(protection: Protection, put: Replace) -> None:
-    """Take it out of this process; `put` is how an attribute is replaced."""
+    """Take it out of this process; `put` replaces an attribute."""
     match protection:
         case Protection.ACKNOWLEDGED:
             put(SpoolStream, "take", _taken_for_done(SpoolStream.take))
@@ -35,7 +35,7 @@ def take_out(protection: Protection, put: Replace) -> None:
         case Protection.DEAD_LETTER:
             put(Sender, "_store_dead", lambda *_: None)
         case Protection.RETRY:
-            put(elasticsearch, "_verdict", _without_retry(elasticsearch._verdict))  # noqa: SLF001 - what is taken out
+            put(elasticsearch, "_verdict", _without_retry(elasticsearch._verdict))  # noqa: SLF001 - the protection
         case Protection.LOCK:
             put(folder, "FileLock", _FileWithoutLock)
         case _:
@@ -46,7 +46,7 @@ def _taken_for_done(take: Callable[..., InFlightBatch | None]) -> Callable[..., 
     def taken(stream: SpoolStream, *limits: int, partial: bool) -> InFlightBatch | None:
         delivery = take(stream, *limits, partial=partial)
         if delivery is not None:
-            stream._done = delivery.content.end  # noqa: SLF001 - what comes too early here
+            stream._done = delivery.content.end  # noqa: SLF001 - acknowledged too early
         return delivery
 
     return taken

@@ -1,4 +1,4 @@
-"""Moments at which a process that logs dies by its own hand: SIGKILL, at the nth time that it comes there."""
+"""Points at which a process that logs kills itself by SIGKILL, at its nth pass."""
 
 import os
 import signal
@@ -15,21 +15,21 @@ from orchestrator.logs.spool.segments import HEADER
 
 
 class Point(StrEnum):
-    """Where in the life of a spool."""
+    """Points in the life cycle of a spool."""
 
     CREATING = "before a folder has its name"
     TORN = "half of a record is written"
-    SEALING = "a new segment is there, and not yet used"
-    COMPRESSING = "a segment is compressed, and not yet in its place"
-    COMPRESSED = "a segment is there twice"
-    SHIPPING = "a request is taken, and its reply not read"
+    SEALING = "a new segment exists and is not yet used"
+    COMPRESSING = "a segment is compressed and not yet renamed"
+    COMPRESSED = "a segment exists twice"
+    SHIPPING = "a request is accepted and its reply not read"
     CHECKPOINT = "before a checkpoint"
     CHECKPOINTED = "behind a checkpoint"
     REMOVING = "a delivered folder is half removed"
 
 
 def die_at(point: Point, times: int) -> None:
-    """Have this process die when it comes there for the nth time."""
+    """Make this process kill itself at its nth pass of the point."""
     left = [times]
 
     def is_time() -> bool:
@@ -52,7 +52,7 @@ def die_at(point: Point, times: int) -> None:
         case Point.CHECKPOINTED:
             _behind(delivery, "write_checkpoint", is_time)
         case Point.REMOVING:
-            SpoolFolder.remove = _remove_half  # type: ignore[method-assign,assignment]  # the process ends in it
+            SpoolFolder.remove = _remove_half  # type: ignore[method-assign,assignment]  # the process ends inside
         case _:
             assert_never(point)
 
@@ -66,7 +66,7 @@ def _tear(is_time: Callable[[], bool]) -> None:
             _die()
         return write(file, data)
 
-    os.write = torn  # type: ignore[assignment]  # it is called with these only
+    os.write = torn  # type: ignore[assignment]  # called with these arguments only
 
 
 def _compress(is_time: Callable[[], bool], *, behind: bool) -> None:

@@ -1,4 +1,4 @@
-"""Processes that log and are killed: forked, one after the other, by one that has loaded everything.
+"""Processes that log and are killed: forked in sequence from a process that has loaded all modules.
 
 Run as `python -m tests.chaos.log_producer`; for each line of JSON it forks, kills and answers.
 """
@@ -29,34 +29,34 @@ LIMITS = SpoolLimits(max_bytes=256 * KIB * KIB, segment_bytes=16 * KIB, fsync_se
 OPTIONS = ShipperOptions(max_actions=200, max_seconds=0.02, adopt_seconds=0.1, status_seconds=0.02)
 DAYS = 3
 _AT_ONCE = 25
-_BREATH_S = 0.01  # between them: what is logged has to be delivered by somebody
+_BREATH_S = 0.01  # between bursts: time for the delivery of the records
 
 
 @dataclass(frozen=True)
-class Life:
-    """Of one producer: what it gets, and when it ends."""
+class ProducerRun:
+    """Parameters of one producer process, and the time of its end."""
 
     root: str
     url: str
     alias: str
     acks: str  # file: the number of each record that was appended
     first: int  # number
-    seconds: float  # then it is killed, if it is not dead by then
+    seconds: float  # after which it is killed, if it still runs
     point: Point | None = None
     times: int = 1
 
 
 class Zygote:
-    """The process that forks them, seen from the test."""
+    """The forking process, as the test uses it."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def live(self, life: Life) -> tuple[int, bool]:
-        """Let one live and die; its exit code, and whether it died before its time."""
+    def execute(self, run: ProducerRun) -> tuple[int, bool]:
+        """Run one producer; its exit code, and whether it died at its point."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asdict(life)) + "\n")
+        self._process.stdin.write(json.dumps(asdict(run)) + "\n")
         self._process.stdin.flush()
         code, has_died = map(int, self._process.stdout.readline().split())
         return code, bool(has_died)
@@ -64,7 +64,7 @@ class Zygote:
 
 @contextmanager
 def zygote(errors: IO[bytes]) -> Iterator[Zygote]:
-    """Start it; `errors`: a file for what its children say."""
+    """Start it; `errors` receives the stderr of its children."""
     command = [sys.executable, "-m", "tests.chaos.log_producer"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, text=True) as process:
@@ -76,17 +76,17 @@ def zygote(errors: IO[bytes]) -> Iterator[Zygote]:
             process.wait(30)
 
 
-def _produce(life: Life) -> None:
-    if life.point is not None:
-        die_at(life.point, life.times)
-    spool = Spool(Path(life.root), LIMITS)
-    target = ElasticsearchTarget(Http([life.url]), life.alias)
-    Shipper(Path(life.root), target, spool=spool, options=OPTIONS).start()
-    acks = os.open(life.acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    number = life.first
+def _produce(run: ProducerRun) -> None:
+    if run.point is not None:
+        die_at(run.point, run.times)
+    spool = Spool(Path(run.root), LIMITS)
+    target = ElasticsearchTarget(Http([run.url]), run.alias)
+    Shipper(Path(run.root), target, spool=spool, options=OPTIONS).start()
+    acks = os.open(run.acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    number = run.first
     while True:
         for _ in range(_AT_ONCE):
-            index = f"{life.alias}-2026-01-{number % DAYS + 1:02d}"
+            index = f"{run.alias}-2026-01-{number % DAYS + 1:02d}"
             if spool.append(index, document(number, "x" * 100)):
                 os.write(acks, b"%d\n" % number)
             number += 1
@@ -96,16 +96,16 @@ def _produce(life: Life) -> None:
 def _serve() -> None:
     for line in sys.stdin:
         fields = json.loads(line)
-        life = Life(**{**fields, "point": Point(fields["point"]) if fields["point"] else None})
+        run = ProducerRun(**{**fields, "point": Point(fields["point"]) if fields["point"] else None})
         pid = os.fork()
         if not pid:
             try:
-                _produce(life)
+                _produce(run)
             finally:
                 sys.excepthook(*sys.exc_info())
                 os._exit(1)
         end = os.pidfd_open(pid)
-        has_died = bool(select.select([end], [], [], life.seconds)[0])
+        has_died = bool(select.select([end], [], [], run.seconds)[0])
         if not has_died:
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)

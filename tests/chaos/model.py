@@ -1,7 +1,7 @@
-"""A queue in memory whose actors write histories as real ones do: what the checker is tested with.
+"""A queue in memory whose actors write histories as real ones do; it tests the checker.
 
 Actors are killed at every point of a request, lose their sessions and act on old listings. Each protection
-of the server can be taken out by its name: the checker must then find what it protected from.
+of the server can be taken out by its name: the checker must then find the violations.
 """
 
 import random
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from tests.chaos.events import Event, Fields, Kind
-from tests.chaos.model_server import POOL, Broken, Held, Item, Place, Server
+from tests.chaos.model_server import POOL, Broken, Held, Item, Server, TokenKey
 from tests.chaos.rules import Rules
 from tests.chaos.snapshot import Snapshot
 
@@ -19,20 +19,20 @@ RULES = Rules(
 )
 
 _ACTORS = 4
-_IDS = 6  # few, so that ids come again after their removal
+_IDS = 6  # few, so that ids are reused after their removal
 _TICK_MS = 20
 _LONGEST_DELAY_MS = 400
 
 
 @dataclass(slots=True)
 class Actor:
-    """A process: killed, its next incarnation knows nothing."""
+    """A process; after a kill, its next incarnation starts without state."""
 
     name: str
     incarnation: int = 0
     session: int = 0
     held: Held | None = None
-    listing: list[Place] = field(default_factory=list)
+    listing: list[TokenKey] = field(default_factory=list)
 
 
 class Model:
@@ -50,7 +50,7 @@ class Model:
             self._connect(actor)
 
     def run(self, ticks: int) -> Self:
-        """So many random acts; then every session ends."""
+        """Do this many random acts; then end every session."""
         for _ in range(ticks):
             self._now_ms += self._rng.randrange(_TICK_MS)
             actor = self._rng.choice(self._actors)
@@ -59,7 +59,7 @@ class Model:
             elif actor.held is None:
                 self._claim(actor)
             elif self._rng.random() < 0.15:
-                self._connect(actor)  # it does not know yet that what it held is no longer held
+                self._connect(actor)  # the actor still has its claims, which are no longer held
             else:
                 self._step(actor, actor.held)
         for actor in self._actors:
@@ -67,7 +67,7 @@ class Model:
         return self
 
     def snapshot(self) -> Snapshot:
-        """What is left."""
+        """The state of the server."""
         return self._server.snapshot()
 
     # ------------------------------------------------------------------ acts
@@ -75,7 +75,7 @@ class Model:
         item_id, run_key = f"i{self._rng.randrange(_IDS)}", self._new("run")
         item = Item(run_key, "accept", self._now_ms + self._rng.randrange(_LONGEST_DELAY_MS), self._new("n"))
         about: Fields = {"id": item_id, "run_key": run_key, "queue": "accept", "pool": POOL}
-        self._tell(actor, Kind.PUT_SENT, about)
+        self._record(actor, Kind.PUT_SENT, about)
         if self._dies(actor):
             return
         dropped = self._broken is Broken.STORED and self._rng.random() < 0.5
@@ -83,9 +83,9 @@ class Model:
         if self._dies(actor):
             return
         if accepted:
-            self._tell(actor, Kind.PUT_ACKED, {**about, "version": 0, "due": item.due, "nonce": item.nonce})
+            self._record(actor, Kind.PUT_ACKED, {**about, "version": 0, "due": item.due, "nonce": item.nonce})
         else:
-            self._tell(actor, Kind.PUT_REFUSED, about)
+            self._record(actor, Kind.PUT_REFUSED, about)
 
     def _claim(self, actor: Actor) -> None:
         if not actor.listing or self._rng.random() < 0.5:
@@ -100,10 +100,10 @@ class Model:
             return
         actor.held = Held(item_id, item.run_key, item.version, actor.session)
         about: Fields = {**_about(actor.held), "queue": queue, "pool": POOL}
-        self._tell(actor, Kind.CLAIM_ACKED, {**about, "due": due, "nonce": item.nonce})
+        self._record(actor, Kind.CLAIM_ACKED, {**about, "due": due, "nonce": item.nonce})
         if queue == "accept":
             about["attempt"] = item.attempt
-        self._tell(actor, Kind.HANDLER_STARTED, {**about, "wall_ms": self._now_ms})
+        self._record(actor, Kind.HANDLER_STARTED, {**about, "wall_ms": self._now_ms})
 
     def _step(self, actor: Actor, held: Held) -> None:
         item = self._server.items.get(held.id)
@@ -114,7 +114,7 @@ class Model:
         to_queue, release = self._way(queue, item), self._rng.random() < 0.7
         due = self._now_ms + self._rng.choice([0, self._rng.randrange(_LONGEST_DELAY_MS)])
         about: Fields = {**_about(held), "queue": queue, "pool": POOL, "to_queue": to_queue, "due": due}
-        self._tell(actor, Kind.STEP_SENT, about)
+        self._record(actor, Kind.STEP_SENT, about)
         if self._dies(actor):
             return
         nonce = self._new("n")
@@ -126,26 +126,26 @@ class Model:
             return
         held.fence += 1
         done: Fields = {**about, "version": held.fence, "nonce": nonce, "released": release}
-        self._tell(actor, Kind.STEP_ACKED, done)
+        self._record(actor, Kind.STEP_ACKED, done)
         actor.held = None if release else held
 
     def _remove(self, actor: Actor, held: Held) -> None:
-        self._tell(actor, Kind.REMOVED_SENT, _about(held))
+        self._record(actor, Kind.REMOVED_SENT, _about(held))
         if self._dies(actor):
             return
         accepted = self._server.remove(held)
         if self._dies(actor):
             return
         if accepted:
-            self._tell(actor, Kind.REMOVED_ACKED, _about(held))
+            self._record(actor, Kind.REMOVED_ACKED, _about(held))
             actor.held = None
         else:
             self._refused(actor, held)
 
     def _refused(self, actor: Actor, held: Held) -> None:
         same = actor.session == held.session
-        self._tell(actor, Kind.STEP_REFUSED, _about(held))
-        self._tell(actor, Kind.LOST, {**_about(held), "extra": {"same_session": same}})
+        self._record(actor, Kind.STEP_REFUSED, _about(held))
+        self._record(actor, Kind.LOST, {**_about(held), "extra": {"same_session": same}})
         actor.held = None
 
     def _way(self, queue: str, item: Item | None) -> str:
@@ -170,8 +170,8 @@ class Model:
         actor.incarnation, actor.held, actor.listing = actor.incarnation + 1, None, []
         return True
 
-    def _tell(self, actor: Actor, kind: Kind, told: Fields) -> None:
-        event = Event(kind, actor.name, t=len(self.events), incarnation=actor.incarnation, **told)
+    def _record(self, actor: Actor, kind: Kind, fields: Fields) -> None:
+        event = Event(kind, actor.name, t=len(self.events), incarnation=actor.incarnation, **fields)
         self.events.append(event)
 
     def _new(self, what: str) -> str:

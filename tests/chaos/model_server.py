@@ -7,7 +7,7 @@ from tests.chaos.snapshot import Record, Snapshot, Token
 
 POOL = "p"
 
-Place = tuple[str, str, int]
+TokenKey = tuple[str, str, int]
 """A token: id, queue, due."""
 
 
@@ -15,19 +15,19 @@ class Broken(StrEnum):
     """A protection that is taken out."""
 
     NOTHING = "nothing"
-    HOLDING = "a step is accepted from whoever sends it"
-    REMOVAL = "a removal is accepted from whoever sends it"
-    LOCK = "a claim does not look whether somebody holds the item"
-    MOVED_ON = "a claim does not look whether the token is still there"
-    OLD_PLACE = "a move leaves the old token behind"
-    NEW_PLACE = "a move does not make the new token"
-    DUE = "a claim does not look at the due time"
-    GRAPH = "a step goes anywhere"
+    HOLDING = "a step is accepted without a check of the holder"
+    REMOVAL = "a removal is accepted without a check of the holder"
+    LOCK = "a claim does not check the lock"
+    MOVED_ON = "a claim does not check that the token exists"
+    DELETE = "a move does not delete the old token"
+    CREATE = "a move does not create the new token"
+    DUE = "a claim does not check the due time"
+    GRAPH = "a step may lead to any queue"
     LIMIT = "attempts have no limit"
     COUNT = "attempts are not counted"
-    TAKEN = "a put does not look whether the id is taken"
+    TAKEN = "a put does not check that the id is free"
     STORED = "a put is acknowledged before it is done"
-    UNLOCK = "a lock stays for ever"
+    UNLOCK = "a lock is never deleted"
     ROLLBACK = "a restart loses the last changes"
 
 
@@ -45,7 +45,7 @@ class Item:
 
 @dataclass(slots=True)
 class Held:
-    """What an actor believes to hold."""
+    """A claim, as the actor has it."""
 
     id: str
     run_key: str
@@ -54,12 +54,12 @@ class Held:
 
 
 class Server:
-    """Accepts or refuses, each request as a whole."""
+    """Accepts or refuses each request as a whole."""
 
     def __init__(self, broken: Broken) -> None:
         self._broken = broken
         self.items: dict[str, Item] = {}
-        self.tokens: set[Place] = set()
+        self.tokens: set[TokenKey] = set()
         self.locks: dict[str, int] = {}  # id to session
 
     def put(self, item_id: str, item: Item) -> bool:
@@ -71,7 +71,7 @@ class Server:
         self.tokens.add((item_id, item.queue, item.due))
         return True
 
-    def claim(self, token: Place, session: int, nonce: str) -> Item | None:
+    def claim(self, token: TokenKey, session: int, nonce: str) -> Item | None:
         """The claimed item, None when it is held, gone, or has moved on."""
         item_id, queue, due = token
         item = self.items.get(item_id)
@@ -88,9 +88,9 @@ class Server:
         item = self._item_of(held, Broken.HOLDING)
         if item is None:
             return False
-        if self._broken is not Broken.OLD_PLACE:
+        if self._broken is not Broken.DELETE:
             self.tokens.discard((held.id, item.queue, item.due))
-        if self._broken is not Broken.NEW_PLACE:
+        if self._broken is not Broken.CREATE:
             self.tokens.add((held.id, to_queue, due))
         if to_queue == "accept" and self._broken is not Broken.COUNT:
             item.attempt += 1
@@ -108,12 +108,12 @@ class Server:
         return True
 
     def end_session(self, session: int) -> None:
-        """The locks of a session go with it."""
+        """End a session and delete its locks."""
         if self._broken is not Broken.UNLOCK:
             self.locks = {item_id: owner for item_id, owner in self.locks.items() if owner != session}
 
     def snapshot(self) -> Snapshot:
-        """What is left."""
+        """All records, tokens and locks."""
         lost = 1 if self._broken is Broken.ROLLBACK else 0
         records = {
             item_id: Record(max(0, item.version - lost), item.run_key, item.queue, POOL, item.due, item.nonce)

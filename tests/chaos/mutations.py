@@ -16,17 +16,17 @@ Replace = Callable[[object, str, object], None]
 
 
 class Protection(StrEnum):
-    """What keeps the promises, one at a time."""
+    """One protection each."""
 
     FENCE = "fence"  # the version of the record and the lock, in each step of a holder
     TOKEN_CHECK = "token-check"  # noqa: S105 - no password: the token is there when the item is claimed
-    NONCE = "nonce"  # after a lost reply, whose change it was
-    RESULTS = "results"  # every result of a multi is looked at
-    RESCAN = "rescan"  # what the watches missed is found
+    NONCE = "nonce"  # after a lost reply: whether the change is its own
+    RESULTS = "results"  # every result of a multi is checked
+    RESCAN = "rescan"  # items that the watches missed are found
 
 
 def take_out(protection: Protection, put: Replace = setattr) -> None:
-    """Take it out of this process; `put` is how an attribute is replaced."""
+    """Take it out of this process; `put` replaces an attribute."""
     replace = partial(_replace, put)
     match protection:
         case Protection.FENCE:
@@ -47,7 +47,7 @@ def take_out(protection: Protection, put: Replace = setattr) -> None:
 
 
 def _replace(put: Replace, owner: object, name: str, by: Callable[..., object]) -> None:
-    getattr(owner, name)  # a name that is gone would make the test prove nothing
+    getattr(owner, name)  # fails for a missing name: replacing it would test nothing
     put(owner, name, by)
 
 
@@ -58,7 +58,7 @@ def _rewrite(put: Replace, change: Callable[[Sequence[Operation]], list[Operatio
 
 def _without_fence(operations: Sequence[Operation]) -> list[Operation]:
     match operations:
-        case [Delete(path, _)] if "/locks/" in path:  # no step of a holder: an orphan lock that is removed
+        case [Delete(path, _)] if "/locks/" in path:  # not a step of a holder: the removal of an orphan lock
             return [*operations]
     changed: list[Operation] = []
     for operation in operations:

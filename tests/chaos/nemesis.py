@@ -1,4 +1,4 @@
-"""Applies a schedule of faults to a set of actors, and tells the history of each."""
+"""Applies a schedule of faults to a set of actors, and records each in the history."""
 
 import logging
 import signal
@@ -33,35 +33,35 @@ from tests.chaos.schedule import Planned
 log = logging.getLogger(__name__)
 
 CLOCK_COMMAND = "clock"
-"""`clock <seconds>`: how far the actor's wall clock shall be from the true one."""
+"""`clock <seconds>`: shift the actor's wall clock from the true one."""
 
 
 class Actor(Protocol):
-    """What the nemesis needs of an actor."""
+    """The interface of an actor for the nemesis."""
 
     @property
     def pid(self) -> int:
-        """The process that runs now, or ran last."""
+        """Id of the current process, or of the last one."""
 
     @property
     def proxy(self) -> FaultProxy:
-        """The one way from this actor to ZooKeeper."""
+        """The only connection of this actor to ZooKeeper."""
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Signal the process by its own handle; nothing happens when it has ended."""
+        """Signal the process by its handle; does nothing after its end."""
 
     def send_command(self, line: str) -> None:
-        """Give the process a line of text."""
+        """Write a line to the stdin of the process."""
 
     def restart(self) -> None:
-        """Start the process again, after it was killed."""
+        """Start the process again after a kill."""
 
     def credentials(self) -> Credentials | None:
-        """The session that the process told of last, None before the first."""
+        """The last session that the process wrote; None before the first."""
 
 
 class Nemesis:
-    """Breaks things one after the other. Whatever happens, `recover` leaves everything running."""
+    """Applies faults in sequence. After `recover` everything runs, whatever failed before."""
 
     def __init__(
         self,
@@ -94,19 +94,19 @@ class Nemesis:
             self.recover()
 
     def apply(self, fault: Fault) -> None:
-        """Apply one fault now, and tell what came of it; a fault that fails is told and not raised."""
+        """Apply one fault now and record its result; an error is recorded and not raised."""
         try:
             result = self._apply(fault)
             self.applied += 1
-        except Exception as error:  # the nemesis must not be the one who breaks down
+        except Exception as error:  # an error of the nemesis must not end the run
             log.exception("the nemesis failed at %s", fault)
             result = f"failed: {type(error).__name__}: {error}"
             self.failures.append(f"{fault}: {result}")
-        told = {name: getattr(fault, name) for name in fault.__slots__}
-        self._history.add(Kind.FAULT, extra={"fault": fault.name, **told, "result": result})
+        fields = {name: getattr(fault, name) for name in fault.__slots__}
+        self._history.add(Kind.FAULT, extra={"fault": fault.name, **fields, "result": result})
 
     def recover(self) -> None:
-        """Undo what lasts: actors go on, the killed ones and servers are started, connections are whole."""
+        """Undo lasting faults: resume stopped actors, start killed actors and servers, heal connections."""
         for actor in sorted(self._stopped):
             self.apply(SigCont(actor))
         for actor in sorted(self._killed):

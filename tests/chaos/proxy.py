@@ -1,4 +1,4 @@
-"""A TCP proxy between one actor and ZooKeeper that breaks what it is told to break."""
+"""A TCP proxy between one actor and ZooKeeper that injects faults on command."""
 
 import asyncio
 import copy
@@ -12,7 +12,7 @@ from tests.chaos.link import Counters, Direction, Faults, Link
 T = TypeVar("T")
 
 LOOPBACK = "127.0.0.1"
-_COMMAND_TIMEOUT_S = 10  # commands are done at once: a loop that takes longer is stuck
+_COMMAND_TIMEOUT_S = 10  # commands are immediate: a loop that takes longer is stuck
 
 
 class ProxyLoop:
@@ -38,7 +38,7 @@ class ProxyLoop:
         def run() -> None:
             try:
                 done.set_result(act())
-            except BaseException as error:  # noqa: BLE001 - it belongs to whoever gave the command
+            except BaseException as error:  # noqa: BLE001 - raised in the thread of the caller
                 done.set_exception(error)
 
         self.loop.call_soon_threadsafe(run)
@@ -50,10 +50,10 @@ class ProxyLoop:
 
 
 class FaultProxy:
-    """Listens for one actor and passes its connections on to the servers of `upstream`, in turn.
+    """Listens for one actor and forwards its connections to the servers of `upstream` in turn.
 
-    `upstream` is a connection string, `host:port,host:port`. Every command may come from any thread and has
-    taken effect when it returns. A context manager.
+    `upstream` is a connection string, `host:port,host:port`. Commands are thread-safe and have
+    taken effect when they return. A context manager.
     """
 
     def __init__(self, proxies: ProxyLoop, upstream: str) -> None:
@@ -70,7 +70,7 @@ class FaultProxy:
     def __enter__(self) -> Self:
         self._listener = self._proxies.wait_for(self._listen())
         self._port = int(self._listener.sockets[0].getsockname()[1])
-        self._turn = self._port  # so that the actors do not all begin with the same server
+        self._turn = self._port  # actors start with different servers
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,17 +78,17 @@ class FaultProxy:
 
     @property
     def address(self) -> str:
-        """What the actor is told as its ZooKeeper."""
+        """The connection string for the actor."""
         return f"{LOOPBACK}:{self._port}"
 
     @property
     def counters(self) -> Counters:
-        """What the proxy has done so far, as of now."""
+        """A copy of the counters."""
         return self._proxies.do(lambda: copy.deepcopy(self._faults.counters))
 
     # ------------------------------------------------------------------ commands
     def drop_next_multi_reply(self) -> None:
-        """Let the next multi that the server applies be applied, swallow its reply and cut its connection."""
+        """Discard the reply of the next multi that the server applies, and cut its connection."""
 
         def arm() -> None:
             self._faults.replies_to_drop += 1
@@ -96,7 +96,7 @@ class FaultProxy:
         self._proxies.do(arm)
 
     def refuse(self, seconds: float) -> None:
-        """Cut all connections, and each new one at once, for so long."""
+        """Cut all connections now and each new one at once, for `seconds`."""
 
         def begin() -> None:
             self._faults.refusing = True
@@ -106,23 +106,23 @@ class FaultProxy:
         self._proxies.do(begin)
 
     def cut_upstream(self, seconds: float, *, discard: bool = False) -> None:
-        """Let nothing reach the server for so long, while what it says still arrives; TCP stays up.
+        """Hold back the frames to the server for `seconds`; its own frames pass, and TCP stays up.
 
-        Afterwards the frames are delivered, late, even when the client is gone meanwhile: what a network
-        does. With `discard` they are lost, and the connections that lost some are cut in the end.
+        Afterwards the frames are delivered, even if the client is gone, as a network does. With `discard`
+        they are lost, and afterwards the connections that lost frames are cut.
         """
         self._silence(Direction.UP, seconds, discard=discard)
 
     def cut_downstream(self, seconds: float, *, discard: bool = False) -> None:
-        """Let nothing reach the client for so long, while what it says still arrives; else as upstream."""
+        """Hold back the frames to the client for `seconds`; else as `cut_upstream`."""
         self._silence(Direction.DOWN, seconds, discard=discard)
 
     def cut(self) -> None:
-        """End all connections now; the client may come back at once."""
+        """End all connections now; the client may reconnect at once."""
         self._proxies.do(self._cut)
 
     def retarget(self, upstream: str) -> None:
-        """Cut all connections; those that come next go to these servers."""
+        """Cut all connections; later ones go to these servers."""
 
         def change() -> None:
             self._servers, self._turn = _addresses(upstream), 0
@@ -155,7 +155,7 @@ class FaultProxy:
             dial.cancel()
         await asyncio.gather(*dials, return_exceptions=True)
         self._cut()
-        await asyncio.sleep(0)  # the transports close their sockets in the next round of the loop
+        await asyncio.sleep(0)  # the transports close their sockets in the next iteration of the loop
 
     def _accept(self) -> asyncio.Protocol:
         return Link(self._faults, self._opened, self._links.discard).client
@@ -206,7 +206,7 @@ class FaultProxy:
             link.silence_ended(direction)
 
     def _end_later(self, fault: str, seconds: float, end: Callable[[], None]) -> None:
-        # The same fault again starts its time anew.
+        # A repeated fault restarts its time.
         if (before := self._ends.pop(fault, None)) is not None:
             before.cancel()
         self._ends[fault] = self._proxies.loop.call_later(seconds, end)

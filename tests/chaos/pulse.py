@@ -1,4 +1,4 @@
-"""A clock for bounds that hold on a busy machine, too."""
+"""A clock for time limits that also hold on a busy machine."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ _BEAT_S = 0.1
 class Pulse:
     """Counts beats: each is a pause and a round trip to ZooKeeper. A context manager.
 
-    While the machine, or the server, stands still for others, it stands still here as well. A bound in these
-    seconds is one of an idle machine, and what is done late because nothing runs does not exceed it.
+    It does not advance while the machine or the server is stalled: a limit in these seconds is that of an
+    idle machine.
     """
 
     def __init__(self, session: Session) -> None:
@@ -32,7 +32,7 @@ class Pulse:
 
     @property
     def seconds(self) -> float:
-        """Since it began, in the time of an idle machine."""
+        """Seconds since the start, as on an idle machine."""
         return self._beats * _BEAT_S
 
     def _beat(self) -> None:

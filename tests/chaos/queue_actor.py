@@ -1,7 +1,7 @@
-"""An actor that puts items and handles them, and tells of everything that it sends and hears.
+"""An actor that puts items and handles them, and records every request and every answer.
 
 `python -m tests.chaos.queue_actor CONFIG`, a JSON object with the fields of `ActorConfig`. It puts items
-until its time is over, and consumes until it is told to stop.
+until its time is over, and consumes until the command to stop.
 """
 
 import json
@@ -23,7 +23,7 @@ from queues.model.events import Event, EventKind
 from queues.model.record import NewItem, Record
 from queues.queue_set import QueueSet
 from queues.session import Session, SessionSettings
-from tests.chaos.actor_control import ShiftedClock, follow_commands, tell_session
+from tests.chaos.actor_control import ShiftedClock, follow_commands, write_session
 from tests.chaos.actor_process import STOP_COMMAND
 from tests.chaos.events import Fields, Kind
 from tests.chaos.history import History, read_history
@@ -37,17 +37,17 @@ WAYS = frozenset(
 )
 POOLS = ("default", "other")
 ATTEMPTS = 3
-MAX_ATTEMPTS = 2 * ATTEMPTS  # of one queue: an item is requeued once, and its failures are counted anew then
+MAX_ATTEMPTS = 2 * ATTEMPTS  # of one queue: an item is requeued once, which resets the count of its failures
 
-_CALL_TIMEOUT_S = 3.0  # shorter than some cuts: outcomes stay unknown
+_CALL_TIMEOUT_S = 3.0  # shorter than some cuts: outcomes remain unknown
 _REMOVED, _POISON, _REQUEUED, _LONG = 10, 2, 10, 4  # of a hundred items
-_SHARED_IDS = 40  # of a hundred puts one is of an id that others put as well
+_SHARED_IDS = 40  # one of a hundred puts has an id that others put too
 _DELAYS_MS = (0, 0, 0, 50, 400, 1500)
 
 
 @dataclass(frozen=True, slots=True)
 class ActorConfig:
-    """What an actor is told; `begin` and `seconds` by the machine's monotonic clock, also after a restart."""
+    """Parameters of an actor; `begin` and `seconds` refer to the machine's monotonic clock."""
 
     name: str
     folder: str
@@ -60,7 +60,7 @@ class ActorConfig:
     without: str = ""  # the protection that is taken out
 
     def due(self) -> int:
-        """How many items shall have been put by now."""
+        """Number of items that must have been put by now."""
         return round(self.puts * min(1.0, (time.monotonic() - self.begin) / self.seconds))
 
 
@@ -83,15 +83,15 @@ def main(config: ActorConfig) -> None:
         pool = HandlerPool(
             queues, TAKEN, handle, threads=16, held=40, pools=POOLS, retries=retries, rescan_seconds=2
         )
-        while not _has_started(pool):  # a fault may hit it in this moment, too
+        while not _has_started(pool):  # a fault may occur during the start
             if stopping.wait(0.1):
                 return
         try:
             done = sum(event.kind is Kind.PUT_SENT for event in read_history(history.path))
             producer = _Producer(history, queues, name, done)
-            tell = _tell_sessions(queues.session, folder / f"{name}.session")
+            write_session_if_new = _session_writer(queues.session, folder / f"{name}.session")
             while not stopping.wait(0.02):
-                tell()
+                write_session_if_new()
                 producer.put_until(config.due())
         finally:
             pool.stop()
@@ -105,20 +105,20 @@ def _has_started(pool: HandlerPool) -> bool:
     return True
 
 
-def _tell_sessions(session: Session, path: Path) -> Callable[[], None]:
-    told: list[object] = [None]
+def _session_writer(session: Session, path: Path) -> Callable[[], None]:
+    written: list[object] = [None]
 
-    def tell() -> None:
-        client = session._client  # noqa: SLF001 - the password is nobody's business but the thief's
-        if client.client_id is not None and client.client_id != told[0]:
-            told[0] = client.client_id
-            tell_session(path, *client.client_id)
+    def write_if_new() -> None:
+        client = session._client  # noqa: SLF001 - kazoo has no public password
+        if client.client_id is not None and client.client_id != written[0]:
+            written[0] = client.client_id
+            write_session(path, *client.client_id)
 
-    return tell
+    return write_if_new
 
 
 class _Producer:
-    """Puts items in every way there is."""
+    """Puts items by every method."""
 
     def __init__(self, history: History, queues: QueueSet, name: str, done: int) -> None:
         self._history = history
@@ -128,13 +128,13 @@ class _Producer:
         self._random = random.Random(self._prefix)  # noqa: S311 - nothing is secret here
 
     def put_until(self, count: int) -> None:
-        """Put so many in all."""
+        """Put items until their number is `count`."""
         while self._done < count:
             size = min(count - self._done, self._random.choice((1, 1, 5, 20)))
             items = [self._item(self._done + number) for number in range(size)]
             self._done += size
             for item in items:
-                self._tell(Kind.PUT_SENT, item)
+                self._record(Kind.PUT_SENT, item)
             if self._random.random() < 0.5:
                 self._together(items)
             else:
@@ -149,7 +149,7 @@ class _Producer:
 
     def _together(self, items: list[NewItem]) -> None:
         by_id = {item.id: item for item in items}
-        if len(by_id) < len(items):  # the same id twice: one of them is taken, and which cannot be told
+        if len(by_id) < len(items):  # a repeated id: one item is put, and it is unknown which
             self._one_by_one(items)
             return
         try:
@@ -158,7 +158,7 @@ class _Producer:
             for item in items:
                 error = failed.errors.get(item.id or "")
                 if error is None:
-                    self._tell(Kind.PUT_ACKED, item)
+                    self._record(Kind.PUT_ACKED, item)
                 else:
                     self._refused(item, error)
         except QueueError as error:
@@ -178,23 +178,23 @@ class _Producer:
                 self._refused(item, error)
 
     def _acked(self, item: NewItem, record: Record) -> None:
-        self._tell(Kind.PUT_ACKED, item, due=record.token.due)
+        self._record(Kind.PUT_ACKED, item, due=record.token.due)
 
     def _refused(self, item: NewItem, error: Exception) -> None:
         refused = isinstance(error, IdTaken | QueueFull)
-        self._tell(Kind.PUT_REFUSED if refused else Kind.PUT_FAILED, item, why=str(error))
+        self._record(Kind.PUT_REFUSED if refused else Kind.PUT_FAILED, item, why=str(error))
 
-    def _tell(self, kind: Kind, item: NewItem, *, due: int | None = None, why: str = "") -> None:
-        told: Fields = {"id": item.id or "", "run_key": item.run_key, "queue": "todo", "pool": item.pool}
+    def _record(self, kind: Kind, item: NewItem, *, due: int | None = None, why: str = "") -> None:
+        fields: Fields = {"id": item.id or "", "run_key": item.run_key, "queue": "todo", "pool": item.pool}
         if due is not None:
-            told |= {"due": due, "version": 0}
+            fields |= {"due": due, "version": 0}
         if why:
-            told["extra"] = {"why": why}
-        self._history.add(kind, **told)
+            fields["extra"] = {"why": why}
+        self._history.add(kind, **fields)
 
 
 class _Handler:
-    """Brings items on their way, some by detours; what it does depends on the id alone."""
+    """Moves items through the queues, some by detours; its actions depend on the id alone."""
 
     def __init__(self, history: History, queues: QueueSet) -> None:
         self._history = history
@@ -203,9 +203,9 @@ class _Handler:
     def __call__(self, claim: Claim) -> Action:
         before = int(claim.payload["before"])
         attempt = before + claim.record.failures + 1
-        self._tell(Kind.HANDLER_STARTED, claim, attempt=attempt)
+        self._record(Kind.HANDLER_STARTED, claim, attempt=attempt)
         dice = zlib.crc32(f"{claim.queue}{claim.id}".encode())
-        # Some are at work for longer than a session lives: whatever happens, happens to them.
+        # Some handlers run longer than a session timeout, so that faults hit them.
         time.sleep(1 + dice % 5 if dice // 100 % 100 < _LONG else 0.001 * (dice % 7))
         kind = dice % 100
         if kind < _POISON or (kind < 2 * _POISON and claim.record.failures < ATTEMPTS - 1):
@@ -216,17 +216,17 @@ class _Handler:
             self._sent(claim, claim.queue)
             return Requeue({"before": attempt}, delay_ms=100)
         if claim.queue == "ship" and zlib.crc32(claim.id.encode()) % 100 < _REMOVED:
-            self._tell(Kind.REMOVED_SENT, claim)
+            self._record(Kind.REMOVED_SENT, claim)
             return Done()
         target = QUEUES[QUEUES.index(claim.queue) + 1]
         self._sent(claim, target)
         return Move(target, {"before": 0})
 
     def _sent(self, claim: Claim, to_queue: str) -> None:
-        # Where it will be due is known for a move only: the engine adds the delays.
-        self._tell(Kind.STEP_SENT, claim, to_queue=to_queue, with_due=to_queue != claim.queue)
+        # The due time is known for a move only: the engine adds the delays.
+        self._record(Kind.STEP_SENT, claim, to_queue=to_queue, with_due=to_queue != claim.queue)
 
-    def _tell(
+    def _record(
         self,
         kind: Kind,
         claim: Claim,
@@ -236,7 +236,7 @@ class _Handler:
         with_due: bool = True,
     ) -> None:
         record = claim.record
-        told: Fields = {
+        fields: Fields = {
             "id": claim.id,
             "run_key": record.run_key,
             "version": claim.version,
@@ -245,16 +245,16 @@ class _Handler:
             "wall_ms": self._queues.clock.now_ms(),
         }
         if with_due:
-            told["due"] = record.token.due
+            fields["due"] = record.token.due
         if to_queue:
-            told["to_queue"] = to_queue
+            fields["to_queue"] = to_queue
         if attempt is not None:
-            told["attempt"] = attempt
-        self._history.add(kind, **told)
+            fields["attempt"] = attempt
+        self._history.add(kind, **fields)
 
 
 class _Listener:
-    """Tells the history what the engine says was accepted."""
+    """Records the accepted changes that the engine reports."""
 
     _KINDS = {  # noqa: RUF012 - a table
         EventKind.CLAIM: Kind.CLAIM_ACKED,
@@ -273,7 +273,7 @@ class _Listener:
         kind = self._KINDS.get(event.kind)
         if kind is None:
             return
-        told: Fields = {
+        fields: Fields = {
             "id": event.id,
             "run_key": event.run_key,
             "nonce": event.nonce,
@@ -282,15 +282,15 @@ class _Listener:
             "due": event.due,
             "released": event.released,
         }
-        if event.run_key:  # a burial writes no record
-            told["version"] = event.version
+        if event.run_key:  # an item moved to dead without a record has no run key
+            fields["version"] = event.version
         if kind in {Kind.STEP_ACKED, Kind.DEAD}:
-            told |= {"to_queue": event.to_queue, "to_pool": event.to_pool}
+            fields |= {"to_queue": event.to_queue, "to_pool": event.to_pool}
         if event.kind is EventKind.COMMIT:
-            told["extra"] = {"let_go": True}
+            fields["extra"] = {"let_go": True}
         if kind is Kind.LOST:
-            told["extra"] = {"same_session": event.same_session, "why": event.detail}
-        self._history.add(kind, **told)
+            fields["extra"] = {"same_session": event.same_session, "why": event.detail}
+        self._history.add(kind, **fields)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the checker found, for people and for programs."""
+"""The result of the checker, as text and as JSON."""
 
 import json
 from collections import Counter
@@ -10,7 +10,7 @@ _SHOWN = 20  # violations in the text; the JSON has all
 
 
 class Invariant(StrEnum):
-    """What must never be violated; numbers as in the plan for this suite."""
+    """The invariants of the suite."""
 
     LOST = "I1"
     UNEXPECTED = "I2"
@@ -27,10 +27,10 @@ class Invariant(StrEnum):
 
 MEANING: Mapping[Invariant, str] = {
     Invariant.LOST: "an acknowledged item is lost",
-    Invariant.UNEXPECTED: "an item that nobody put, or that was removed, is there",
-    Invariant.NOT_IN_ONE_QUEUE: "an item stands in two queues or in none",
+    Invariant.UNEXPECTED: "an item that was never put, or that was removed, is there",
+    Invariant.NOT_IN_ONE_QUEUE: "an item is in two queues or in none",
     Invariant.STALE_FENCE: "a change was accepted from a stale fence",
-    Invariant.STALE_CLAIM: "a token was claimed that the item had left",
+    Invariant.STALE_CLAIM: "an outdated token was claimed",
     Invariant.OVERLAP: "two accepted claims of one item overlap",
     Invariant.TRANSITION: "a step outside of the graph",
     Invariant.EARLY: "a handler ran before the item was due",
@@ -42,7 +42,7 @@ MEANING: Mapping[Invariant, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One case of what must never be."""
+    """One violation of an invariant."""
 
     invariant: Invariant
     id: str
@@ -55,10 +55,10 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Violations, and how much there was to find some in: a run of nothing proves nothing."""
+    """Violations, and the amount of checked events: an empty run proves nothing."""
 
     violations: tuple[Violation, ...] = ()
-    seen: Mapping[str, int] = field(default_factory=dict)  # how many events of each kind, items, lives
+    seen: Mapping[str, int] = field(default_factory=dict)  # events of each kind, items, item histories
 
     @property
     def ok(self) -> bool:

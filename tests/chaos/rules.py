@@ -1,4 +1,4 @@
-"""What the checker is told of the system under test."""
+"""Parameters of the checker for the system under test."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass
 class Rules:
     """`transitions` are the allowed (queue, to_queue); a step that stays in its queue is always allowed.
 
-    `ensemble_offset_ms` is what to add to an event's `t` in milliseconds to get the ensemble's time: measured
-    by the controller, so that a wrong clock of an actor cannot hide an early start. Without it `wall_ms` is
-    believed.
+    `ensemble_offset_ms` is the ensemble's time minus an event's `t`, in milliseconds. The controller measures
+    it, so that a wrong clock of an actor cannot hide an early start. Without it the checker uses `wall_ms`.
 
-    `gone_is_removed`: a removal whose outcome was unknown is told as done when the item is gone, whoever has
-    removed it. Then only the removal from the highest fence counts.
+    `gone_is_removed`: an actor acknowledges a removal of unknown outcome when the item is gone, whoever has
+    removed it. Then only the removal with the highest fence counts.
     """
 
     transitions: frozenset[tuple[str, str]]

@@ -1,4 +1,4 @@
-"""When which fault happens: from a seed, so that a run can be had again."""
+"""The times of the faults, from a seed, so that a run can be repeated."""
 
 import random
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ _CLOCK_SHIFTS_S = (-30.0, 30.0)
 _RESTART_AFTER_S = (0.2, 2.0)
 _SERVER_AWAY_S = (3.0, 8.0)  # longer than an election of three servers on a busy machine
 _CORRUPT_ITEMS = (1, 3)
-_STOP_SESSIONS = (1.3, 2.0)  # times the session: who wakes up has lost it
-_CUT_SESSIONS = (0.2, 1.8)  # some within the session, some beyond
+_STOP_SESSIONS = (1.3, 2.0)  # times the session timeout: the actor has lost its session
+_CUT_SESSIONS = (0.2, 1.8)  # some shorter than the session timeout, some longer
 
 
 class Trouble(StrEnum):
-    """A kind of fault that can be dealt; what undoes it comes with it."""
+    """A kind of fault in a schedule; the fault that undoes it is added."""
 
     SIGKILL = SigKill.name
     SIGSTOP = SigStop.name
@@ -48,7 +48,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A fault, so many seconds after the start."""
+    """A fault and its time in seconds after the start."""
 
     at: float
     fault: Fault
@@ -63,11 +63,10 @@ def plan(
     session_s: float,
     kinds: Sequence[Trouble] = tuple(Trouble),
 ) -> tuple[Planned, ...]:
-    """So many faults, `interval_s` apart on average or some more, in the order of their times.
+    """This many faults, at least `interval_s` apart on average, in the order of their times.
 
-    Kinds are dealt like cards: each comes once before one comes again. An actor has one trouble at a time,
-    so that each is seen by itself; several actors may be in trouble together. What undoes a fault comes on
-    top of `faults`.
+    Each kind occurs once before one occurs again. An actor has one fault at a time, to separate the effects;
+    several actors may have faults at the same time. Faults that undo others are not counted in `faults`.
     """
     rng = random.Random(seed)  # noqa: S311 - chosen to be repeatable
     busy_until = dict.fromkeys(actors, 0.0)
@@ -93,7 +92,7 @@ def plan(
 def _deal(  # noqa: C901, PLR0911 - one line for each kind of trouble
     kind: Trouble, actor: str, rng: random.Random, session_s: float
 ) -> tuple[Fault, float, Fault | None]:
-    """The fault, how long it lasts, and what ends it when it does not end by itself."""
+    """The fault, its duration, and the fault that ends it, if needed."""
     cut_s = session_s * rng.uniform(*_CUT_SESSIONS)
     match kind:
         case Trouble.SIGKILL:

@@ -1,4 +1,4 @@
-"""What stands in ZooKeeper when everything has come to rest, read without the code that is being tested."""
+"""The state of ZooKeeper after a run, read without the code under test."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,12 +9,12 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 _AT_ONCE = 500
-"""Requests under way: enough to fill the connection, few enough that none waits for long."""
+"""Pipelined requests: enough to fill the connection, few enough that none waits for long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record; `readable` False: its bytes are no record, and nothing but `version` is known."""
+    """One record; `readable` False: its bytes are no record, and only `version` is known."""
 
     version: int
     run_key: str = ""
@@ -106,14 +106,14 @@ def parse_token(name: str) -> tuple[str, int | None]:
 
 def _record(data: bytes, version: int) -> Record:
     try:
-        told: dict[str, Any] = json.loads(data)
+        document: dict[str, Any] = json.loads(data)
         return Record(
             version=version,
-            run_key=told["run_key"],
-            queue=told["queue"],
-            pool=told["pool"],
-            due=parse_token(told["token"])[1],
-            nonce=told["nonce"],
+            run_key=document["run_key"],
+            queue=document["queue"],
+            pool=document["pool"],
+            due=parse_token(document["token"])[1],
+            nonce=document["nonce"],
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Record(version, readable=False)

@@ -1,7 +1,7 @@
-"""The suite itself: nothing is violated under faults; something is as soon as a protection is taken out.
+"""The suite itself: no violation under faults, and a violation whenever a protection is taken out.
 
-CI runs a short campaign with each kind of fault. That a protection is missed is shown there by one short test
-for each (`test_queue_protections.py`); a whole campaign shows that this suite misses it, too.
+CI runs a short campaign with each kind of fault, and one short test that fails without each protection
+(`test_queue_protections.py`); a whole campaign shows that this suite fails without it too.
 """
 
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ from tests.sampling import is_whole, seed, times
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(900)]
 
 STALL_S = 12.0
-"""An item that nothing stands in the way of is found within two rescans, of 2 s here."""
+"""An item without an obstacle is found within two rescans, of 2 s here."""
 
 CUTS = (Trouble.CUT_UPSTREAM, Trouble.CUT_DOWNSTREAM)
-# Which faults bring out that a protection is missing, and with how many items.
+# The faults that show a missing protection, and the number of items.
 WEAK_SPOTS: Sequence[tuple[Protection, tuple[Trouble, ...], int]] = (
     (Protection.FENCE, (Trouble.SIGSTOP, Trouble.CLOSE_SESSION, Trouble.CUT_UPSTREAM), 600),
     (Protection.TOKEN_CHECK, (Trouble.SIGSTOP, Trouble.CLOSE_SESSION, *CUTS), 600),
-    # Missed only when a request is cut off before it arrives and another is faster: that takes many of them.
+    # Shows only when a request is cut off before it arrives and another actor is faster: needs many items.
     (Protection.NONCE, (Trouble.CLOSE_SESSION, *CUTS), 2_400),
     (Protection.RESULTS, (Trouble.SIGSTOP, Trouble.CLOSE_SESSION, Trouble.DROP_REPLY, *CUTS), 600),
     (Protection.RESCAN, (Trouble.DROP_REPLY, Trouble.REFUSE, *CUTS), 600),
 )
 SEEDS = (3, 4, 5)
-"""Tried in turn until one shows it: faults are the same with a seed, what they hit depends on the machine."""
+"""Tried in turn until one shows it: a seed fixes the faults, but their effect depends on the machine."""
 
 
 def test_items_survive_every_kind_of_fault(tmp_path: Path) -> None:
@@ -60,11 +60,11 @@ if is_whole():
         outcomes = []
         for number in SEEDS:
             outcome = run(_short(number, kinds, items, without=protection), tmp_path / str(number))
-            assert not outcome.failures  # else it was the suite that broke down
+            assert not outcome.failures  # else the suite itself failed
             if not outcome.ok:
                 return
             outcomes.append(outcome)
-        pytest.fail(f"nobody misses {protection}: {outcomes}")
+        pytest.fail(f"no violation without {protection}: {outcomes}")
 
     def test_the_short_runs_find_nothing_when_all_protections_are_there(tmp_path: Path) -> None:
         kinds = sorted({trouble for _, troubles, _ in WEAK_SPOTS for trouble in troubles})

@@ -1,10 +1,10 @@
-"""A worker is killed at each step of a job's life, before and after every commit; the next one goes on.
+"""A worker is killed at each step of a job, before and after every commit; the next worker continues.
 
-Whatever the step: the job ends as its program says, its user code is started once in each attempt, who wants
-to know is told at least once and always the same, each attempt is in the history once, it is archived once,
-and nothing is left over. With the real Spark of each backend: `test_trials.py`.
+Whatever the step: the job ends as its program says, its user code starts once in each attempt, its callback
+is called at least once and always with the same body, each attempt is in the history once, the job is
+archived once, and nothing is left over. `test_trials.py` does the same with the real Spark of each backend.
 
-CI plays each story, at some of its steps; a whole campaign dies at each, with either kind of driver.
+CI runs each scenario at some of its steps; a whole campaign runs all steps with both kinds of driver.
 """
 
 import json
@@ -28,9 +28,9 @@ from tests.jobs_support import Office, python_job
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.sampling import sample
 from tests.scripted.backend import Backend
+from tests.scripted.functions import for_real_drivers
 from tests.scripted.judge import left_over, violations
 from tests.scripted.ledger import Ledger
-from tests.scripted.words import for_real_drivers
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
@@ -40,8 +40,8 @@ END_S = 60
 
 
 @dataclass(frozen=True)
-class Story:
-    """One life of a job; `then` is what somebody does while it runs."""
+class Scenario:
+    """One course of a job; `then` runs after its submission, while the first worker handles it."""
 
     program: str
     status: Status
@@ -51,7 +51,7 @@ class Story:
     delay: float = 0.0
     retention: float = 3600.0
     is_removed: bool = False
-    answers: tuple[Answerer, ...] = ()  # of who is told of its end; without them nobody is
+    answers: tuple[Answerer, ...] = ()  # of the callback; empty: the job has none
 
 
 @dataclass
@@ -65,24 +65,24 @@ class Scene:
     receiver: Receiver
     folder: Path
 
-    def submit(self, story: Story) -> str:
-        program = story.program
+    def submit(self, scenario: Scenario) -> str:
+        program = scenario.program
         if self.kind != "scripted":
             program = for_real_drivers(program, self.ledger.path)
-        told: dict[str, Any] = {"callback": {"url": self.receiver.url}} if story.answers else {}
-        self.receiver.answers = list(story.answers)
-        definition = python_job(program, **story.fields, **told)
-        return self.office.client.submit(definition, delay=story.delay).id
+        callback: dict[str, Any] = {"callback": {"url": self.receiver.url}} if scenario.answers else {}
+        self.receiver.answers = list(scenario.answers)
+        definition = python_job(program, **scenario.fields, **callback)
+        return self.office.client.submit(definition, delay=scenario.delay).id
 
-    def first_worker(self, point: Point, story: Story) -> WorkerProcess:
-        config = worker_config(self.office.settings, self.kind, die_at=point, retention=story.retention)
+    def first_worker(self, point: Point, scenario: Scenario) -> WorkerProcess:
+        config = worker_config(self.office.settings, self.kind, die_at=point, retention=scenario.retention)
         return WorkerProcess("first", self.folder, config, self.office.settings.zookeeper_hosts)
 
     def wait_started(self) -> None:
         wait_until(self.ledger.starts, END_S, "the program runs")
 
-    def wait_end(self, job_id: str, story: Story) -> None:
-        if not story.is_removed:
+    def wait_end(self, job_id: str, scenario: Scenario) -> None:
+        if not scenario.is_removed:
             self.office.wait(job_id, timeout=END_S)
             return
 
@@ -112,61 +112,61 @@ def kill_in_the_queue_of_the_cluster(scene: Scene, job_id: str) -> None:
     scene.office.client.kill(job_id)
 
 
-STORIES = {
-    "succeeds": Story("sleep(0.1)", Status.SUCCESS),
-    "fails": Story("fail('no rows today')", Status.ERROR_FAIL),
-    "is-run-again": Story(
+SCENARIOS = {
+    "succeeds": Scenario("sleep(0.1)", Status.SUCCESS),
+    "fails": Scenario("fail('no rows today')", Status.ERROR_FAIL),
+    "is-run-again": Scenario(
         "attempt > 1 or fail('not yet')",
         Status.SUCCESS,
         starts=2,
         fields={"retry": {"attempts": 2, "delay": "100ms"}},
     ),
-    "leaves-no-word": Story(
+    "vanishes": Scenario(
         "attempt > 1 or vanish()",
         Status.SUCCESS,
         starts=2,
         fields={"retry": {"attempts": 2, "delay": "100ms"}},
     ),
-    "runs-too-long": Story("hang()", Status.ERROR_FAIL, fields={"timeout": {"run": 1}}),
-    "is-killed": Story("hang()", Status.KILL, then=kill_while_it_runs),
-    "is-killed-in-the-queue-of-the-cluster": Story(
+    "runs-too-long": Scenario("hang()", Status.ERROR_FAIL, fields={"timeout": {"run": 1}}),
+    "is-killed": Scenario("hang()", Status.KILL, then=kill_while_it_runs),
+    "is-killed-in-the-queue-of-the-cluster": Scenario(
         "pass", Status.CANCEL, starts=0, then=kill_in_the_queue_of_the_cluster
     ),
-    "is-cancelled": Story("pass", Status.CANCEL, starts=0, then=kill_before_it_starts, delay=3600),
-    "is-told": Story("pass", Status.SUCCESS, answers=(TOLD,)),
-    "is-told-of-a-failure": Story("fail('no rows today')", Status.ERROR_FAIL, answers=(TOLD,)),
-    "is-told-of-a-kill": Story("hang()", Status.KILL, then=kill_while_it_runs, answers=(TOLD,)),
-    "is-told-at-the-second-try": Story("pass", Status.SUCCESS, answers=(REFUSED, TOLD)),
-    "is-told-and-says-otherwise": Story(
+    "is-cancelled": Scenario("pass", Status.CANCEL, starts=0, then=kill_before_it_starts, delay=3600),
+    "calls-back": Scenario("pass", Status.SUCCESS, answers=(TOLD,)),
+    "calls-back-after-a-failure": Scenario("fail('no rows today')", Status.ERROR_FAIL, answers=(TOLD,)),
+    "calls-back-after-a-kill": Scenario("hang()", Status.KILL, then=kill_while_it_runs, answers=(TOLD,)),
+    "calls-back-at-the-second-try": Scenario("pass", Status.SUCCESS, answers=(REFUSED, TOLD)),
+    "calls-back-and-is-overridden": Scenario(
         "pass", Status.ERROR_FAIL, answers=(override("ERROR_FAIL"), override("ERROR_FAIL"))
     ),
-    "is-removed": Story("pass", Status.SUCCESS, retention=0.2, is_removed=True),
+    "is-removed": Scenario("pass", Status.SUCCESS, retention=0.2, is_removed=True),
 }
 FULL_CLUSTER = "is-killed-in-the-queue-of-the-cluster"
-"""Only the scripted backend can be told to be full."""
+"""Only the scripted backend can be full on request."""
 
 MATRIX: dict[str, list[Point]] = {
     "succeeds": points("claim accept", "intent", "submit", "running>success", "history", "success>finish"),
     "fails": points("running>fail", "history", "fail>finish"),
     "is-run-again": points("fail>accept"),
-    "leaves-no-word": points("running>fail"),
+    "vanishes": points("running>fail"),
     "runs-too-long": points("running>kill", "killed", "kill>fail", "history"),
     "is-killed": points("running>kill", "history", "kill>finish"),
     FULL_CLUSTER: points("killed", "kill>finish"),
     "is-cancelled": points("accept>kill", "kill>finish"),
-    "is-told": points("call", "success>finish"),
-    "is-told-of-a-failure": points("call", "fail>finish"),
-    "is-told-of-a-kill": points("call", "kill>finish"),
-    "is-told-at-the-second-try": points("success>success"),
-    "is-told-and-says-otherwise": points("success>fail"),
+    "calls-back": points("call", "success>finish"),
+    "calls-back-after-a-failure": points("call", "fail>finish"),
+    "calls-back-after-a-kill": points("call", "kill>finish"),
+    "calls-back-at-the-second-try": points("success>success"),
+    "calls-back-and-is-overridden": points("success>fail"),
     "is-removed": points("mark", "archive", "removal"),
 }
 IN_CI = 24 / 128
-"""Of the cells of each story, but at least one."""
+"""Share of the cells of each scenario, at least one cell."""
 
 
 def _cells() -> dict[str, list[Any]]:
-    """What is tried, by kind of runner."""
+    """The parameters of the tests, by kind of runner."""
     cells: dict[str, list[Any]] = {"scripted": [], "stand-in": []}
     for name, found in MATRIX.items():
         able = [kind for kind in cells if kind == "scripted" or name != FULL_CLUSTER]
@@ -197,40 +197,40 @@ def scene(
 def test_scripted_jobs_survive_the_death_of_their_worker_at_any_step(
     scene: Scene, name: str, point: Point
 ) -> None:
-    survive(scene, STORIES[name], point)
+    survive(scene, SCENARIOS[name], point)
 
 
 @pytest.mark.parametrize(("scene", "name", "point"), CELLS["stand-in"], indirect=["scene"])
 def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
     scene: Scene, name: str, point: Point
 ) -> None:
-    survive(scene, STORIES[name], point)
+    survive(scene, SCENARIOS[name], point)
 
 
-def survive(scene: Scene, story: Story, point: Point) -> None:
-    """Play the story with a worker that dies at the point, and with another one after it; then judge."""
+def survive(scene: Scene, scenario: Scenario, point: Point) -> None:
+    """Run the scenario with a worker that dies at the point, then with another; check the result."""
     hold = scene.office.settings.state_dir / "hold"
-    if story is STORIES[FULL_CLUSTER]:
+    if scenario is SCENARIOS[FULL_CLUSTER]:
         hold.touch()
-    job_id = scene.submit(story)
+    job_id = scene.submit(scenario)
     run_key = scene.office.client.detail(job_id).run_key
-    first = scene.first_worker(point, story)
+    first = scene.first_worker(point, scenario)
     with worker_processes(first):
-        story.then(scene, job_id)
+        scenario.then(scene, job_id)
         first.wait_killed()
         first.end_session()
-        scene.office.worker(runner=scene.runner, retention=story.retention)
-        scene.wait_end(job_id, story)
+        scene.office.worker(runner=scene.runner, retention=scenario.retention)
+        scene.wait_end(job_id, scenario)
     hold.unlink(missing_ok=True)
-    expected = {} if story.is_removed else {job_id: {story.status}}
-    removed = {job_id} if story.is_removed else set[str]()
+    expected = {} if scenario.is_removed else {job_id: {scenario.status}}
+    removed = {job_id} if scenario.is_removed else set[str]()
     assert violations(scene.office.client, scene.ledger, expected) == []
-    assert scene.ledger.starts_of(run_key) == story.starts
+    assert scene.ledger.starts_of(run_key) == scenario.starts
     assert max(scene.ledger.starts().values(), default=1) == 1
-    assert _remembered(scene) == [f"{run_key}-{number}" for number in range(1, story.starts + 1)]
-    bodies = {told.data for told in scene.receiver.told}
-    assert len(bodies) == bool(story.answers), bodies
-    assert _archived(scene) == ([job_id] if story.is_removed else [])
+    assert _recorded(scene) == [f"{run_key}-{number}" for number in range(1, scenario.starts + 1)]
+    bodies = {request.data for request in scene.receiver.told}
+    assert len(bodies) == bool(scenario.answers), bodies
+    assert _archived(scene) == ([job_id] if scenario.is_removed else [])
     _assert_nothing_is_left(scene, run_key, removed)
 
 
@@ -239,7 +239,7 @@ def _archived(scene: Scene) -> list[str]:
     return [json.loads(line)["id"] for path in paths for line in path.read_bytes().splitlines()]
 
 
-def _remembered(scene: Scene) -> list[str]:
+def _recorded(scene: Scene) -> list[str]:
     try:
         return [run["run"] for run in scene.office.client.history("test")]
     except HistoryNotFound:

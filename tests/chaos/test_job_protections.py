@@ -1,4 +1,4 @@
-"""The tests of jobs notice when a protection is taken out; with all of them the same runs are clean."""
+"""The tests of jobs fail when a protection is taken out; with all protections the same runs are clean."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ from tests.workers import WorkerProcess, worker_config, worker_processes
 END_S = 60
 
 
-# What is taken out in each of the tests: without it they find what it keeps from happening.
+# The protections of each test: without them it finds violations.
 OVERSHOOTS = (Protection.SLOT,)
 UNANNOUNCED = (Protection.INTENT,)
 GIVES_UP = (Protection.COMPARE, Protection.CONFLICT)
@@ -60,7 +60,7 @@ def test_a_cap_is_overshot_when_no_place_is_taken_in_the_intent(
 
 
 class SubmitsTwice(ScriptedRunner):
-    """What two workers may do that do not know of each other."""
+    """Submits each request twice, as two uncoordinated workers may do."""
 
     def submit(self, request: SubmitRequest) -> Submission:
         other = "f" * 32
@@ -97,15 +97,15 @@ def test_user_code_runs_unannounced_when_a_driver_is_submitted_before_the_intent
             return violations(office.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
 
         if without:  # the job itself is stuck then
-            what = "user code has run unannounced"
-            wait_until(lambda: any("nobody announced" in words for words in found()), END_S, what)
+            what = "user code has run without an announced attempt"
+            wait_until(lambda: any("were not announced" in words for words in found()), END_S, what)
         else:
             office.wait(job_id, timeout=END_S)
             assert found() == []
 
 
-class Told(Hook):
-    """What was told of the changes of jobs."""
+class Transitions(Hook):
+    """The transitions of jobs, as a hook receives them."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[Status, Queue]] = []
@@ -118,7 +118,7 @@ class Told(Hook):
 
 @pytest.fixture
 def driver_is_faster(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
-    """A full cluster that starts the driver in the moment in which its worker gives the attempt up."""
+    """A full cluster that starts the driver just when its worker gives the attempt up."""
     settings = office.settings
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend:
         hold = settings.state_dir / "hold"
@@ -141,12 +141,12 @@ def test_an_attempt_is_given_up_under_its_driver_when_it_is_not_compared_or_the_
 ) -> None:
     if without:
         take_out(Protection(without), monkeypatch.setattr)
-    told = Told()
+    transitions = Transitions()
 
     def found(job_id: str) -> list[str]:
         return violations(office.client, driver_is_faster.store.ledger, {job_id: {Status.SUCCESS}})
 
-    office.worker(runner=ScriptedRunner(office.settings.state_dir), hooks=[told])
+    office.worker(runner=ScriptedRunner(office.settings.state_dir), hooks=[transitions])
     retry, limits = {"attempts": 1, "delay": "100ms"}, {"submit": 1}
     job_id = office.submit("sleep(0.5)", retry=retry, timeout=limits)
     proper = [
@@ -156,17 +156,19 @@ def test_an_attempt_is_given_up_under_its_driver_when_it_is_not_compared_or_the_
     ]
 
     def is_proper() -> bool:
-        return told.changes == proper[: len(told.changes)]
+        return transitions.changes == proper[: len(transitions.changes)]
 
     wait_until(
-        lambda: office.client.get(job_id).is_final or not is_proper(), END_S, "it ends, or goes astray"
+        lambda: office.client.get(job_id).is_final or not is_proper(),
+        END_S,
+        "it ends, or takes a wrong transition",
     )
-    if without:  # what follows from a false turn is not waited for
+    if without:  # do not wait for the effects of a wrong transition
         assert not is_proper() or found(job_id) != []
     else:
-        wait_until(lambda: len(told.changes) >= len(proper), END_S, "its end is told")
+        wait_until(lambda: len(transitions.changes) >= len(proper), END_S, "its last transition is reported")
         assert found(job_id) == []
-        assert told.changes == proper
+        assert transitions.changes == proper
 
 
 def _closes(operation: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""Hundreds of jobs under faults: none is lost, none runs twice, no limit is overshot, nothing is left."""
+"""Hundreds of jobs under faults: none is lost, none runs twice, no limit is exceeded, no node is left."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.campaign, pytest.mark.timeout(600)]
 
 
 def soak() -> Soak:
-    """Five hundred jobs and sixteen faults; in CI a hundred jobs, and each kind of fault in any order."""
+    """500 jobs and 16 faults; in CI 100 jobs and each kind of fault in random order."""
     if is_whole():
         return Soak(seed())
     kinds = chance("soak").sample(KINDS, len(KINDS))
@@ -24,8 +24,8 @@ def test_hundreds_of_jobs_survive_workers_that_die_and_a_server_that_restarts(
     assert process_mark
     played = soak()
     outcome = run(played, tmp_path / "soak")
-    print(f"seed {played.seed}: {outcome}")  # noqa: T201 - so that a run can be had again
+    print(f"seed {played.seed}: {outcome}")  # noqa: T201 - so that a run can be repeated
     assert outcome.ok, f"seed {played.seed}: {outcome}"
     assert set(outcome.faults) >= {Trouble.KILL, Trouble.STOP, Trouble.SERVER}
     assert outcome.starts > played.jobs
-    assert all(outcome.highest.values()), "the limits were felt"
+    assert all(outcome.highest.values()), "the limits took effect"

@@ -1,7 +1,7 @@
-"""Whenever a process that logs is killed: what was acknowledged to it is found, once, in Elasticsearch.
+"""A process that logs is killed at any moment: each acknowledged record is in Elasticsearch once.
 
-CI has one die at each of the points, and some at random moments; a whole campaign as many as fit into a short
-while; `make log-kills COUNT=200` so many.
+CI kills one process at each of the points and some at random moments; a whole campaign kills as many as fit
+into its time; `make log-kills COUNT=200` kills 200.
 """
 
 import os
@@ -17,7 +17,7 @@ import pytest
 from orchestrator.logs.shipping.target import ShipperOptions
 from orchestrator.logs.spool.folder import folders_in
 from tests.chaos.log_points import Point
-from tests.chaos.log_producer import Life, zygote
+from tests.chaos.log_producer import ProducerRun, zygote
 from tests.log_index import LogIndex
 from tests.log_support import dead_letters, drain
 from tests.sampling import chance, is_whole, seed
@@ -25,9 +25,9 @@ from tests.sampling import chance, is_whole, seed
 COUNT = int(os.environ.get("ORCHESTRATOR_LOG_KILLS", "0"))
 SHORT_S = 40
 AT_RANDOM = 5  # in CI, where each of the points comes once
-LONGEST_S = 0.8  # of a life: several checkpoints, dozens of segments
-POINT_S = 1.5  # until a point is reached; then the process is killed where it is
-NUMBERS = 1_000_000  # for each producer
+LONGEST_S = 0.8  # of a producer: several checkpoints, dozens of segments
+POINT_S = 1.5  # time to reach a point; then the process is killed anyway
+NUMBERS = 1_000_000  # range of numbers of each producer
 
 LAST = ShipperOptions(adopt_seconds=0.1, status_seconds=0.1, flush_seconds=120)
 
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300 + 5 * COUNT)]
 
 
 def ends(rng: random.Random) -> Iterator[Point | None]:
-    """Where each of them dies; None = at a random moment."""
+    """The point at which each process dies; None = at a random moment."""
     every = [*Point, *[None] * len(Point)]
     if COUNT:
         yield from (rng.choice(every) for _ in range(COUNT))
@@ -48,15 +48,18 @@ def ends(rng: random.Random) -> Iterator[Point | None]:
         yield from rng.sample(short, len(short))
 
 
-def life(rng: random.Random, number: int, point: Point | None, root: Path, index: LogIndex) -> Life:
+def producer_run(
+    rng: random.Random, number: int, point: Point | None, root: Path, index: LogIndex
+) -> ProducerRun:
     seconds = rng.uniform(0, LONGEST_S) if point is None else POINT_S
     acks = root.parent / f"acks-{number}"
     first = number * NUMBERS
-    return Life(str(root), index.url, index.alias, str(acks), first, seconds, point, rng.choice([1, 1, 2, 5]))
+    times = rng.choice([1, 1, 2, 5])
+    return ProducerRun(str(root), index.url, index.alias, str(acks), first, seconds, point, times)
 
 
 def acknowledged(folder: Path) -> list[int]:
-    # The last line may be half: its record was appended all the same.
+    # The last line may be torn; its record was appended all the same.
     return [
         int(line)
         for path in folder.glob("acks-*")
@@ -73,8 +76,8 @@ def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
     root, kills, since = tmp_path / "spool", Counter[str](), time.monotonic()
     with (tmp_path / "errors").open("wb") as errors, zygote(errors) as producers:
         for point in ends(rng):
-            lived = life(rng, kills.total(), point, root, log_index)
-            code, has_died = producers.live(lived)
+            run = producer_run(rng, kills.total(), point, root, log_index)
+            code, has_died = producers.execute(run)
             assert code == -signal.SIGKILL, (tmp_path / "errors").read_text()
             kills[str(point) if has_died else "at a random moment"] += 1
     left = len(folders_in(root))
@@ -83,14 +86,14 @@ def test_what_was_acknowledged_is_found_once_whenever_processes_are_killed(
     found = Counter(log_index.numbers())
     lost = set(acks) - set(found)
     doubles = [number for number, count in found.items() if count > 1]
-    told = ", ".join(f"{count} {point}" for point, count in sorted(kills.items()))
+    points = ", ".join(f"{count} {point}" for point, count in sorted(kills.items()))
     with capsys.disabled():
         print(  # noqa: T201 - the counts are what a campaign is for
-            f"\nseed {seed()}: {kills.total()} kills ({told}) in {time.monotonic() - since:.0f} s; "
+            f"\nseed {seed()}: {kills.total()} kills ({points}) in {time.monotonic() - since:.0f} s; "
             f"{len(acks):,} records acknowledged, {len(found):,} found, "
             f"{len(lost)} lost, {len(doubles)} twice, "
             f"{len(set(found) - set(acks))} killed between the record and its acknowledgement; "
-            f"{left} spools were left for the last one"
+            f"{left} spools were left to the last process"
         )
     assert not lost, sorted(lost)[:20]
     assert not doubles, doubles[:20]

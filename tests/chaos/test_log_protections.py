@@ -1,4 +1,4 @@
-"""The tests of logs notice when a protection is taken out; with all of them the same runs are clean."""
+"""The tests of logs fail when a protection is taken out; with all protections the same runs are clean."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -48,7 +48,7 @@ def a_byte_is_flipped(root: Path) -> list[str]:
     first.write_bytes(first.read_bytes().replace(b"yyyy", b"yyYy", 1))
     shelf = Shelf()
     drain(root, shelf)
-    return [f"{number_of(record)} is another one" for record in shelf.records.values() if b"Y" in record]
+    return [f"{number_of(record)} has changed" for record in shelf.records.values() if b"Y" in record]
 
 
 def a_document_is_refused(root: Path) -> list[str]:
@@ -58,7 +58,7 @@ def a_document_is_refused(root: Path) -> list[str]:
         append(spool, range(20))
         wait_until(lambda: shipper.counts.dead, WAIT_S, "it was refused")
         wait_until(lambda: len(shelf.numbers) == 19, WAIT_S, "the others arrive")
-    return [] if len(dead_letters(root)) == 1 else ["7 is neither there nor put aside"]
+    return [] if len(dead_letters(root)) == 1 else ["7 is neither delivered nor a dead letter"]
 
 
 def half_of_the_items_are_not_taken(root: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Each fault of the nemesis, proven with a real server and processes that do nothing but write."""
+"""Each fault of the nemesis, on a real server and actors that only write."""
 
 import random
 import sys
@@ -45,22 +45,22 @@ LONG_S = 60  # healed by the test
 
 @dataclass
 class Arena:
-    """One actor `a` that writes without end, and the nemesis that may do all to it."""
+    """One actor `a` that writes without end, and a nemesis for it."""
 
     actor: ActorProcess
     nemesis: Nemesis
     history: History
     direct: KazooClient
 
-    def told(self, kind: Kind) -> list[Event]:
+    def events(self, kind: Kind) -> list[Event]:
         if not self.actor.history_file.exists():
             return []
         return [event for event in read_history(self.actor.history_file) if event.kind is kind]
 
-    def goes_on(self) -> None:
-        """Wait until the actor writes with success again."""
-        before = len(self.told(Kind.STEP_ACKED))
-        wait_until(lambda: len(self.told(Kind.STEP_ACKED)) > before + 2, 30, "the actor writes")
+    def wait_for_writes(self) -> None:
+        """Wait until the actor writes successfully again."""
+        before = len(self.events(Kind.STEP_ACKED))
+        wait_until(lambda: len(self.events(Kind.STEP_ACKED)) > before + 2, 30, "the actor writes")
 
     def results(self) -> list[str]:
         events = read_history(self.history.path)
@@ -77,7 +77,7 @@ def arena_at(stack: ExitStack, hosts: str, root: str, folder: Path) -> Arena:
     history = stack.enter_context(History(folder, "nemesis"))
     spoiler = Spoiler(direct, root, history, random.Random(1))  # noqa: S311 - chosen to be repeatable
     made = Arena(actor, Nemesis({"a": actor}, history, hosts, spoil=spoiler.spoil), history, direct)
-    made.goes_on()
+    made.wait_for_writes()
     return made
 
 
@@ -96,28 +96,28 @@ def test_a_killed_actor_comes_back_as_another_process(arena: Arena) -> None:
     arena.nemesis.apply(SigKill("a"))
     wait_until(lambda: arena.actor.exit_code == -9, 5, "the process is gone")
     arena.nemesis.apply(Restart("a"))
-    arena.goes_on()
+    arena.wait_for_writes()
     assert arena.actor.pid != before
-    assert [event.extra["pid"] for event in arena.told(Kind.STARTED)] == [before, arena.actor.pid]
-    assert {event.incarnation for event in arena.told(Kind.STEP_ACKED)} == {0, 1}
+    assert [event.extra["pid"] for event in arena.events(Kind.STARTED)] == [before, arena.actor.pid]
+    assert {event.incarnation for event in arena.events(Kind.STEP_ACKED)} == {0, 1}
 
 
-def test_a_stopped_actor_stands_still_until_it_may_go_on(arena: Arena) -> None:
+def test_a_stopped_actor_does_nothing_until_it_is_resumed(arena: Arena) -> None:
     process = psutil.Process(arena.actor.pid)
     arena.nemesis.apply(SigStop("a"))
-    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, 5, "the process stands still")
+    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, 5, "the process is stopped")
     arena.nemesis.apply(SigCont("a"))
-    arena.goes_on()
+    arena.wait_for_writes()
 
 
 def test_what_the_nemesis_left_broken_is_whole_after_recover(arena: Arena) -> None:
     arena.nemesis.apply(CutUpstream("a", LONG_S))
     arena.nemesis.apply(SigStop("a"))
     arena.nemesis.recover()
-    arena.goes_on()
+    arena.wait_for_writes()
     arena.nemesis.apply(SigKill("a"))
     arena.nemesis.recover()
-    arena.goes_on()
+    arena.wait_for_writes()
     assert arena.results()[1:] == ["sigstop: done", "sigcont: done", "sigkill: done", "restart: done"]
 
 
@@ -125,22 +125,22 @@ def test_a_closed_session_is_lost_to_its_owner(arena: Arena) -> None:
     before = arena.actor.credentials()
     arena.nemesis.apply(CloseSession("a"))
     wait_until(lambda: arena.actor.credentials() != before, 20, "the actor has another session")
-    arena.goes_on()
+    arena.wait_for_writes()
     assert arena.results() == ["close_session: done"]
 
 
 def test_a_dropped_reply_leaves_a_request_without_an_answer(arena: Arena) -> None:
     arena.nemesis.apply(DropReply("a"))
-    wait_until(lambda: arena.told(Kind.LOST), 10, "the actor misses a reply")
-    assert arena.told(Kind.LOST)[0].extra["why"] == "ConnectionLoss"
+    wait_until(lambda: arena.events(Kind.LOST), 10, "the actor misses a reply")
+    assert arena.events(Kind.LOST)[0].extra["why"] == "ConnectionLoss"
     assert arena.actor.proxy.counters.replies_dropped == 1
-    arena.goes_on()
+    arena.wait_for_writes()
 
 
 def test_an_actor_that_is_cut_off_is_back_afterwards(arena: Arena) -> None:
     arena.nemesis.apply(Refuse("a", 0.5))
     wait_until(lambda: arena.actor.proxy.counters.refused, 10, "the actor is refused")
-    arena.goes_on()
+    arena.wait_for_writes()
 
 
 def test_silence_holds_back_one_direction(arena: Arena) -> None:
@@ -148,12 +148,12 @@ def test_silence_holds_back_one_direction(arena: Arena) -> None:
         arena.nemesis.apply(fault("a", 0.3))
         proxy = arena.actor.proxy
         wait_until(lambda: proxy.counters.held[direction], 10, "something is held back")  # noqa: B023 - called here
-        arena.goes_on()
+        arena.wait_for_writes()
 
 
 def test_a_shifted_clock_is_what_the_actor_reads(arena: Arena) -> None:
     def shift_s() -> int:
-        event = arena.told(Kind.STEP_SENT)[-1]
+        event = arena.events(Kind.STEP_SENT)[-1]
         offset_ms = ensemble_offset_ms(arena.direct, "/chaos-clock")
         return round(((event.wall_ms or 0) - event.t // 1_000_000 - offset_ms) / 1000)
 
@@ -163,10 +163,10 @@ def test_a_shifted_clock_is_what_the_actor_reads(arena: Arena) -> None:
     arena.direct.delete("/chaos-clock")
 
 
-def test_a_spoilt_record_is_told_with_its_version(arena: Arena, zookeeper_root: str) -> None:
+def test_an_overwritten_record_is_in_the_history_with_its_version(arena: Arena, zookeeper_root: str) -> None:
     path = f"{zookeeper_root}/jobs/00/quiet"
     arena.direct.create(path, b'{"run_key": "r"}')
-    arena.nemesis.apply(Corrupt(5))  # the actor's own record changes all the time: that one may be missed
+    arena.nemesis.apply(Corrupt(5))  # the actor's own record changes constantly and may be missed
     (spoilt,) = [
         event
         for event in read_history(arena.history.path)
@@ -174,10 +174,10 @@ def test_a_spoilt_record_is_told_with_its_version(arena: Arena, zookeeper_root: 
     ]
     assert (spoilt.run_key, spoilt.version) == ("r", arena.direct.get(path)[1].version)
     arena.nemesis.apply(Corrupt(5))
-    assert arena.direct.get(path)[1].version == spoilt.version  # once is enough
+    assert arena.direct.get(path)[1].version == spoilt.version  # it is overwritten once
 
 
-def test_a_fault_that_fails_is_told_and_does_not_end_the_run(arena: Arena) -> None:
+def test_a_fault_that_fails_is_reported_and_does_not_end_the_run(arena: Arena) -> None:
     schedule = [
         Planned(0.0, DropReply("nobody")),
         Planned(0.0, DropReply("a")),
@@ -205,10 +205,10 @@ def test_a_killed_leader_is_replaced_and_comes_back(tmp_path: Path) -> None:
         nemesis.apply(KillLeader())
         assert ensemble.modes()[before] is None
         assert ensemble.wait_for_leader() != before
-        arena.goes_on()
+        arena.wait_for_writes()
         nemesis.apply(RestartServers())
         ensemble.wait_until_whole()
         assert sorted(filter(None, ensemble.modes().values())) == ["follower", "follower", "leader"]
         assert arena.results() == [f"kill_leader: server {before}", f"restart_servers: servers [{before}]"]
-        arena.goes_on()
+        arena.wait_for_writes()
         assert arena.actor.stop() == 0

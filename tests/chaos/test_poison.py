@@ -1,4 +1,4 @@
-"""A job that ends each worker that handles it: it goes to dead, and not one worker after the other."""
+"""A job that kills each worker that handles it is moved to dead, so that the other workers survive."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
 _DEATHS = 2
-"""Of real workers, beside those that the test plays: each takes three seconds."""
+"""Real workers, beside those that the test simulates: each takes three seconds."""
 
 
 def test_a_job_that_kills_each_worker_in_its_submission_goes_to_dead_and_runs_when_it_is_brought_back(
@@ -34,7 +34,7 @@ def test_a_job_that_kills_each_worker_in_its_submission_goes_to_dead_and_runs_wh
     with worker_processes():
         dies(first)  # with its intent written
         for _ in range(MAX_CLAIMS - _DEATHS):
-            office.queues.claim_by_id(job_id).release()  # the lock goes, and nothing else happens
+            office.queues.claim_by_id(job_id).release()  # deletes the lock and changes nothing else
         for worker in others:
             dies(worker)
         try:
@@ -55,7 +55,7 @@ def test_a_job_that_kills_each_worker_in_its_submission_goes_to_dead_and_runs_wh
 
 
 def dies(worker: WorkerProcess) -> None:
-    """Start it, and see that it dies at its point; what it held is free at once."""
+    """Start it and wait until it dies at its point; its claims are free at once."""
     worker.start()
     try:
         worker.wait_killed()
@@ -108,10 +108,10 @@ def test_a_job_that_no_worker_outlives_goes_to_dead_from_everywhere_with_its_int
 
 
 @pytest.mark.parametrize("queue", [Queue.RUNNING, Queue.KILL])
-def test_a_job_whose_driver_may_run_is_not_buried(office: Office, queue: Queue) -> None:
+def test_a_job_whose_driver_may_run_is_not_moved_to_dead(office: Office, queue: Queue) -> None:
     stage = claimed_too_often(office, queue, None, [STARTED])
     worker = office.worker()
-    wait_until(worker.dispatcher.timers.parked, 20, "it was looked at, and waits")
+    wait_until(worker.dispatcher.timers.parked, 20, "it was handled, and waits")
     assert stage.client.get(JOB).queue is queue
     assert [attempt["state"] for attempt in stage.client.detail(JOB).attempts] == [STARTED]
 
@@ -125,16 +125,16 @@ def test_a_job_that_has_run_while_its_workers_came_and_went_ends_as_it_ended(off
     assert office.wait(JOB, timeout=20).job.status is Status.SUCCESS
 
 
-def test_words_about_a_job_do_not_make_its_claims_forgotten(
+def test_a_warning_about_a_job_does_not_reset_the_count_of_its_claims(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def warn(job: JobContext) -> Action:
-        is_told = job.state.status is Status.RUNNING_WARN
-        return Wait(60) if is_told else SetStatus(Status.RUNNING_WARN, {"warning": "its backend is silent"})
+        is_warned = job.state.status is Status.RUNNING_WARN
+        return Wait(60) if is_warned else SetStatus(Status.RUNNING_WARN, {"warning": "its backend is silent"})
 
     monkeypatch.setitem(HANDLERS, Queue.RUNNING, warn)
     stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])
     worker = office.worker()
-    wait_until(worker.dispatcher.timers.parked, 20, "it is told, and waits")
+    wait_until(worker.dispatcher.timers.parked, 20, "it has the warning, and waits")
     record = stage.queues.get(JOB)
     assert (record.payload["status"], record.claims) == (Status.RUNNING_WARN, MAX_CLAIMS + 1)

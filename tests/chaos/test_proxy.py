@@ -1,4 +1,4 @@
-"""Each fault of the proxy, proven with a real server and a client that talks to it directly."""
+"""Each fault of the proxy, on a real server and a client that connects to the server directly."""
 
 import socket
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.servers.zookeeper import zookeeper_client
 from tests.waiting import wait_until
 
 SESSION_S = 6.0
-"""Long against the faults here, which are over before a client gives a silent server up (4 s)."""
+"""Longer than the faults here, which end before a client gives up a silent server (4 s)."""
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_a_dropped_reply_is_of_a_multi_that_was_applied(
 ) -> None:
     session = client.client_id
     proxy.drop_next_multi_reply()
-    client.create(f"{zookeeper_root}/single")  # is no multi
+    client.create(f"{zookeeper_root}/single")  # not a multi
     with pytest.raises(ConnectionLoss):
         multi(client, f"{zookeeper_root}/lost")
     assert direct.exists(f"{zookeeper_root}/lost")
@@ -92,14 +92,14 @@ def test_a_refused_multi_does_not_use_the_fault_up(
     client: KazooClient, proxy: FaultProxy, direct: KazooClient, zookeeper_root: str
 ) -> None:
     proxy.drop_next_multi_reply()
-    multi(client, zookeeper_root)  # is there already
+    multi(client, zookeeper_root)  # exists already
     assert proxy.counters.replies_dropped == 0
     with pytest.raises(ConnectionLoss):
         multi(client, f"{zookeeper_root}/lost")
     assert direct.exists(f"{zookeeper_root}/lost")
 
 
-def test_while_it_refuses_nobody_gets_through(client: KazooClient, proxy: FaultProxy) -> None:
+def test_while_it_refuses_no_connection_passes(client: KazooClient, proxy: FaultProxy) -> None:
     proxy.refuse(1.0)
     wait_until(lambda: proxy.counters.refused >= 2, 10, "the client tries and is refused")
     assert proxy.counters.connections == 1
@@ -151,7 +151,7 @@ def test_what_is_discarded_never_arrives_and_costs_the_connection(
 ) -> None:
     proxy.cut_upstream(60, discard=True)
     reply = client.create_async(f"{zookeeper_root}/never")
-    wait_until(lambda: proxy.counters.discarded[Direction.UP], 5, "the request is thrown away")
+    wait_until(lambda: proxy.counters.discarded[Direction.UP], 5, "the request is discarded")
     proxy.heal()
     with pytest.raises(ConnectionLoss):
         reply.get(timeout=5)
@@ -168,7 +168,7 @@ def test_a_silence_longer_than_the_session_ends_it(proxy: FaultProxy, direct: Ka
         proxy.cut_upstream(60)
         wait_until(lambda: direct.exists(ephemeral) is None, 10, "the server ends the session")
         proxy.heal()
-        wait_until(lambda: KazooState.LOST in states, 10, "the client learns of it")
+        wait_until(lambda: KazooState.LOST in states, 10, "the client has lost its session")
 
 
 def test_a_cut_connection_comes_back_with_its_session(
@@ -177,7 +177,7 @@ def test_a_cut_connection_comes_back_with_its_session(
     session = client.client_id
     client.create(f"{zookeeper_root}/mine", ephemeral=True)
     proxy.cut()
-    wait_until(lambda: proxy.counters.connections == 2, 10, "the client comes back")
+    wait_until(lambda: proxy.counters.connections == 2, 10, "the client reconnects")
     back(client)
     assert client.exists(f"{zookeeper_root}/mine").ephemeralOwner == session[0]
     assert proxy.counters.cut == 1
@@ -188,14 +188,14 @@ def test_after_retarget_connections_go_elsewhere(
 ) -> None:
     with FaultProxy(proxies, zookeeper_hosts) as other:
         proxy.retarget(other.address)
-        wait_until(lambda: other.counters.connections == 1, 10, "the client comes through the other proxy")
+        wait_until(lambda: other.counters.connections == 1, 10, "the client connects through the other proxy")
         back(client)
 
 
 def test_a_server_that_is_not_there_is_passed_over(proxies: ProxyLoop, zookeeper_hosts: str) -> None:
     nobody = f"127.0.0.1:{free_ports('127.0.0.1', 1)[0]}"
     with FaultProxy(proxies, f"{nobody},{zookeeper_hosts},{nobody}") as proxy:
-        for _ in range(3):  # whoever's turn it is
+        for _ in range(3):  # whichever server is next
             with zookeeper_client(proxy.address) as client:
                 assert client.exists("/")
         proxy.retarget(nobody)

@@ -1,7 +1,7 @@
-"""The tests of the queues notice when a protection is taken out: for each, the shortest that must fail then.
+"""For each protection of the queues, the shortest test that fails without it.
 
-With the protection they pass: they are run among their own. A whole campaign also shows that the chaos suite
-misses each of these protections (`test_campaign.py`).
+With the protection the tests pass: they run in their own modules. A whole campaign also shows that the chaos
+suite fails without each of these protections (`test_campaign.py`).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 ITEM = "item"
 GIVEN_UP_S = 1.5
-"""An item that lies where it should not is found by the first rescan, after 0.3 s in that test."""
+"""An item at a wrong location is found by the first rescan, after 0.3 s in that test."""
 
 
 def test_a_claim_that_never_arrived_is_not_taken_for_held_when_another_was_faster(
@@ -44,7 +44,7 @@ def test_a_claim_that_never_arrived_is_not_taken_for_held_when_another_was_faste
 
 @dataclass
 class Stage:
-    """What the tests ask for as fixtures."""
+    """The fixtures of the tests."""
 
     open_queues: Open
     root: str
@@ -84,25 +84,25 @@ def one_of_many_in_a_multi_is_refused(stage: Stage) -> None:
 
 
 def a_claim_is_abandoned(stage: Stage) -> None:
-    patience = iter([10.0, GIVEN_UP_S])  # before it is abandoned, and after
+    patience = iter([10.0, GIVEN_UP_S])  # timeouts before and after the claim is abandoned
 
     def wait(condition: Callable[[], bool], _timeout: float, what: str) -> None:
         wait_until(condition, next(patience), what)
 
     stage.monkeypatch.setattr(consumer, "wait_until", wait)
-    desks: list[consumer.Desk] = []
+    harnesses: list[consumer.Harness] = []
 
-    def make_desk(*given: object, **named: object) -> consumer.Desk:
-        desk = consumer.Desk(*given, **named)  # type: ignore[arg-type]  # as the test gives them
-        desks.append(desk)
-        desk.consumer.start()
-        return desk
+    def make_harness(*given: object, **named: object) -> consumer.Harness:
+        harness = consumer.Harness(*given, **named)  # type: ignore[arg-type]  # the arguments of the test
+        harnesses.append(harness)
+        harness.consumer.start()
+        return harness
 
     try:
-        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, make_desk)
+        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, make_harness)
     finally:
-        for desk in desks:
-            desk.consumer.stop()
+        for harness in harnesses:
+            harness.consumer.stop()
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ PROOFS = (
 def test_a_test_fails_without_the_protection(
     proof: Proof, open_queues: Open, zookeeper_root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_queues().clock.now_ms()  # who examines no results does not see that its node is missing
+    open_queues().clock.now_ms()  # else not noticed without Protection.RESULTS
     take_out(proof.protection, monkeypatch.setattr)
     with pytest.raises((AssertionError, pytest.fail.Exception), match=proof.says):
         proof.test(Stage(open_queues, zookeeper_root, monkeypatch))

@@ -1,4 +1,4 @@
-"""How soon the jobs of a worker that was killed are in other hands."""
+"""How soon another worker holds the jobs of a killed worker."""
 
 import time
 from pathlib import Path
@@ -25,7 +25,7 @@ MARGIN_S = 2.0
 def test_the_jobs_of_a_killed_worker_are_held_by_another_as_soon_as_its_session_has_ended(
     office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the session ends is the server's business; after that, no timer may be what finds the jobs."""
+    """The server decides when the session ends; after that, no timer may find the jobs."""
     settings, go = office.settings, tmp_path / "go"
     first = WorkerProcess(
         "first", tmp_path, worker_config(settings, "scripted", slots=JOBS), settings.zookeeper_hosts
@@ -46,7 +46,7 @@ def test_the_jobs_of_a_killed_worker_are_held_by_another_as_soon_as_its_session_
 
         (gone,) = set(owners())
         office.worker(runner=ScriptedRunner(settings.state_dir), slots=JOBS)
-        # It has looked around when it started; from now on nothing but what the server tells it of counts.
+        # It has scanned the queues at its start; from now on it finds jobs only by watches.
         take_out(Protection.RESCAN, monkeypatch.setattr)
         first.kill()
         killed = time.monotonic()
@@ -60,5 +60,5 @@ def test_the_jobs_of_a_killed_worker_are_held_by_another_as_soon_as_its_session_
         assert violations(office.client, ledger, {job_id: {Status.SUCCESS} for job_id in ids}) == []
         assert set(ledger.starts().values()) == {1}
     assert took < MARGIN_S
-    if is_whole():  # nothing else runs then
+    if is_whole():  # then no other test runs
         assert in_all < settings.session_timeout + 2 * TICK_MS / 1000 + MARGIN_S

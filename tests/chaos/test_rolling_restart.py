@@ -1,4 +1,4 @@
-"""Workers are drained and started again in turn, under load: nobody notices."""
+"""Workers are drained and started again in turn, under load: jobs keep starting."""
 
 import itertools
 import threading
@@ -27,7 +27,7 @@ _END_S = 60
 
 @contextmanager
 def fed(site: Site) -> Iterator[None]:
-    """There are always short jobs that wait."""
+    """Keep short jobs waiting."""
     done = threading.Event()
 
     def feed() -> None:
@@ -49,9 +49,9 @@ def fed(site: Site) -> Iterator[None]:
 
 
 class Starts:
-    """Of jobs, and the longest time in which there was none.
+    """Counts starts of jobs, and the longest time between two of them.
 
-    A whole campaign has the machine for itself; else the clock goes as the machine does.
+    A whole campaign has the machine to itself and uses wall time; else the clock is a `Pulse`.
     """
 
     def __init__(self, site: Site, pulse: Pulse) -> None:
@@ -70,7 +70,7 @@ class Starts:
             self._seen, self._at = seen, now
 
     def wait_for_more(self, what: str) -> None:
-        """Wait until so many more have started as are put together."""
+        """Wait until as many more jobs have started as are submitted in one batch."""
         before = self.count()
 
         def have_come() -> bool:
@@ -117,18 +117,18 @@ def test_three_workers_restarted_in_turn_lose_nothing_run_nothing_twice_and_keep
             site.submit(f"long-{number}", python_job(f"until({str(go)!r})"), {Status.SUCCESS})
         wait_until(lambda: len(site.starts()) == LONG, _END_S, "the long jobs run")
         with fed(site):
-            wait_until(lambda: len(site.starts()) > LONG, _END_S, "the short ones come")
+            wait_until(lambda: len(site.starts()) > LONG, _END_S, "the short jobs start")
             starts = Starts(site, pulse)
             starts.wait_for_more("the short ones are under way")
             for worker in site.workers:
                 assert starts.drain(worker) < DRAIN_S
                 starts.wait_for_more(f"the others start jobs without {worker.name}")
                 worker.start()
-                starts.wait_for_more(f"the others start jobs while {worker.name} begins")
+                starts.wait_for_more(f"the others start jobs while {worker.name} starts")
                 starts.wait_started(worker)
-            starts.wait_for_more("they go on after all that")
+            starts.wait_for_more("jobs start after all restarts")
         running = {view.id for view in site.client.jobs((Queue.RUNNING,)) if view.id.startswith("long")}
-        assert len(running) == LONG, "the drivers went on"
+        assert len(running) == LONG, "the drivers continued"
         go.touch()
         site.wait_finished(_END_S)
         site.drain()

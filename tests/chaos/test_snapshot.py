@@ -7,7 +7,7 @@ from tests.chaos.snapshot import Record, Snapshot, Token, take_snapshot
 from tests.servers.zookeeper import zookeeper_client
 
 
-def test_a_snapshot_has_what_stands_in_the_queues(zookeeper_hosts: str, zookeeper_root: str) -> None:
+def test_a_snapshot_has_the_records_tokens_and_locks(zookeeper_hosts: str, zookeeper_root: str) -> None:
     layout, name = Layout(zookeeper_root), Name(1234, 5, "good")
     written = Written("good", "r", "accept", "p", name, "n", payload={"a": 1})
     with zookeeper_client(zookeeper_hosts) as client:

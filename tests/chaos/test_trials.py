@@ -1,7 +1,7 @@
-"""On every backend: whenever a worker dies, user code runs once in each attempt, and the job ends well.
+"""On every backend: whenever a worker dies, user code runs once in each attempt, and the job succeeds.
 
 CI tries the death after the submission, whose driver the next worker adopts, and one more fault on each
-backend; a whole campaign tries each. `make trials COUNT=200` runs so many at random, shared out among the
+backend; a whole campaign tries each. `make trials COUNT=200` runs 200 random trials, distributed over the
 backends.
 """
 
@@ -19,7 +19,7 @@ from tests.sampling import chance, sample
 
 COUNT = int(os.environ.get("ORCHESTRATOR_TRIALS", "0"))
 JARS = "jars"
-"""Drivers in Java, which are pods: the kind `kubernetes` once more."""
+"""Drivers in Java in pods: a variant of the kind `kubernetes`."""
 
 LONGEST_S = 25.0
 """From the start of a worker to the end of its job, on a slow cluster."""
@@ -32,7 +32,7 @@ def trials(kind: str) -> list[Trial]:
     if COUNT:
         rng = chance(name)
         return [Trial.at_random(rng, LONGEST_S) for _ in range(-(-COUNT // (len(REAL) + 1)))]
-    if kind == JARS:  # the backend has its two
+    if kind == JARS:  # `kubernetes` itself has both
         return [Trial(fault) for fault in sample(FAULTS, 1, name)]
     others = [fault for fault in FAULTS if fault is not Fault.AFTER_SPAWN]
     return [Trial(fault) for fault in (Fault.AFTER_SPAWN, *sample(others, 1, name))]
@@ -50,9 +50,9 @@ def cells() -> list[Any]:
 def arena(
     request: pytest.FixtureRequest, zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, kind: str
 ) -> Iterator[Arena]:
-    place, arena_of = ("kubernetes", JarArena) if kind == JARS else (kind, Arena)
+    backend, arena_of = ("kubernetes", JarArena) if kind == JARS else (kind, Arena)
     with (
-        open_kit(place, request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as kit,
+        open_kit(backend, request, hosts=zookeeper_hosts, root=zookeeper_root, folder=tmp_path) as kit,
         ProxyLoop() as proxies,
         FaultProxy(proxies, zookeeper_hosts) as proxy,
     ):

@@ -1,4 +1,4 @@
-"""ZooKeeper is away for much longer than a session: drivers go on, and what ended meanwhile is not lost."""
+"""ZooKeeper is down for much longer than a session: drivers continue, and no outcome is lost."""
 
 import threading
 from pathlib import Path
@@ -24,12 +24,12 @@ _WAITS = "import pathlib, time\nwhile not pathlib.Path({!r}).exists(): time.slee
 
 
 class ScriptedJobs:
-    """All ends that a job can come to while ZooKeeper is away, and one that goes on; a context manager."""
+    """Jobs with every kind of end while ZooKeeper is down, and one that continues; a context manager."""
 
     def __init__(self, folder: Path, hosts: str) -> None:
         self._go, self._end = folder / "go", folder / "end"
         self._programs = {
-            "goes-on": (f"until({str(self._go)!r})", Status.SUCCESS),
+            "continues": (f"until({str(self._go)!r})", Status.SUCCESS),
             "succeeds": (f"until({str(self._end)!r})", Status.SUCCESS),
             "fails": (f"until({str(self._end)!r})\nfail('no rows today')", Status.ERROR_FAIL),
             "leaves": (f"until({str(self._end)!r})\nleave(0)", Status.ERROR_FAIL),
@@ -44,24 +44,24 @@ class ScriptedJobs:
         self._site.__exit__()
 
     def begin(self) -> None:
-        """Submit them, and wait until all run."""
+        """Submit the jobs, and wait until all run."""
         for job_id, (program, status) in self._programs.items():
             self._site.submit(job_id, python_job(program), {status})
         wait_until(lambda: len(self._site.starts()) == len(self._programs), END_S, "all run")
 
     def end(self) -> None:
-        """Let all but one end."""
+        """End all jobs but one."""
         self._end.touch()
 
     def judge(self) -> None:
-        """ZooKeeper is back: what ended meanwhile is known, what went on is where it was."""
+        """After the outage: the outcomes are recorded, and the remaining job is where it was."""
         site = self._site
         site.submit("comes-later", python_job("pass"), {Status.SUCCESS})
         wait_until(lambda: site.finished() == len(self._programs), END_S, "all but one have ended")
-        assert site.client.get("goes-on").status is Status.RUNNING
-        going_on = f"{site.client.detail('goes-on').run_key}-1"
-        # A job may finish a moment before its driver, which records the outcome and then ends.
-        wait_until(lambda: site.backend.running() == [going_on], END_S, "only that driver is left")
+        assert site.client.get("continues").status is Status.RUNNING
+        continuing = f"{site.client.detail('continues').run_key}-1"
+        # A job may finish just before its driver, which records the outcome and then ends.
+        wait_until(lambda: site.backend.running() == [continuing], END_S, "only that driver is left")
         self._go.touch()
         site.wait_finished(END_S)
         site.drain()
@@ -94,14 +94,14 @@ class LocalJobs:
     def begin(self) -> None:
         """As for the scripted ones."""
         self._office.worker(slots=2)
-        self._goes_on = self._office.submit(_WAITS.format(str(self._go)))
+        self._continues = self._office.submit(_WAITS.format(str(self._go)))
         self._ends = self._office.submit(_WAITS.format(str(self._end)))
         client = self._office.client
-        jobs = (self._goes_on, self._ends)
+        jobs = (self._continues, self._ends)
         wait_until(lambda: all(client.progress(client.get(job)) for job in jobs), END_S, "both run")
 
     def end(self) -> None:
-        """Let one of them end."""
+        """End one of the two."""
         self._end.touch()
 
     def judge(self) -> None:
@@ -109,15 +109,15 @@ class LocalJobs:
         office = self._office
         ended = office.wait(self._ends, timeout=END_S)
         assert (ended.job.status, ended.job.attempt) == (Status.SUCCESS, 1)
-        run = f"{office.client.detail(self._goes_on).run_key}-1"
+        run = f"{office.client.detail(self._continues).run_key}-1"
         assert [found.state for found in office.runner().find(run)] == [RunState.RUNNING]
         self._go.touch()
-        went_on = office.wait(self._goes_on, timeout=END_S)
-        assert (went_on.job.status, went_on.job.attempt) == (Status.SUCCESS, 1)
+        continued = office.wait(self._continues, timeout=END_S)
+        assert (continued.job.status, continued.job.attempt) == (Status.SUCCESS, 1)
 
 
 @pytest.mark.parametrize("seconds", AWAY_S)
-def test_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_lost(
+def test_drivers_continue_while_zookeeper_is_away_and_none_is_reported_lost(
     tmp_path: Path, process_mark: str, seconds: float
 ) -> None:
     assert process_mark
@@ -136,7 +136,7 @@ def test_drivers_go_on_while_zookeeper_is_away_and_none_is_reported_lost(
         server.kill()
         for jobs in both:
             jobs.end()
-        # The time itself is the fault, and one outage is enough for all: no condition stands for it.
+        # The duration itself is the fault, so there is no condition to wait for; one outage serves all jobs.
         threading.Event().wait(seconds)
         server.start()
         for jobs in both:

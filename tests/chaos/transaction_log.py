@@ -1,4 +1,4 @@
-"""ZooKeeper's own transaction log, read as the server wrote it: everything that was ever changed, in order.
+"""ZooKeeper's own transaction log, as the server wrote it: every change, in order.
 
 The format is that of `org.apache.zookeeper.server.persistence.FileTxnLog` and of `zookeeper.jute` of 3.9: a
 file begins with a header of 16 bytes; each entry has a checksum (Adler-32), a length, the bytes and a closing
@@ -19,12 +19,12 @@ _ERROR = -1
 
 
 class LogDamaged(Exception):
-    """The log does not hold what a server writes."""
+    """The log has content that no server writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A node came; `owner` is the session of an ephemeral, 0 for a node that stays."""
+    """A node was created; `owner` is the session of an ephemeral, 0 for a persistent node."""
 
     path: str
     data: bytes
@@ -42,7 +42,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A node went."""
+    """A node was deleted."""
 
     path: str
 
@@ -52,7 +52,7 @@ Change = Created | Written | Deleted
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What one request changed, all or nothing; `time_ms` is epoch milliseconds."""
+    """The changes of one request, applied as a whole; `time_ms` is epoch milliseconds."""
 
     zxid: int
     session: int
@@ -63,10 +63,10 @@ class Transaction:
 def read_transactions(
     data_dirs: Iterable[Path], ahead_ms: Callable[[str], int] = lambda _log: 0
 ) -> Iterator[Transaction]:
-    """Every transaction that changed a node, in order; a server of an ensemble may lack some of them.
+    """Every transaction that changed a node, in order; one server of an ensemble may lack some.
 
-    `data_dirs` are those of the servers of one ensemble; `ahead_ms` says of a log how wrong the clock of its
-    server was. Raises LogDamaged.
+    `data_dirs` are the data directories of one ensemble; `ahead_ms` returns, for a log, by how much the clock
+    of its server was ahead. Raises LogDamaged.
     """
     by_zxid: dict[int, Transaction] = {}
     for data_dir in data_dirs:
@@ -81,13 +81,13 @@ def _entries(path: Path, ahead_ms: int) -> Iterator[Transaction]:
         if data.strip(b"\0"):
             message = f"{path} is no transaction log"
             raise LogDamaged(message)
-        return  # the server was ended before it wrote anything
+        return  # the server ended before it wrote anything
     offset = _HEADER_BYTES
     while offset + _ENTRY.size <= len(data):
         checksum, length = _ENTRY.unpack_from(data, offset)
         body = data[offset + _ENTRY.size : offset + _ENTRY.size + length]
         if length == 0 or len(body) < length or zlib.adler32(body) != checksum:
-            return  # the end, or torn by a kill in the middle of the write: the server stops here, too
+            return  # the end, or torn by a kill during the write: the server stops here too
         offset += _ENTRY.size + length + 1
         yield _transaction(_Reader(body), ahead_ms)
 
@@ -111,18 +111,18 @@ def _changes(kind: int, reader: "_Reader", session: int) -> Iterator[Change]:
             yield Written(reader.text(), reader.buffer(), reader.number())
         case 14:  # multi
             steps = [(reader.number(), _Reader(reader.buffer())) for _ in range(reader.number())]
-            if all(inner != _ERROR for inner, _ in steps):  # else it was refused, and nothing of it was done
+            if all(inner != _ERROR for inner, _ in steps):  # else it was refused, and nothing was applied
                 for inner, step in steps:
                     yield from _changes(inner, step, session)
-        case -11:  # closeSession names the ephemerals that go with it
+        case -11:  # closeSession lists the ephemerals that it deletes
             if reader.is_left():
                 yield from (Deleted(reader.text()) for _ in range(reader.number()))
-        case _:  # check, error, createSession, setACL: no node comes, goes or gets other data
+        case _:  # check, error, createSession, setACL: no node is created, deleted or written
             return
 
 
 class _Reader:
-    """Numbers, texts and buffers of jute, one after the other."""
+    """Reads numbers, texts and buffers of jute in sequence."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -140,7 +140,7 @@ class _Reader:
         return bool(self.unpack(">b")[0])
 
     def buffer(self) -> bytes:
-        length = max(0, self.number())  # -1 is no buffer
+        length = max(0, self.number())  # -1: no buffer
         self._offset += length
         return self._data[self._offset - length : self._offset]
 

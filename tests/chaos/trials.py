@@ -1,4 +1,4 @@
-"""One trial: a job on a real backend whose worker dies, or loses ZooKeeper, at a bad moment."""
+"""One trial: a job on a real backend whose worker dies, or loses ZooKeeper, at a critical moment."""
 
 import os
 import random
@@ -28,13 +28,13 @@ from tests.workers import WorkerProcess, worker_config, worker_processes
 
 SESSION_S = 4.0
 END_S = 180
-_LEFT_S = 30.0  # what goes with a session is there until its timeout
+_LEFT_S = 30.0  # ephemerals exist until the timeout of their session
 _PROGRAM = "say('here')\nsleep(0.5)"
 _LONG_PROGRAM = f"say('here')\nsleep({SESSION_S + 4})"
 
 
 class Fault(StrEnum):
-    """What happens to the first worker; another one comes after it."""
+    """The fault of the first worker; a second one follows."""
 
     BEFORE_INTENT = "killed before the intent"
     AFTER_INTENT = "killed after the intent"
@@ -42,7 +42,9 @@ class Fault(StrEnum):
     BEFORE_VERDICT = "killed before the verdict is recorded"
     SOMETIME = "killed at a random moment"
     CUT_OFF = "cut off from ZooKeeper, and its driver too, for longer than a session"
-    SUSPENDED = "suspended with its driver for longer than a session; the next is in another PID namespace"
+    SUSPENDED = (
+        "suspended with its driver beyond the session timeout; the next worker is in another PID namespace"
+    )
 
 
 POINTS = {
@@ -52,19 +54,19 @@ POINTS = {
     Fault.BEFORE_VERDICT: Point("running>success", after=False),
 }
 FAULTS = (*POINTS, Fault.CUT_OFF)
-"""Those that need no moment drawn at random, and happen on each backend."""
+"""Faults without a random moment, possible on each backend."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A fault, and for one at random how many seconds after the start of the worker."""
+    """A fault; for a random one also its time in seconds after the start of the worker."""
 
     fault: Fault
     seconds: float = 0.0
 
     @classmethod
     def at_random(cls, rng: random.Random, longest: float) -> "Trial":
-        """Half of them at one of the points, half at any moment of a job that takes `longest` seconds."""
+        """Half of the trials at a point, half at any moment of a job of `longest` seconds."""
         if rng.random() < 0.5:
             return cls(rng.choice(FAULTS))
         return cls(Fault.SOMETIME, rng.uniform(0, longest))
@@ -74,7 +76,7 @@ class Trial:
 
 
 class Arena:
-    """An orchestrator on one backend, reached through a proxy that can cut off workers and drivers."""
+    """An orchestrator on one backend, behind a proxy that can cut off workers and drivers."""
 
     def __init__(self, kit: Kit, proxy: FaultProxy, folder: Path) -> None:
         self.kit, self.proxy, self.folder = kit, proxy, folder
@@ -91,7 +93,7 @@ class Arena:
         )
 
     def run(self, trial: Trial) -> list[str]:
-        """What is wrong afterwards; empty when user code ran as often as it should, and nothing is left."""
+        """The violations; empty when user code ran as often as expected, and nothing is left over."""
         with self._office() as office:
             program = _PROGRAM if trial.fault in {*POINTS, Fault.SOMETIME} else _LONG_PROGRAM
             kit, target = self.kit, self.kit.target
@@ -146,7 +148,7 @@ class Arena:
 
     @contextmanager
     def _suspended_worker(self, office: Office, job_id: str) -> Iterator[None]:
-        """While it and its driver stand still, one follows the job that sees none of their processes."""
+        """While it and its driver are suspended, a worker in another PID namespace follows the job."""
         config = worker_config(self.settings(self._hosts), "real", target=asdict(self.kit.target))
         first = WorkerProcess("first", self.folder, config, self._hosts)
         blind = WorkerProcess("blind", self.folder, config, self._hosts, wrapper=IN_ANOTHER_PID_NAMESPACE)
@@ -163,8 +165,8 @@ class Arena:
                 for driver in drivers:
                     os.kill(driver, signal.SIGSTOP)
                 with worker_processes(blind):
-                    wait_until(lambda: holder() not in {"", suspended}, END_S, "another one follows it")
-                    threading.Event().wait(SESSION_S + 2)  # their silence itself is the fault
+                    wait_until(lambda: holder() not in {"", suspended}, END_S, "another worker follows it")
+                    threading.Event().wait(SESSION_S + 2)  # the duration itself is the fault
                     assert office.client.get(job_id).status is Status.RUNNING
                     for driver in drivers:
                         os.kill(driver, signal.SIGCONT)
@@ -190,7 +192,7 @@ class Arena:
 
 
 class JarArena(Arena):
-    """As an arena of pods, for jobs that are jars: its pods have no Python."""
+    """An arena of pods without Python, for jobs that are jars."""
 
     def __init__(self, kit: Kit, proxy: FaultProxy, folder: Path) -> None:
         options = {**kit.target.options, "image": JAVA_IMAGE}

@@ -1,1 +1,1 @@
-"""Coverage-guided tests of what reads text of others: atheris makes inputs, targets state the promises."""
+"""Coverage-guided tests of parsers of foreign text: atheris makes inputs, targets check the promises."""

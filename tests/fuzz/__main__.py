@@ -19,7 +19,7 @@ _HERE = Path(__file__).parent
 SECONDS_PER_INPUT = 5
 MEMORY_MB = 512
 MAX_BYTES = 64 * 1024
-"""Of an input: what grows faster than its text shows it at this size."""
+"""Of an input: growth faster than linear shows at this size."""
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
     given = parser.parse_args()
     with atheris.instrument_imports(include=["orchestrator", "queues", "spark_runner", "yaml", "tests.fuzz"]):
         target = importlib.import_module(f"tests.fuzz.targets.{given.target}")
-    logging.disable()  # what is wrong with an input is said of each of them
+    logging.disable()  # else each invalid input is logged
     logger.remove()
     given.findings.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="orchestrator-fuzz-") as folder:
@@ -46,8 +46,8 @@ def main() -> None:
             f"-timeout={SECONDS_PER_INPUT}",
             f"-rss_limit_mb={MEMORY_MB}",
             f"-max_len={MAX_BYTES}",
-            "-len_control=5",  # long ones soon
-            f"-dict={_HERE / 'words' / given.target}",
+            "-len_control=5",  # soon tries long inputs
+            f"-dict={_HERE / 'dictionaries' / given.target}",
             f"-artifact_prefix={given.findings / given.target}-",
             f"-seed={given.seed}",
         ]

@@ -1,4 +1,4 @@
-"""What holds for each input: the error is for its user, of a bounded size, and a terminal can show it."""
+"""Promises for each input: its error is for the user, of limited length, and safe on a terminal."""
 
 import contextlib
 import io
@@ -7,7 +7,7 @@ import unicodedata
 from orchestrator.cli.exits import explain_error
 
 MAX_MESSAGE = 32 * 1024
-"""Characters of an error message: a screen or two of mistakes, a line each."""
+"""Characters of an error message: one or two screens of mistakes, a line each."""
 
 
 class Broken(AssertionError):
@@ -15,21 +15,21 @@ class Broken(AssertionError):
 
 
 def check_error(error: Exception) -> None:
-    """The command line explains this error as one of its user; raises Broken."""
+    """Check that the command line explains this error as one of the user; raises Broken."""
     stderr = io.StringIO()
     with contextlib.redirect_stderr(stderr):
         explain_error(error, verbose=False)
     message = stderr.getvalue()
     if "unexpected" in message.partition(":")[2][:12]:
-        raise Broken(f"no user understands {message[:500]!r}") from error
+        raise Broken(f"not an error for users: {message[:500]!r}") from error
     if len(message) > MAX_MESSAGE:
         raise Broken(f"a message of {len(message):,} characters: {message[:200]!r}") from error
     check_printable(message)
 
 
 def check_printable(text: str) -> None:
-    """A terminal shows this text and obeys nothing in it but the ends of lines; raises Broken."""
-    text = text.replace("\r\n", "\n")  # of a script with the line ends of Windows
+    """Check that the text has no control characters except line ends; raises Broken."""
+    text = text.replace("\r\n", "\n")  # line ends of Windows in a script
     for character in text:
         if unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t":
             place = text.index(character)

@@ -1,4 +1,4 @@
-"""What reads text of others keeps its promises for inputs that coverage has led to: a minute in CI."""
+"""Parsers of foreign text keep their promises for coverage-guided inputs: a minute in CI."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.fuzz.__main__ import TARGETS
 from tests.sampling import seed, times
 
 SECONDS = 12
-"""Of each target in CI; `make fuzz` takes hours."""
+"""Seconds of each target in CI; `make fuzz` takes hours."""
 
 
 def fuzz(
@@ -21,8 +21,8 @@ def fuzz(
     """Run one target to its end."""
     return subprocess.run(
         [
-            # libFuzzer compares the peak of memory with its limit. Linux hands that of pytest, which may be
-            # higher, on to what pytest executes; a shell between them starts with a low one.
+            # libFuzzer compares the peak of memory with its limit. Linux passes that of pytest, which may be
+            # higher, to the programs that pytest executes; a shell in between starts with a low peak.
             *("/bin/sh", "-c", '"$@"; exit $?', "fuzz"),
             *(sys.executable, "-m", "tests.fuzz", target, "--findings", str(findings)),
             *("--seconds", str(seconds), "--seed", str(seed() % 2**31)),
@@ -40,9 +40,7 @@ def fuzz(
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", TARGETS)
-def test_no_input_hangs_it_or_fills_memory_or_gets_an_answer_that_nobody_understands(
-    target: str, tmp_path: Path
-) -> None:
+def test_no_input_hangs_a_target_fills_memory_or_gets_an_unclear_error(target: str, tmp_path: Path) -> None:
     ended = fuzz(target, tmp_path, times(SECONDS, 600))
     assert ended.returncode == 0, ended.stdout[-6_000:]
     assert "DONE" in ended.stdout, ended.stdout[-6_000:]

@@ -1,6 +1,6 @@
-"""What another user of this host tries; each attack reports what it got, and what was refused and why.
+"""Attacks by another user of this host; each reports what succeeded, and what was refused and why.
 
-The functions run in a process of that user. Where they succeed they change as little as they can.
+The functions run in a process of that user. A successful attack changes as little as possible.
 """
 
 import ctypes
@@ -29,14 +29,14 @@ WORDS = ("conf", "cons", "dump", "envi", "mntr", "stat", "wchp")
 
 
 class Tries:
-    """The answers to the tries of one attack."""
+    """The results of the attempts of one attack."""
 
     def __init__(self) -> None:
         self.got: list[str] = []
         self.refused: list[str] = []
 
     def __call__(self, what: str, act: Callable[[], Any], *refusals: type[Exception]) -> None:
-        """Try one thing: what `act` returns was got, one of the refusals is what should be."""
+        """Make one attempt: any result of `act` is a success; the refusals are the expected errors."""
         expected: tuple[type[Exception], ...] = (PermissionError, *refusals)
         try:
             answer = act()
@@ -48,7 +48,7 @@ class Tries:
             self.got.append(f"{what}: {answer!r:.200}")
 
     def note(self, what: str, *, is_got: bool, answer: object = "") -> None:
-        """An answer that says by itself whether something was got."""
+        """Record an attempt whose result is known."""
         (self.got if is_got else self.refused).append(f"{what}: {answer!r:.200}")
 
 
@@ -99,7 +99,7 @@ def _opened(path: Path) -> str:
 def _first_byte(path: Path) -> str:
     with path.open("rb") as file:
         if not file.read(1):
-            raise ProcessLookupError  # it has ended, and has no memory any more
+            raise ProcessLookupError  # it has ended, and has no memory
     return "read"
 
 
@@ -123,7 +123,7 @@ def speaks_http_to_each_port(target: Target, tries: Tries) -> None:
 
 
 def calls_java_by_each_port(target: Target, tries: Tries) -> None:
-    """As PySpark does by Py4J, but without the token."""
+    """As PySpark does by Py4J, without the token."""
     call = "c\nz:java.lang.System\ngetenv\nsPATH\ne\n"
     for port, _, said in _said_by_all(target.ports, {"getenv": call}):
         tries.note(f"Java behind port {port}", is_got=said.startswith(b"!y"), answer=said)
@@ -136,7 +136,7 @@ def says_four_letters_to_zookeeper(target: Target, tries: Tries) -> None:
 
 
 def _said_by_all(ports: Iterable[int], requests: Mapping[str, str]) -> list[tuple[int, str, bytes]]:
-    """Port, name of the request and answer; all are asked at once, for many are silent until time is up."""
+    """Port, name of the request and answer; sent concurrently, because many ports do not answer."""
     asked = [(port, name) for port in ports for name in requests]
     with ThreadPoolExecutor(16) as threads:
         answers = list(threads.map(lambda each: _said(each[0], requests[each[1]]), asked))
@@ -144,7 +144,7 @@ def _said_by_all(ports: Iterable[int], requests: Mapping[str, str]) -> list[tupl
 
 
 def _said(port: int, words: str) -> bytes:
-    """What a port answers, until it closes or is silent."""
+    """The answer of a port until it closes or times out."""
     said = b""
     with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port), _ANSWER_S)) as there:
         there.sendall(words.encode())
@@ -157,7 +157,7 @@ def _said(port: int, words: str) -> bytes:
 
 # ---------------------------------------------------------------------- ZooKeeper
 def uses_the_nodes_of_zookeeper(target: Target, tries: Tries) -> None:
-    """See, read, list, write, create, open and delete each node."""
+    """See, read, list, write, create below, open and delete each node."""
     client = _client(target)
     client.start(timeout=30)
     try:
@@ -200,7 +200,7 @@ ALL = (*ON_FILES, *ON_PROCESSES, *ON_PORTS, *ON_ZOOKEEPER, *ON_WORDS)
 
 
 def run(attack: Attack, target: Target) -> Tries:
-    """What another user gets by an attack."""
+    """Run an attack as another user."""
 
     def act() -> list[list[str]]:
         tries = Tries()
@@ -215,7 +215,7 @@ def run(attack: Attack, target: Target) -> Tries:
 
 
 def booty(attacks: Iterable[Attack], target: Target) -> dict[str, list[str]]:
-    """What each attack got, by its name; each has to have tried something."""
+    """The successes of each attack by its name; each attack must have made attempts."""
     found = {attack.__name__: run(attack, target) for attack in attacks}
     idle = [name for name, tries in found.items() if not tries.got and not tries.refused]
     assert not idle, f"tried nothing: {idle}"

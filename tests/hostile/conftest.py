@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.fork_server import ForkServer
-from tests.acceptance.support import Desk, fork_server
+from tests.acceptance.support import Shell, fork_server
 
 __all__ = ["fork_server"]
 
 
 @pytest.fixture
 def shelf() -> Iterator[Path]:
-    """A folder that each user may read; pytest's own are private."""
+    """A folder that every user may read; those of pytest are private."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 
 
 @pytest.fixture
-def desk(shelf: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Desk]:
-    """A desk whose state directory each user gets to; after the test no process of it may be left."""
+def shell(shelf: Path, process_mark: str, fork_server: ForkServer) -> Iterator[Shell]:
+    """A shell whose state directory every user can reach; after the test no process of it may be left."""
     assert process_mark
-    made = Desk(shelf, fork_server)
+    made = Shell(shelf, fork_server)
     yield made
     made.close()

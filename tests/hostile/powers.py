@@ -1,4 +1,4 @@
-"""What a session can do with a node of ZooKeeper."""
+"""The rights of a session on a node of ZooKeeper."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,9 +18,9 @@ _NO_SUCH_VERSION = 1_000_000
 
 
 def powers(client: Any, path: str) -> set[str]:
-    """Each act is refused for missing rights, or counts as a power; nothing is changed.
+    """Each operation is refused for missing rights, or counts as a power; nothing is changed.
 
-    Rights are examined before versions, so an act at a version that is not there shows the right alone.
+    ZooKeeper checks rights before versions: an operation with a wrong version tests the right alone.
     """
     acts: dict[str, Callable[[], object]] = {
         "see": lambda: client.exists(path),
@@ -39,13 +39,13 @@ def powers(client: Any, path: str) -> set[str]:
         except (NoAuthError, NoChildrenForEphemeralsError, NoNodeError, BadArgumentsError):
             continue
         except (BadVersionError, NotEmptyError):
-            pass  # it may, at another version
+            pass  # allowed, at another version
         found.add(name)
     return found
 
 
 def _create_in_vain(client: Any, path: str) -> None:
-    """Create a node in a multi that is refused after that."""
+    """Create a node in a multi that a later operation makes fail."""
     multi = client.transaction()
     multi.create(f"{path.rstrip('/')}/harm", b"harm")
     multi.check(path, _NO_SUCH_VERSION)

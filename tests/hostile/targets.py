@@ -1,4 +1,4 @@
-"""What is attacked: programs of ours, as root sees them; the attacker need not find that out."""
+"""The attacked programs, as root sees them; the attacker does not need to discover them."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,20 +13,20 @@ _ANY_HOST = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an attacker starts from: more than another user of the host could find out."""
+    """The knowledge of an attacker: more than another user of the host could obtain."""
 
     pids: tuple[int, ...] = ()
     ports: tuple[int, ...] = ()
-    """Where its processes listen."""
+    """Ports on which its processes listen."""
 
     folders: tuple[Path, ...] = ()
-    """Its state and its cache; each user gets through what is above them."""
+    """Its state and its cache; every user can traverse their parents."""
 
     files: tuple[Path, ...] = ()
-    """All that stands in them."""
+    """All files in them."""
 
     secrets: tuple[str, ...] = ()
-    """Texts that no process list may show."""
+    """Secrets that no process list may show."""
 
     zookeeper: str = ""
     nodes: tuple[str, ...] = ()
@@ -34,16 +34,16 @@ class Target:
 
     digest: str = ""
     sasl: tuple[str, str] | None = None
-    """As whom the attacker logs in: `user:password` of the scheme digest; user and password of SASL."""
+    """Logins of the attacker: `user:password` of the scheme digest; user and password of SASL."""
 
 
 def family(pid: int) -> tuple[int, ...]:
-    """A process and all that it has started, which may have sessions of their own."""
+    """A process and all its descendants, which may have their own sessions."""
     return (pid, *(child.pid for child in psutil.Process(pid).children(recursive=True)))
 
 
 def listening(pids: tuple[int, ...]) -> tuple[int, ...]:
-    """The ports of these processes; all of them have to be on loopback."""
+    """The ports of these processes, all of which must be on loopback."""
     found = [connection for pid in pids for connection in _connections(pid)]
     beyond = [connection.laddr for connection in found if connection.laddr.ip not in _ANY_HOST]
     assert not beyond, f"reached from other hosts: {beyond}"
@@ -59,7 +59,7 @@ def _connections(pid: int) -> Iterator[Any]:
 
 
 def contents(folders: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Folders and files below them, but for sockets and links."""
+    """The folders and all files below them, except sockets and links."""
     return tuple(
         path
         for folder in folders

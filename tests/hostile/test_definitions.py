@@ -1,4 +1,4 @@
-"""Hostile definitions, from the command that reads them to the worker that would obey them."""
+"""Hostile definitions, from the command that reads them to the worker that would run them."""
 
 import os
 import ssl
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.support import Desk, Running, assert_no_traceback
+from tests.acceptance.support import Running, Shell, assert_no_traceback
 from tests.hostile.attacks import ON_FILES, ON_PROCESSES, booty
 from tests.hostile.targets import Target, contents, family, listening
 from tests.hostile_server import Stranger, stranger
@@ -16,7 +16,7 @@ from tests.servers.secured import Certificates
 from tests.unit.test_hostile_definitions import LAUGHS, MERGES
 from tests.waiting import wait_until
 
-TOKEN = "the-token-of-the-worker"  # noqa: S105 - of nobody
+TOKEN = "the-token-of-the-worker"  # noqa: S105 - made up
 HOME = "https://127.0.0.1:1"
 METADATA = "http://169.254.169.254/latest/meta-data"
 WAIT_S = 60
@@ -57,14 +57,14 @@ REFUSED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 @pytest.fixture
-def home(desk: Desk, zookeeper_hosts: str, zookeeper_root: str) -> Desk:
-    """A desk with stand-ins for drivers, on an open ZooKeeper: nothing but the definition is in the way."""
-    desk.use_stand_ins()
-    desk.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
-    return desk
+def home(shell: Shell, zookeeper_hosts: str, zookeeper_root: str) -> Shell:
+    """A shell with stand-ins as drivers, on an open ZooKeeper: only the definition is checked."""
+    shell.use_stand_ins()
+    shell.environment |= {"ZOOKEEPER_HOSTS": zookeeper_hosts, "ORCHESTRATOR_ROOT": zookeeper_root}
+    return shell
 
 
-def test_hostile_definitions_are_refused_in_words_before_anything_is_enqueued(home: Desk) -> None:
+def test_hostile_definitions_are_refused_in_words_before_anything_is_enqueued(home: Shell) -> None:
     os.mkfifo(home.directory / "waits.py")
     for attack, (text, options) in REFUSED.items():
         ended = home.type("job", "submit", str(home.write("theirs.yaml", text)), *options)
@@ -84,7 +84,7 @@ def certificates(tmp_path: Path) -> Certificates:
     return Certificates(tmp_path)
 
 
-def kubeconfig(desk: Desk, server: str, ca: str) -> str:
+def kubeconfig(shell: Shell, server: str, ca: str) -> str:
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -93,17 +93,17 @@ def kubeconfig(desk: Desk, server: str, ca: str) -> str:
         "users": [{"name": "one", "user": {"token": TOKEN}}],
         "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
     }
-    file = desk.write(f"kubeconfig-{len(server)}", yaml.safe_dump(document))
+    file = shell.write(f"kubeconfig-{len(server)}", yaml.safe_dump(document))
     file.chmod(0o600)
     return str(file)
 
 
-def of_worker(desk: Desk, worker: Running) -> Target:
-    """What another user of the host could want of a worker with credentials for Kubernetes."""
+def of_worker(shell: Shell, worker: Running) -> Target:
+    """The targets on a worker with credentials for Kubernetes."""
     pids = family(worker.pid)
-    assert listening(pids) == (), "a worker listens nowhere"
-    files = (*contents((desk.state_dir,)), *desk.directory.glob("kubeconfig-*"))
-    return Target(pids=pids, folders=(desk.state_dir,), files=files, secrets=(TOKEN,))
+    assert listening(pids) == (), "a worker does not listen"
+    files = (*contents((shell.state_dir,)), *shell.directory.glob("kubeconfig-*"))
+    return Target(pids=pids, folders=(shell.state_dir,), files=files, secrets=(TOKEN,))
 
 
 def has_token(evil: Stranger) -> bool:
@@ -111,9 +111,9 @@ def has_token(evil: Stranger) -> bool:
 
 
 def test_a_worker_sends_no_credentials_to_the_server_of_a_definition(
-    home: Desk, certificates: Certificates
+    home: Shell, certificates: Certificates
 ) -> None:
-    """The same job reaches that server where the operator's own file names it: so it would be seen."""
+    """Control: the same job reaches that server if the operator's own file names it."""
     pytest.importorskip("kubernetes")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.server)

@@ -1,4 +1,4 @@
-"""Hostile jobs: what a program and a script reach from where their worker has started them."""
+"""Hostile jobs: what a program and a script reach from the environment of their worker."""
 
 import json
 import os
@@ -11,10 +11,10 @@ import pytest
 
 from orchestrator.model.states import Status
 from queues.session import Acl
-from tests.acceptance.support import Desk
+from tests.acceptance.support import Shell
 from tests.hostile.test_another_user import ROW, started, with_its_own_server
 from tests.integration.test_driver_rights import closed_settings, tree
-from tests.integration.test_run_as import POOL, TRY, Scene, needs_root, place
+from tests.integration.test_run_as import POOL, TRY, Scene, base, needs_root
 from tests.jobs_support import Office, waits_for
 from tests.servers.secured import Secured
 from tests.waiting import wait_until
@@ -77,17 +77,17 @@ def test_a_program_can_touch_other_nodes_only_where_acl_is_open(
 
 
 @pytest.mark.parametrize("command", ["run", "up"])
-def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(desk: Desk, command: str) -> None:
-    desk.use_stand_ins()
-    listed, found = desk.directory / "nodes", desk.directory / "found"
+def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(shell: Shell, command: str) -> None:
+    shell.use_stand_ins()
+    listed, found = shell.directory / "nodes", shell.directory / "found"
     program = TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
-    running, go_on = started(desk, command, then=program)
-    target = with_its_own_server(desk, running)
+    running, go_on = started(shell, command, then=program)
+    target = with_its_own_server(shell, running)
     listed.write_text(json.dumps(target.nodes), "utf-8")
     go_on.touch()
     wait_until(found.exists, WAIT_S, "the program has tried each node")
     touched = {path for path, can in json.loads(found.read_text("utf-8")).items() if can}
-    assert any("/attempt-1-" in path for path in touched), "its login is good for something"
+    assert any("/attempt-1-" in path for path in touched), "its login has rights on its attempt"
     assert [path for path in touched if "/attempt-1-" not in path] == []
 
 
@@ -105,14 +105,16 @@ def test_without_run_as_the_program_that_reached_nothing_reaches_all(
     place: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So `test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs` tries what works."""
+    """Control of `test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs`."""
     secret = place / "password"
     secret.write_text("s3cret", "utf-8")
     secret.chmod(0o600)
     other = scene.submit("open('outcome.json', 'w').write('{}')", pool="of-the-worker")
     neighbour = scene.users.folder / POOL / "another-run.of-this-user"
     neighbour.mkdir(mode=0o700, parents=True)
-    with subprocess.Popen(["/bin/sleep", "600"]) as worker:  # it is traced, which would stop this process
+    with subprocess.Popen(
+        ["/bin/sleep", "600"]
+    ) as worker:  # it is traced; tracing this process would stop it
         try:
             monkeypatch.setenv("LC_WORKER", str(worker.pid))
             monkeypatch.setenv("LC_PATHS", f"{scene.state}:{secret}:{neighbour}")
@@ -180,7 +182,7 @@ os._exit(0)
 """
 
 
-def test_a_program_that_leaves_an_outcome_of_its_own_making_ends_and_frees_its_slot(office: Office) -> None:
+def test_a_program_that_forges_an_outcome_ends_and_frees_its_slot(office: Office) -> None:
     office.worker(slots=1)
     hostile = [office.submit(LEAVES.format(lie=json.dumps(lie))) for lie in LIES]
     for job_id in hostile:
@@ -189,8 +191,8 @@ def test_a_program_that_leaves_an_outcome_of_its_own_making_ends_and_frees_its_s
 
 
 # ---------------------------------------------------------------------- the JVM of others
-# The sessions are new ones, as those in which scripts run. A tenant that leaves cancels all jobs of its name,
-# and other tests use the server too: no other test has these names.
+# The sessions are new ones, as for scripts. A tenant that leaves cancels all jobs of its name, and other
+# tests use the server too: no other test has these names.
 TENANT = """
 import sys
 from pathlib import Path
@@ -232,13 +234,13 @@ QUERIES = (
 
 
 @pytest.mark.spark
-def test_a_script_in_a_warm_server_reads_nothing_of_another(warm: WarmHouse) -> None:
+def test_a_script_in_a_warm_server_reads_no_data_of_another(warm: WarmHouse) -> None:
     server = warm.wait_open()
     secret = server.gateway().secret
     command = [sys.executable, "-c", TENANT, str(server.path), ROW]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tenant:
         assert tenant.stdout is not None
-        assert ROW in tenant.stdout.readline(), "the rows are there for their own"
+        assert ROW in tenant.stdout.readline(), "the owner can read its rows"
         asked = [sys.executable, "-c", OTHER_TENANT, str(server.path), *QUERIES]
         said = json.loads(subprocess.check_output(asked, text=True))
         tenant.communicate()

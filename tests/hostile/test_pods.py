@@ -1,4 +1,4 @@
-"""A hostile job in a pod of Kubernetes: what its program reaches with all that the pod was given."""
+"""A hostile job in a pod of Kubernetes: what its program reaches with the credentials of the pod."""
 
 import json
 from contextlib import closing
@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("process_mark")]
 
 PLANTED = "a-variable-of-the-worker"
-# There is no file system of the pod's own: what it mounts is beside the plan, wherever the kubelet has that.
+# The test kubelet gives a pod no file system of its own: its mounts are beside the plan.
 SHOWS_AND_ASKS = """
 import json, os, ssl, urllib.error, urllib.request
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_a_hostile_pod_touches_its_own_attempt_alone_and_holds_and_shows_nothing
             ("GET", f"/api/v1/namespaces/{site.namespace}/secrets"),
             ("GET", f"/api/v1/namespaces/{other}/secrets"),
             ("GET", f"/api/v1/namespaces/{other}/secrets/key"),
-            ("POST", f"/api/v1/namespaces/{other}/pods"),  # one that would mount the key
+            ("POST", f"/api/v1/namespaces/{other}/pods"),  # a pod that would mount the key
         ]
         program = (
             SHOWS_AND_ASKS.format(asks=may + may_not, shown=str(shown))
@@ -81,7 +81,7 @@ def test_a_hostile_pod_touches_its_own_attempt_alone_and_holds_and_shows_nothing
             wait_until(partial(is_started, office, job_id), WAIT_S, f"{job_id} runs")
         own, session = attempt_of(office, hostile), office.queues.session
         wait_until(lambda: session.exists(own.alive), WAIT_S, "it shows life")
-        wait_until(shown.exists, WAIT_S, "it has shown what it was given")
+        wait_until(shown.exists, WAIT_S, "it has shown its environment")
         pod = cluster.pod(site.namespace, pod_name(own.run))
         assert pod is not None
 
@@ -106,7 +106,7 @@ def test_a_hostile_pod_touches_its_own_attempt_alone_and_holds_and_shows_nothing
     public = report["command"] + report["environment"] + json.dumps(pod)
     assert [secret for secret in of_worker + of_run if secret in public] == []
     secrets = {name for name in Pod.of(pod).secrets if not name.startswith("orch-driver-")}
-    assert secrets == {f"orch-plan-{own.incarnation}"}, "the plan, and nothing else but our code"
+    assert secrets == {f"orch-plan-{own.incarnation}"}, "the plan and our code, nothing else"
 
     allowed = [asked for asked, status in report["answers"].items() if status not in {401, 403}]
     assert allowed == [" ".join(asked) for asked in may]

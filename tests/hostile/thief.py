@@ -1,4 +1,4 @@
-"""Another user with Spark's own client and no secret."""
+"""Another user with Spark's own client and without the secret."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from tests.jar_support import make_jar, spark_jars
 
 
 def loot(ports: Iterable[int], shelf: Path) -> str:
-    """What a stranger gets from these ports; `shelf` is a folder that each user may read."""
+    """The data that another user gets from these ports; every user may read the folder `shelf`."""
     jar = make_jar("Thief", shelf)
     may_change = os.geteuid() == 0 and _is_readable(spark_jars())
     who: dict[str, Any] = {}
@@ -23,5 +23,5 @@ def loot(ports: Iterable[int], shelf: Path) -> str:
 
 
 def _is_readable(folder: Path) -> bool:
-    """Whether a user without a name may look into a folder."""
+    """Whether an unprivileged user may list a folder."""
     return all(parent.stat().st_mode & 0o005 == 0o005 for parent in (folder, *folder.parents))

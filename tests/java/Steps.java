@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.deploy.SparkHadoopUtil;
 
-/** A user's program without Spark: notes each start in a ledger of tests, and then does as it is told. */
+/** A user's program without Spark: records each start in a ledger of tests, and then does as its arguments say. */
 public final class Steps {
     public static void main(String[] arguments) throws Exception {
         String line = String.format(
@@ -41,7 +41,7 @@ public final class Steps {
         }
     }
 
-    /** As the hooks of Spark do, in whose time a program may fail. */
+    /** As the shutdown hooks of Spark, during which a program may fail. */
     private static void linger(CountDownLatch ending) {
         ending.countDown();
         try {

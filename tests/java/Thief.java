@@ -9,7 +9,7 @@ import org.apache.spark.network.util.TransportConf;
 
 /** Asks each of these ports of loopback for blocks of cached data, with Spark's own client and no secret. */
 public class Thief implements BlockFetchingListener {
-    private static final int DATASETS = 12; // that a driver may have made before the one that it keeps
+    private static final int DATASETS = 12; // that a driver may have created before the cached one
     private static final int WAIT_SECONDS = 10; // Py4J's ports never answer
 
     private final CountDownLatch open;

@@ -1,1 +1,1 @@
-"""Plugins of pytest: what each test needs, where it runs, and what a run took."""
+"""Plugins of pytest: the kinds of tests, their groups, and the timings of a run."""

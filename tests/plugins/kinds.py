@@ -1,4 +1,4 @@
-"""The kind of each test, by what it starts: a mark to select it by, and its place in a run."""
+"""The kind of each test, by the processes that it starts: a mark to select it, and its order in a run."""
 
 import itertools
 from collections.abc import Generator, Iterator
@@ -36,7 +36,7 @@ _FIXTURES = {
     "yarn_pair": Kind.YARN,
     "kubernetes": Kind.KUBERNETES,
 }
-_KITS = {  # of `tests.runner_kits`, which ask for their servers when the test runs
+_KITS = {  # of `tests.runner_kits`, which request their servers at run time
     "local": Kind.SPARK,
     "warm": Kind.SPARK,
     "standalone-client": Kind.STANDALONE,
@@ -48,7 +48,7 @@ _KITS = {  # of `tests.runner_kits`, which ask for their servers when the test r
 }
 _KIT_PARAMETERS = ("kit", "kind")
 
-# One worker process runs all tests of such a server, so that a run starts it once.
+# One worker process runs all tests of such a server, so that a run starts the server once.
 _GROUPS = {
     Kind.KUBERNETES: "kubernetes",
     Kind.YARN: "yarn and standalone",  # two clusters at a time leave processors for others
@@ -58,11 +58,11 @@ _GROUPS = {
 _SHARED = ("local_spark", "warm")  # fixtures with a JVM that their tests share
 _HEAVY = {Kind.SPARK: 5.0, Kind.CAMPAIGN: 8.0}
 _LIGHT = {Kind.PURE: 0.05, Kind.ZOOKEEPER: 0.5}
-"""What a test of a kind takes, in seconds: the first compute, the others wait for most of it."""
+"""Seconds of a test of each kind: the first kinds compute, the others mostly wait."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marks known."""
+    """Register the marks."""
     config.addinivalue_line("markers", "xdist_group: as pytest-xdist has it, which may not be loaded")
     for kind in Kind:
         config.addinivalue_line(
@@ -70,9 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # before `-m` looks at the marks
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before `-m` selects by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-    """Give each test its kind and its group, and put the long ones first."""
+    """Give each test its kind and its group, and run long ones first."""
     for item in items:
         kinds = sorted(_kinds(item), key=list(Kind).index)
         item.stash[KIND] = kinds[-1]
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     yield
     if config.getoption(
         "loadgroup", default=False
-    ):  # a run without groups would start each server many times
+    ):  # without groups a run would start each server many times
         assert all("@" in item.nodeid for item in items if item.get_closest_marker("xdist_group"))
 
 
@@ -109,7 +109,7 @@ def _started(item: pytest.Item) -> Iterator[Kind]:
 
 
 def _group(item: pytest.Item, kinds: list[Kind]) -> str | None:
-    """The tests of a group run one after the other in one worker process; None = anywhere."""
+    """The tests of a group run in sequence in one worker process; None = anywhere."""
     if servers := [kind for kind in _GROUPS if kind in kinds]:
         return _GROUPS[servers[0]]
     names = getattr(item, "fixturenames", ())
@@ -127,9 +127,9 @@ def _shares_with_its_module(item: pytest.Item) -> bool:
 
 
 def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
-    """The groups of servers first, for they are the longest; then what computes among what waits.
+    """The groups of servers first, as they are the longest; then tests that compute among tests that wait.
 
-    In a group what starts no driver comes first, while the servers of all groups start.
+    In a group, tests without drivers come first, while the servers of all groups start.
     """
     longest = [*dict.fromkeys(_GROUPS.values()), *_SHARED]
     groups = {item: _name_of_group(item) for item in items}

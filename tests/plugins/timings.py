@@ -1,4 +1,4 @@
-"""What a run took: seconds by folder and kind, the slowest tests, and a limit for each in CI."""
+"""Timings of a run: seconds by folder and kind, the slowest tests, and a limit for each test in CI."""
 
 import heapq
 import os
@@ -13,18 +13,18 @@ from tests.plugins.kinds import KIND, Kind
 from tests.sampling import is_whole, seed
 
 MAX_SECONDS = 60.0
-"""Of one test in its worker, without the servers that it starts for all; campaigns have no limit here."""
+"""Limit of one test in its worker, without the start of shared servers; campaigns have no limit here."""
 
 _SLOWEST = 10
 _WIDTH = 14
-_SERVERS = "servers"  # in place of a kind: what fixtures of the session took
+_SERVERS = "servers"  # used as a kind: the time of fixtures of the session
 _spent = pytest.StashKey[float]()
 _for_all = pytest.StashKey[float]()
 _ends_servers = pytest.StashKey[bool]()
 
 
 class Timings:
-    """Of all tests of a run; in the process that reports."""
+    """The timings of all tests of a run, in the process that reports."""
 
     def __init__(self) -> None:
         self._tests: dict[tuple[str, str], float] = defaultdict(float)  # by id and kind
@@ -61,14 +61,14 @@ class Timings:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Count in the process that reports, be there a worker process or not."""
+    """Register the timings in the process that reports."""
     os.environ["ORCHESTRATOR_SEED"] = str(seed())  # for worker processes, too
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Timings(), "timings")
 
 
 def pytest_report_header() -> str:
-    """Which samples of the campaigns are tried."""
+    """The seed of the samples of campaigns."""
     return f"campaigns: ORCHESTRATOR_SEED={seed()}"
 
 
@@ -76,18 +76,18 @@ def pytest_report_header() -> str:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    """Count what a test waits for servers that it starts for all."""
+    """Measure the time that a test spends on the start of shared servers."""
     began = time.monotonic()
     result = yield
     if fixturedef.scope == "session":
-        item: pytest.Item = request._pyfuncitem  # noqa: SLF001 - a fixture of the session has no public way to it
+        item: pytest.Item = request._pyfuncitem  # noqa: SLF001 - no public way from a fixture of the session
         item.stash[_for_all] = item.stash.get(_for_all, 0.0) + time.monotonic() - began
     return result
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """The last test of a process also ends what was started for all."""
+    """The last test of a process also stops shared servers."""
     item.stash[_ends_servers] = nextitem is None
 
 

@@ -1,4 +1,4 @@
-"""Runs scripted drivers in threads, whatever becomes of the workers that submitted them."""
+"""Runs scripted drivers in threads, independently of the workers that submitted them."""
 
 import threading
 from collections import Counter
@@ -11,7 +11,7 @@ from queues.session import Session, SessionSettings
 from spark_runner.protocol import exit_codes
 from spark_runner.runners.base import RunState
 from tests.scripted.driver import ScriptedDriver
-from tests.scripted.store import Kept, Store
+from tests.scripted.store import Store, StoredSubmission
 from tests.waiting import wait_until
 
 _LOOK_SECONDS = 0.02
@@ -21,7 +21,7 @@ class Backend:
     """The drivers of one directory, on one session with ZooKeeper; a context manager.
 
     `highest` is the largest number of drivers that ran user code at once, by `pool:<pool>` and `name:<name>`.
-    `compares`: False takes out what lets only one driver of an attempt run.
+    `compares`: False takes out the check that lets only one driver of an attempt run.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Backend:
         self._compares = compares
         self._session = Session(SessionSettings(hosts, session_timeout=session_timeout))
         self._guard = threading.Lock()
-        self._drivers: dict[Kept, tuple[ScriptedDriver, threading.Thread]] = {}
+        self._drivers: dict[StoredSubmission, tuple[ScriptedDriver, threading.Thread]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="scripted-backend", daemon=True)
 
@@ -45,9 +45,9 @@ class Backend:
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
-        living = {kept: having for kept, having in self._drivers.items() if having[1].is_alive()}
-        for kept, (driver, _thread) in living.items():
-            kept.ask_to_end()
+        living = {stored: having for stored, having in self._drivers.items() if having[1].is_alive()}
+        for stored, (driver, _thread) in living.items():
+            stored.ask_to_end()
             driver.wake.set()
         self._session.close()
         for _driver, thread in living.values():
@@ -56,7 +56,7 @@ class Backend:
 
     def running(self) -> list[str]:
         """The runs whose driver has not ended."""
-        return [kept.run for kept, (_, thread) in list(self._drivers.items()) if thread.is_alive()]
+        return [stored.run for stored, (_, thread) in list(self._drivers.items()) if thread.is_alive()]
 
     def wait_idle(self, seconds: float = 20) -> None:
         """Wait until no driver is left."""
@@ -64,26 +64,26 @@ class Backend:
 
     def _loop(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS):
-            for kept in list(self.store.noted()):
-                self.store.seen(kept)  # before the look: what is noted from now on wants another one
-                self._look(kept)
+            for stored in list(self.store.noted()):
+                self.store.seen(stored)  # first: a later note requires another look
+                self._look(stored)
 
-    def _look(self, kept: Kept) -> None:
-        if kept.request() is None:  # its submitter has not written it yet, or died in this moment
-            if kept.path.exists():  # else it was removed
-                self.store.note(kept)
-        elif kept in self._drivers:
-            self._drivers[kept][0].wake.set()
-        elif kept.is_killed:
-            kept.tell(RunState.EXITED, exit_code=exit_codes.KILLED)
+    def _look(self, stored: StoredSubmission) -> None:
+        if stored.request() is None:  # its submitter has not written it yet, or died before
+            if stored.path.exists():  # else it was removed
+                self.store.note(stored)
+        elif stored in self._drivers:
+            self._drivers[stored][0].wake.set()
+        elif stored.is_killed:
+            stored.set_state(RunState.EXITED, exit_code=exit_codes.KILLED)
         elif self.store.is_full:
-            self.store.note(kept)
+            self.store.note(stored)
         else:
             driver = ScriptedDriver(
-                self._session, kept, self.store.ledger, self._in_user_code, compares=self._compares
+                self._session, stored, self.store.ledger, self._in_user_code, compares=self._compares
             )
-            thread = threading.Thread(target=driver.run, name=f"driver-{kept.run}", daemon=True)
-            self._drivers[kept] = (driver, thread)
+            thread = threading.Thread(target=driver.run, name=f"driver-{stored.run}", daemon=True)
+            self._drivers[stored] = (driver, thread)
             thread.start()
 
     @contextmanager

@@ -18,14 +18,14 @@ from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState
 from spark_runner.runners.base import RunState
 from tests.scripted.ledger import Ledger
-from tests.scripted.store import Kept
+from tests.scripted.store import StoredSubmission
 
-_BEAT_SECONDS = 2.0  # as the real one: how often orders are looked for when no watch fires
+_BEAT_SECONDS = 2.0  # as in the real one: interval of the check for orders without a watch event
 _FILE_LOOK_SECONDS = 0.02
 
 
 class _Ended(BaseException):
-    """The driver ends here with this exit code, None = it leaves none; no `except` of a script stops it."""
+    """Ends the driver with this exit code (None: without one); no `except Exception` catches it."""
 
     def __init__(self, code: int | None, detail: str = "") -> None:
         super().__init__(code)
@@ -34,13 +34,13 @@ class _Ended(BaseException):
 
 @dataclass(slots=True)
 class ScriptedDriver:
-    """Runs in a thread of its own, on a session that it shares with others.
+    """Runs in its own thread, on a shared session.
 
-    `in_user_code` is entered while the script runs. `compares`: False runs without asking the attempt.
+    `in_user_code` is entered while the script runs. `compares`: False runs without checking the attempt.
     """
 
     session: Session
-    kept: Kept
+    stored: StoredSubmission
     ledger: Ledger
     in_user_code: Callable[[str, str], AbstractContextManager[None]]  # pool, name
     compares: bool = True
@@ -49,21 +49,21 @@ class ScriptedDriver:
     _request: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Live from start to end, and tell that the driver is gone when it is."""
-        self._request = self.kept.request() or {}
+        """Run from start to end, and record the end."""
+        self._request = self.stored.request() or {}
         self._generation = self.session.generation
         outcome: dict[str, Any] | None = None
         try:
             self._obey_backend()
             self._take()
             outcome = self._run_script()
-            self.kept.tell(RunState.RUNNING, outcome=outcome)  # beside its logs
+            self.stored.set_state(RunState.RUNNING, outcome=outcome)  # beside its logs
             self._end(outcome)
             ended = _Ended(outcome["exit_code"])
         except _Ended as end:
             ended = end
         state = RunState.GONE if ended.code is None else RunState.EXITED
-        self.kept.tell(state, exit_code=ended.code, detail=ended.detail, outcome=outcome)
+        self.stored.set_state(state, exit_code=ended.code, detail=ended.detail, outcome=outcome)
         self._leave_zookeeper()
 
     # ------------------------------------------------------------------ take and end
@@ -82,7 +82,7 @@ class ScriptedDriver:
         self._check_mine(attempt)
 
     def _started(self, attempt: Attempt) -> Set:
-        facts = {"incarnation": self.kept.incarnation, "started": timestamp(), "application_id": "scripted"}
+        facts = {"incarnation": self.stored.incarnation, "started": timestamp(), "application_id": "scripted"}
         return attempt.advance(AttemptState.STARTED, **facts)
 
     def _end(self, outcome: dict[str, Any]) -> None:
@@ -92,8 +92,8 @@ class ScriptedDriver:
             self._obey_backend()
             try:
                 attempt = self._read()
-                if attempt.state is state and attempt.incarnation == self.kept.incarnation:
-                    return  # our own lost reply
+                if attempt.state is state and attempt.incarnation == self.stored.incarnation:
+                    return  # applied before; its reply was lost
                 self._check_mine(attempt)
                 self._close(attempt.advance(state, ended=timestamp(), **facts))
             except Conflict:
@@ -110,7 +110,7 @@ class ScriptedDriver:
         commit(self.session, [change, *alive])
 
     def _leave_zookeeper(self) -> None:
-        """What the end of a real driver's session does; this one is shared, and stays."""
+        """Delete the ephemeral, as the end of a real driver's session does; this session is shared."""
         while True:
             try:
                 stat = self.session.exists(self._alive)
@@ -127,11 +127,11 @@ class ScriptedDriver:
 
     # ------------------------------------------------------------------ orders
     def _obey_backend(self) -> None:
-        if self.kept.is_killed:
+        if self.stored.is_killed:
             raise _Ended(exit_codes.KILLED)
 
     def _obey(self) -> None:
-        """Look for orders of everybody, as the real driver's guard does."""
+        """Check all orders, as the guard of the real driver does."""
         self._obey_backend()
         away = self.session.seconds_without_contact()
         if away > self._lease:
@@ -141,7 +141,7 @@ class ScriptedDriver:
         try:
             self._obey_zookeeper()
         except QueueError:
-            return  # away, or somebody was faster: looked at again in a beat
+            return  # unreachable, or a concurrent change: checked again at the next beat
 
     def _obey_zookeeper(self) -> None:
         attempt = self._read()
@@ -159,7 +159,7 @@ class ScriptedDriver:
             self._generation = generation
 
     def _check_mine(self, attempt: Attempt) -> None:
-        if attempt.state is not AttemptState.STARTED or attempt.incarnation != self.kept.incarnation:
+        if attempt.state is not AttemptState.STARTED or attempt.incarnation != self.stored.incarnation:
             raise _Ended(exit_codes.SUPERSEDED, f"the attempt {attempt.run} is {attempt.state}")
 
     def _read(self) -> Attempt:
@@ -186,16 +186,16 @@ class ScriptedDriver:
         pool = plan["stop_path"].split("/")[-2]
         try:
             with self.in_user_code(pool, name):
-                self.ledger.add("start", self.kept.run, self.kept.incarnation, pool=pool, name=name)
-                exec(plan["python"]["text"], self._words())  # noqa: S102 - a test's own script
-        except Exception as error:  # noqa: BLE001 - whatever ends the user's code is its outcome
+                self.ledger.add("start", self.stored.run, self.stored.incarnation, pool=pool, name=name)
+                exec(plan["python"]["text"], self._functions())  # noqa: S102 - the script of a test
+        except Exception as error:  # noqa: BLE001 - any exception is the outcome of user code
             said = {"class": "user", "type": type(error).__name__, "message": str(error)}
             return {"state": "failed", "exit_code": 1, "error": said}
         return {"state": "succeeded", "exit_code": 0, "tables": []}
 
-    def _words(self) -> dict[str, Any]:
+    def _functions(self) -> dict[str, Any]:
         return {
-            "attempt": int(self.kept.run.rpartition("-")[2]),
+            "attempt": int(self.stored.run.rpartition("-")[2]),
             "sleep": self._wait,
             "until": lambda path: self._wait(3600, Path(path).exists),
             "fail": _fail,
@@ -218,7 +218,7 @@ class ScriptedDriver:
                     break
 
     def _say(self, words: str) -> None:
-        with self.kept.stdout.open("a", encoding="utf-8") as log:
+        with self.stored.stdout.open("a", encoding="utf-8") as log:
             log.write(f"{words}\n")
 
 

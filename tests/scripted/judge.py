@@ -1,4 +1,4 @@
-"""What must be true of jobs when all is over, whatever happened meanwhile."""
+"""Invariants of jobs at the end of a run, whatever happened meanwhile."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -19,7 +19,7 @@ _SAID_BY_DRIVER = {AttemptState.SUCCEEDED, AttemptState.FAILED}
 
 
 def violations(client: Client, ledger: Ledger, expected: Mapping[str, Collection[Status]]) -> list[str]:
-    """What is wrong with these jobs: lost, ended otherwise than they should, or run twice in an attempt."""
+    """Violations of these jobs: lost, with an unexpected end, or run twice in an attempt."""
     found: list[str] = []
     starts: defaultdict[str, list[str]] = defaultdict(list)
     for line in ledger.lines():
@@ -33,7 +33,7 @@ def violations(client: Client, ledger: Ledger, expected: Mapping[str, Collection
         view = detail.job
         if view.queue is not Queue.FINISH or view.status not in statuses:
             said = "" if view.error is None else f": {view.error.message}"
-            found.append(f"{job_id} stands in {view.queue} as {view.status}, not as {sorted(statuses)}{said}")
+            found.append(f"{job_id} is in {view.queue} as {view.status}, not as {sorted(statuses)}{said}")
         found += (f"{job_id}: {words}" for words in _wrong_attempts(detail, starts))
     return found
 
@@ -44,12 +44,12 @@ def _wrong_attempts(detail: JobDetail, starts: Mapping[str, list[str]]) -> Itera
     known = set[str]()
     for number, attempt in enumerate(detail.attempts, 1):
         run = run_name(detail.run_key, number)
-        if number <= detail.job.attempt:  # a node alone announces nothing: the record has to count it
+        if number <= detail.job.attempt:  # a node alone is no announcement: the record must count it
             known.add(run)
         yield from _wrong_attempt(number, attempt, starts.get(run, []))
     strangers = [run for run in starts if run.startswith(f"{detail.run_key}-") and run not in known]
     if strangers:
-        yield f"user code ran in attempts that nobody announced: {strangers}"
+        yield f"user code ran in attempts that were not announced: {strangers}"
 
 
 def _wrong_attempt(number: int, attempt: Mapping[str, Any], started: list[str]) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _wrong_attempt(number: int, attempt: Mapping[str, Any], started: list[str]) 
 
 
 def overshot(highest: Mapping[str, int], limits: Mapping[str, int]) -> list[str]:
-    """Which limits of running jobs were not kept."""
+    """The limits of running jobs that were exceeded."""
     return [
         f"{key}: {highest.get(key, 0)} ran at once, {limit} may"
         for key, limit in limits.items()
@@ -74,7 +74,7 @@ def overshot(highest: Mapping[str, int], limits: Mapping[str, int]) -> list[str]
 
 
 def left_over(client: Client, session: Session, root: str, *, removed: Collection[str] = ()) -> list[str]:
-    """Nodes that should have gone with what they were for; of `removed` jobs nothing may be left."""
+    """Nodes without an owner; of `removed` jobs no node may be left."""
     found = []
     for kind in _FOLDERS_OF_FOLDERS:
         for folder in session.children(f"{root}/{kind}") or ():
@@ -86,7 +86,7 @@ def left_over(client: Client, session: Session, root: str, *, removed: Collectio
                 found.append(path)
             for name in session.children(path) or ():
                 found += [f"{path}/{name}/{child}" for child in session.children(f"{path}/{name}") or ()]
-    queue_set = client._set  # noqa: SLF001 - what a scrubber is made of
+    queue_set = client._set  # noqa: SLF001 - the scrubber needs it
     report = Scrubber(queue_set.root, queue_set.claimer, dry_run=True).scrub()
     found += [
         f"{kind}: {names}" for kinds in (report.repaired, report.unrepaired) for kind, names in kinds.items()

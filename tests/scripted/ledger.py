@@ -1,4 +1,4 @@
-"""Every start of user code, in a file that all drivers write: what must never happen twice in an attempt."""
+"""A file to which all drivers append every start of user code: at most one per attempt is allowed."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Ledger:
             os.close(descriptor)
 
     def lines(self, event: str = "start") -> Iterator[dict[str, Any]]:
-        """What was written of one kind of event, oldest first."""
+        """The events of one kind, oldest first."""
         if not self.path.exists():
             return
         for line in self.path.read_text("utf-8").splitlines():
@@ -35,9 +35,9 @@ class Ledger:
                 yield written
 
     def starts(self) -> Counter[str]:
-        """How often user code was started, by run."""
+        """Number of starts of user code by run."""
         return Counter(line["run"] for line in self.lines())
 
     def starts_of(self, run_key: str) -> int:
-        """How often user code was started in all attempts of a job."""
+        """Number of starts of user code in all attempts of a job."""
         return sum(count for run, count in self.starts().items() if run.rpartition("-")[0] == run_key)

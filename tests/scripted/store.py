@@ -1,7 +1,7 @@
-"""What a scripted backend is, in a directory: it outlives its users, as a cluster would.
+"""The state of a scripted backend in a directory: it outlives its users, as a cluster would.
 
-<directory>/inbox/<run>~<incarnation>         somebody wants the backend to look at this submission
-<directory>/hold                              while it is there, no driver is started: a full cluster
+<directory>/inbox/<run>~<incarnation>         a note: the backend must look at this submission
+<directory>/hold                              while it exists, no driver is started: a full cluster
 <directory>/ledger.jsonl                      every start of user code
 <directory>/runs/<run>/<incarnation>/request.json  state.json  kill  stdout.log
 """
@@ -22,12 +22,12 @@ from spark_runner.runners.base import RunState, Submission, SubmitRequest
 from tests.scripted.ledger import Ledger
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
-_BETWEEN = "~"  # in no name
+_BETWEEN = "~"  # occurs in no name
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """One submission on the disk; each file appears whole or not at all."""
+class StoredSubmission:
+    """One submission on disk; files are written atomically."""
 
     path: Path
 
@@ -45,7 +45,7 @@ class Kept:
 
     @property
     def is_killed(self) -> bool:
-        """Whether somebody asked for its end; then it never starts."""
+        """Whether its end was requested; then it never starts."""
         return (self.path / "kill").exists()
 
     def request(self) -> dict[str, Any] | None:
@@ -55,19 +55,19 @@ class Kept:
         with contextlib.suppress(FileNotFoundError):  # it has ended, and was removed
             _write(self.path / "kill", {})
 
-    def tell(self, state: RunState, **facts: Any) -> None:
-        """Say how it is now."""
+    def set_state(self, state: RunState, **facts: Any) -> None:
+        """Write its state."""
         _write(self.path / "state.json", {"state": state.value, **facts})
 
     def submission(self) -> Submission:
-        told = _read(self.path / "state.json") or {"state": RunState.RUNNING.value}
+        written = _read(self.path / "state.json") or {"state": RunState.RUNNING.value}
         return Submission(
             self.run,
             self.incarnation,
-            RunState(told["state"]),
-            told.get("exit_code"),
-            detail=told.get("detail", ""),
-            outcome=told.get("outcome"),
+            RunState(written["state"]),
+            written.get("exit_code"),
+            detail=written.get("detail", ""),
+            outcome=written.get("outcome"),
         )
 
 
@@ -85,46 +85,48 @@ class Store:
     def is_full(self) -> bool:
         return (self.directory / "hold").exists()
 
-    def keep(self, request: SubmitRequest) -> Kept:
-        """Take a submission in; raises SubmissionError for bad names and for one that is there already."""
+    def add(self, request: SubmitRequest) -> StoredSubmission:
+        """Store a submission; raises SubmissionError for bad names and for an existing submission."""
         for name in (request.run, request.incarnation):
             if not _NAME.fullmatch(name):
                 raise SubmissionError(f"{name!r} cannot name a directory")
-        kept = Kept(self._runs / request.run / request.incarnation)
+        stored = StoredSubmission(self._runs / request.run / request.incarnation)
         try:
-            kept.path.mkdir(parents=True)
-            # The note first: who dies between the two has submitted nothing, and a note alone is no harm.
-            self.note(kept)
+            stored.path.mkdir(parents=True)
+            # The note first: after a death in between nothing is submitted, and a note alone is harmless.
+            self.note(stored)
             facts = {"name": request.name, "plan": dict(request.plan), "at": time.time_ns()}
-            _write(kept.path / "request.json", facts)
+            _write(stored.path / "request.json", facts)
         except (OSError, TypeError, ValueError) as error:
             raise SubmissionError(f"run {request.run} was not submitted: {error}") from error
-        return kept
+        return stored
 
-    def note(self, kept: Kept) -> None:
-        """Make the backend look at a submission."""
-        (self._inbox / f"{kept.run}{_BETWEEN}{kept.incarnation}").touch()
+    def note(self, stored: StoredSubmission) -> None:
+        """Request a look of the backend at a submission."""
+        (self._inbox / f"{stored.run}{_BETWEEN}{stored.incarnation}").touch()
 
-    def noted(self) -> Iterator[Kept]:
-        """The submissions to look at."""
-        for name in os.listdir(self._inbox):  # noqa: PTH208 - names are wanted, fifty times a second
+    def noted(self) -> Iterator[StoredSubmission]:
+        """The submissions with a note."""
+        for name in os.listdir(self._inbox):  # noqa: PTH208 - only names, fifty times per second
             run, _, incarnation = name.partition(_BETWEEN)
-            yield Kept(self._runs / run / incarnation)
+            yield StoredSubmission(self._runs / run / incarnation)
 
-    def seen(self, kept: Kept) -> None:
-        """The backend has looked."""
-        (self._inbox / f"{kept.run}{_BETWEEN}{kept.incarnation}").unlink(missing_ok=True)
+    def seen(self, stored: StoredSubmission) -> None:
+        """Delete the note of a submission."""
+        (self._inbox / f"{stored.run}{_BETWEEN}{stored.incarnation}").unlink(missing_ok=True)
 
-    def of_run(self, run: str) -> list[Kept]:
+    def of_run(self, run: str) -> list[StoredSubmission]:
         """The submissions of a run, oldest first."""
         folder = self._runs / run
         names = os.listdir(folder) if folder.exists() else []  # noqa: PTH208 - as above
-        found = [(kept.request(), kept) for kept in (Kept(folder / name) for name in names)]
-        made = [(request["at"], kept.incarnation, kept) for request, kept in found if request is not None]
-        return [kept for _, _, kept in sorted(made, key=lambda one: one[:2])]
+        found = [(stored.request(), stored) for stored in (StoredSubmission(folder / name) for name in names)]
+        made = [
+            (request["at"], stored.incarnation, stored) for request, stored in found if request is not None
+        ]
+        return [stored for _, _, stored in sorted(made, key=lambda one: one[:2])]
 
     def runs(self) -> list[str]:
-        """Every run that was ever submitted and is not removed."""
+        """Every submitted run that is not removed."""
         return sorted(os.listdir(self._runs))  # noqa: PTH208 - as above
 
     def remove(self, run: str) -> None:

@@ -1,4 +1,4 @@
-"""Servers that are fetched or built once for all checkouts of this machine."""
+"""Cache of server programs, downloaded or built once for all checkouts of this machine."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 def cache_folder() -> Path:
     """The folder that all checkouts of this machine share."""
-    # Root's own folders cannot be read by the users as whom some servers run.
+    # Some servers run as users that cannot read the folders of root.
     caches = Path("/var/cache") if os.geteuid() == 0 else Path.home() / ".cache"
     cache = Path(os.environ.get("ORCHESTRATOR_TEST_CACHE") or caches / "spark-job-orchestrator-tests")
     cache.mkdir(parents=True, exist_ok=True)
@@ -17,10 +17,9 @@ def cache_folder() -> Path:
 
 
 def cached(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder `name` of the cache; where it is not there yet, `make` fills it.
+    """The folder `name` of the cache; if it is missing, `make` fills it.
 
-    Processes that ask at the same time wait for the one that makes it. What `make` leaves unfinished is
-    never seen.
+    Concurrent callers wait for the process that makes it. An unfinished folder is never visible.
     """
     cache = cache_folder()
     made = cache / name

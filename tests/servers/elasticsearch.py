@@ -30,13 +30,13 @@ SHA256 = "db0e275fd790f723eca7bcde96069fd6fed304ad23afdb70c8c09553dd9e8b1b"
 OLDEST_JAVA = 21
 START_TIMEOUT_S = 120
 FETCH_TIMEOUT_S = 240
-_NOBODY = 65534  # Elasticsearch refuses to run as root
+_UID = 65534  # Elasticsearch refuses to run as root
 _OPTIONS = {
     "discovery.type": "single-node",
     "xpack.security.enabled": "false",
     "cluster.routing.allocation.disk.threshold_enabled": "false",
 }
-_JVM = "-Xms512m -Xmx512m -XX:TieredStopAtLevel=1"  # half the processor time until it serves
+_JVM = "-Xms512m -Xmx512m -XX:TieredStopAtLevel=1"  # halves the processor time of the start
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +84,7 @@ def _in_docker() -> Iterator[str]:
 
 
 def _nothing(_config: Path) -> None:
-    """What most servers need before their start."""
+    """No preparation."""
 
 
 @contextmanager
@@ -102,7 +102,8 @@ def local_elasticsearch(
     answers = answers or _answers
     java, distribution = _java_home(), _distribution()
     http_port, transport_port = free_ports("127.0.0.1", 2)
-    folder = Path(tempfile.mkdtemp(prefix="elasticsearch-"))  # not below pytest's: that is root's alone
+    # Not below the folder of pytest, which only root can read.
+    folder = Path(tempfile.mkdtemp(prefix="elasticsearch-"))
     shutil.copytree(distribution / "config", folder / "config")
     (folder / "tmp").mkdir()
     options = {
@@ -120,7 +121,7 @@ def local_elasticsearch(
     ]
     environment = {
         "HOME": str(folder),
-        "ES_TMPDIR": str(folder / "tmp"),  # it may write there, and must not write to its configuration
+        "ES_TMPDIR": str(folder / "tmp"),  # it must not write to its configuration
         "ES_JAVA_HOME": str(java),
         "ES_PATH_CONF": str(folder / "config"),
         "ES_JAVA_OPTS": _JVM,
@@ -129,16 +130,24 @@ def local_elasticsearch(
     if os.geteuid() == 0:
         setpriv = shutil.which("setpriv")
         assert setpriv, "util-linux brings it"
-        command = [setpriv, f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", *command]
+        command = [
+            setpriv,
+            f"--reuid={_UID}",
+            f"--regid={_UID}",
+            "--clear-groups",
+            *command,
+        ]
         for path in (folder, *folder.rglob("*")):
-            os.chown(path, _NOBODY, _NOBODY)
+            os.chown(path, _UID, _UID)
     output = folder / "output"
     with output.open("wb") as file:
         server = GuardedProcess(command, cwd=folder, output=file, environment=environment)
     try:
         url = f"{scheme}://localhost:{http_port}" if scheme == "https" else f"http://127.0.0.1:{http_port}"
         wait_until(
-            lambda: server.exit_code() is not None or answers(url), START_TIMEOUT_S, f"it serves at {url}"
+            lambda: server.exit_code() is not None or answers(url),
+            START_TIMEOUT_S,
+            f"Elasticsearch serves at {url}",
         )
         if server.exit_code() is not None:
             unavailable(f"Elasticsearch has ended: {output.read_text('utf-8', errors='replace')[-1000:]}")
@@ -157,7 +166,7 @@ def _answers(url: str) -> bool:
 
 
 def _java_home() -> Path:
-    """A Java that is new enough: the distribution brings none."""
+    """A Java that is new enough: the distribution contains none."""
     named = [Path(os.environ[name]) for name in ("ES_JAVA_HOME", "JAVA_HOME") if os.environ.get(name)]
     homes = [*named, *sorted(Path("/usr/lib/jvm").glob("*"), reverse=True)]
     found = [home for home in homes if _java_version(home) >= OLDEST_JAVA]

@@ -1,4 +1,4 @@
-"""An Elasticsearch that speaks TLS alone and asks everybody who they are; for the test that needs it."""
+"""An Elasticsearch with TLS only and mandatory authentication."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ _TLS = {
 
 
 USER, SHIPPER = "shipper", "shipper:the-secret-of-the-shipper"
-"""Who has the rights that docs/logs.md names; by files, as this distribution cannot keep API keys."""
+"""A user with the rights that docs/logs.md lists; in files, as this distribution has no API keys."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SecuredElasticsearch:
     certificates: Certificates
 
     def ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask as the superuser."""
+        """Send a request as the superuser."""
         try:
             return _ask(self.url + path, method, self.certificates, document)
         except urllib.error.HTTPError as error:
@@ -48,7 +48,7 @@ class SecuredElasticsearch:
 
 @contextmanager
 def secured_elasticsearch(tmp_path: Path, rights: Mapping[str, Any]) -> Iterator[SecuredElasticsearch]:
-    """A server on which `SHIPPER` has these rights; it takes a while to start, and few tests need it."""
+    """A server on which `SHIPPER` has these rights; it starts slowly, and few tests need it."""
     folder = tmp_path / "certificates"
     folder.mkdir()
     certificates = Certificates(folder)
@@ -56,7 +56,7 @@ def secured_elasticsearch(tmp_path: Path, rights: Mapping[str, Any]) -> Iterator
     def prepare(config: Path) -> None:
         for name in ("server.key", "server.pem", "ca.pem"):
             shutil.copy(folder / name, config / name)
-        # By files: each of the programs for that is a JVM of some seconds.
+        # In files: each of the programs for it is a JVM that takes seconds.
         (config / "roles.yml").write_text(yaml.safe_dump({USER: rights}), "utf-8")
         users = {_SUPERUSER: _PASSWORD, USER: SHIPPER.partition(":")[2]}
         lines = [f"{user}:{{SHA}}{_sha1(password)}\n" for user, password in users.items()]
@@ -74,7 +74,7 @@ def secured_elasticsearch(tmp_path: Path, rights: Mapping[str, Any]) -> Iterator
 
 
 def _sha1(password: str) -> str:
-    return base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()  # noqa: S324 - of a server of this test
+    return base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()  # noqa: S324 - for a server of this test
 
 
 def _ask(

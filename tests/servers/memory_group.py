@@ -1,4 +1,4 @@
-"""A control group with a bound on memory: in it the kernel ends a process that wants more."""
+"""A control group with a memory limit: the kernel kills a process in it that exceeds the limit."""
 
 import os
 import uuid
@@ -8,12 +8,12 @@ from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
 _FIRST, _SECOND = _ROOT / "memory", _ROOT
-"""Where groups are in the first and in the second version of the kernel's interface."""
+"""Paths of groups in the first and in the second version of the kernel's interface."""
 
 
 @contextmanager
 def memory_group(mib: int) -> Iterator[Path | None]:
-    """Give the file into which a process writes its id to enter the group; None where none can be made."""
+    """Yield the file to which a process writes its id to enter the group; None if no group can be made."""
     first = _FIRST.is_dir()
     group = (_FIRST if first else _SECOND) / f"orchestrator-test-{uuid.uuid4().hex}"
     bound = group / ("memory.limit_in_bytes" if first else "memory.max")
@@ -32,6 +32,6 @@ def memory_group(mib: int) -> Iterator[Path | None]:
 def _bind(bound: Path, mib: int) -> bool:
     try:
         bound.write_text(str(mib * 1024 * 1024), "ascii")
-    except OSError:  # a group without a controller for memory, or the memory of others is not ours to bind
+    except OSError:  # no controller for memory, or no permission
         return False
     return True

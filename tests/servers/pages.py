@@ -1,4 +1,4 @@
-"""A web server for answers that the real one gives too seldom to be waited for."""
+"""A web server for answers that the real server rarely gives."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -7,12 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Reply = tuple[int, dict[str, str], str]
 Page = Callable[[str, str], Reply]
-"""Answers a method and a path with its query by status, headers and body."""
+"""From the method and the path with its query to status, headers and body."""
 
 
 @contextmanager
 def serve_pages(page: Page) -> Iterator[str]:
-    """Give the URL of a server that answers as `page` says."""
+    """Yield the URL of a server with the answers of `page`."""
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
@@ -26,7 +26,7 @@ def serve_pages(page: Page) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_PUT = answer  # noqa: N815 - as the library calls them
+        do_GET = do_PUT = answer  # noqa: N815 - the names of the library
 
         def log_message(self, *_: object) -> None:
             return

@@ -1,4 +1,4 @@
-"""A server that asks for TLS with certificates on both sides, and knows two users by SASL."""
+"""A ZooKeeper with mutual TLS and two SASL users."""
 
 import contextlib
 import shutil
@@ -28,7 +28,7 @@ Server {{
 
 
 class Certificates:
-    """Two authorities; of the first a server's certificate for `localhost`, a client's, and a driver's."""
+    """Two authorities; the first has issued certificates for a server `localhost`, a client, a driver."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -92,7 +92,7 @@ class Secured:
 
 @contextmanager
 def secured_server(folder: Path) -> Iterator[Secured]:
-    """Give a running one; its plain port is open as well. Needs `openssl`."""
+    """Yield a running server; its plain port is also open. Needs `openssl`."""
     certificates, (port,) = Certificates(folder), free_ports("127.0.0.1", 1)
     jaas = folder / "jaas.conf"
     config = ServerConfig(
@@ -116,7 +116,7 @@ def secured_server(folder: Path) -> Iterator[Secured]:
 
 @contextmanager
 def bundling_proxy(secured: Secured) -> Iterator[str]:
-    """TLS in front of the plain port that puts all replies of a moment in one record, as such proxies may."""
+    """A TLS proxy before the plain port that merges concurrent replies into one record, as proxies may."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(secured.certificates.server)
     with ExitStack() as stack:

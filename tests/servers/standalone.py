@@ -1,4 +1,4 @@
-"""A real Spark standalone cluster for tests: from the environment, else started here from the pip package."""
+"""A real Spark standalone cluster for tests: from the environment, else started from the pip package."""
 
 import json
 import os
@@ -26,10 +26,10 @@ from tests.waiting import wait_until
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 90
 START_TRIES = 3
-"""Between finding a port free and listening on it, somebody else may take it: then others."""
+"""Another process may take a free port before it is used: then other ports are tried."""
 
 MARK = "ORCHESTRATOR_TEST_CLUSTER"
-"""In the environment of the daemons, and so of all that they start: executors and drivers."""
+"""Mark in the environment of the daemons and their children: executors and drivers."""
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 SMALL_APPLICATION = {
@@ -42,7 +42,7 @@ SMALL_APPLICATION = {
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
 }
-"""What drivers on it are started with: little memory, and quickly there."""
+"""Settings of drivers on it: little memory and a quick start."""
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
@@ -58,7 +58,7 @@ class Master:
     rest: str
 
     def state(self) -> dict[str, Any]:
-        """What it tells of itself and its cluster; empty while it does not answer."""
+        """The state of the master and its cluster; empty while it does not answer."""
         try:
             with urllib.request.urlopen(f"{self.ui}/json/", timeout=5) as answer:  # noqa: S310 - our own server
                 state: dict[str, Any] = json.load(answer)
@@ -69,17 +69,17 @@ class Master:
 
 @dataclass
 class StandaloneCluster:
-    """Masters and workers on loopback that end with this process, whatever ends it."""
+    """Masters and workers on loopback that end with this process, however it ends."""
 
     folder: Path
-    recovery: str = ""  # hosts of the ZooKeeper in which several masters agree on their leader
+    recovery: str = ""  # hosts of the ZooKeeper in which several masters elect a leader
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     masters: list[Master] = field(default_factory=list)
     workers: list[GuardedProcess] = field(default_factory=list)
 
     @property
     def url(self) -> str:
-        """What a driver gets as its master."""
+        """The master URL of a driver."""
         return "spark://" + ",".join(f"{HOST}:{master.port}" for master in self.masters)
 
     @property
@@ -94,11 +94,11 @@ class StandaloneCluster:
 
     @property
     def leader(self) -> Master:
-        """The master that is in charge; waits for one."""
+        """The active master; waits for one."""
         return wait_until(self._leader, START_TIMEOUT_S, "a master is ALIVE")
 
     def start(self, masters: int = 1, workers: int = 1) -> None:
-        """Start the daemons together, and return when the leader knows all workers."""
+        """Start the daemons together, and return when all workers are registered."""
         for left in reversed(range(START_TRIES)):
             for _ in range(masters):
                 self.start_master()
@@ -120,7 +120,7 @@ class StandaloneCluster:
             "spark.master.rest.enabled": "true",
             "spark.master.rest.host": HOST,
             "spark.master.rest.port": str(rest),
-            "spark.port.maxRetries": "0",  # another port than the one that we were told would be worse
+            "spark.port.maxRetries": "0",  # never another port than the given one
         }
         if self.recovery:
             properties |= {
@@ -135,7 +135,7 @@ class StandaloneCluster:
         return master
 
     def start_worker(self, cores: int = 8, memory: str = "8g") -> GuardedProcess:
-        """Start one more worker without waiting for it; cores and memory are only counted, never measured."""
+        """Start one more worker without waiting for it; cores and memory are only counted."""
         port, ui = free_ports(HOST, 2)
         arguments = ["--host", HOST, "--port", str(port), "--webui-port", str(ui)]
         arguments += ["--cores", str(cores), "--memory", memory, "--work-dir", str(self.folder / "work")]
@@ -145,11 +145,11 @@ class StandaloneCluster:
         return worker
 
     def alive_workers(self) -> int:
-        """How many workers the leader believes to be there."""
+        """Number of live workers according to the leader."""
         return sum(worker["state"] == "ALIVE" for worker in self.leader.state().get("workers", []))
 
     def processes(self) -> list[psutil.Process]:
-        """What runs for the cluster beside its daemons: executors, drivers, and what those started."""
+        """The processes of the cluster besides its daemons: executors, drivers, and their children."""
         daemons = {pid for daemon in self._daemons() for pid in (daemon.pid, daemon.guard_pid)}
         found = []
         for process in psutil.process_iter():
@@ -158,11 +158,11 @@ class StandaloneCluster:
                 if ours and process.pid not in daemons and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
             except psutil.Error:
-                continue  # gone meanwhile, or not ours to look at
+                continue  # ended meanwhile, or not readable
         return found
 
     def stop(self) -> None:
-        """End the daemons, and then what they have left."""
+        """Stop the daemons, and then kill the remaining processes."""
         for daemon in self._daemons():
             daemon.stop()
         self.workers, self.masters = [], []
@@ -201,7 +201,7 @@ class StandaloneCluster:
         file.write_text("".join(f"{key} {value}\n" for key, value in properties.items()), "utf-8")
         environment = {
             MARK: self.mark,
-            ENVIRONMENT_MARK: "",  # a test that starts the cluster for all must not claim it
+            ENVIRONMENT_MARK: "",  # the shared cluster must not have the mark of one test
             "JAVA_HOME": str(java.path.resolve().parents[1]),
             "SPARK_HOME": str(spark_home),
             "SPARK_CONF_DIR": str(conf),
@@ -226,11 +226,11 @@ class StandaloneCluster:
 
 @contextmanager
 def standalone_cluster(folder: Path, masters: int = 1, workers: int = 1) -> Iterator[StandaloneCluster]:
-    """Give a running cluster of a test's own; several masters agree by a ZooKeeper of their own."""
+    """Yield a running cluster for one test; several masters elect a leader through their own ZooKeeper."""
     with ExitStack() as stack:
         recovery = ""
         if masters > 1:
-            # Short sessions: a standby takes over when that of the leader that was killed has ended.
+            # Short sessions: a standby takes over when the session of the killed leader has ended.
             quick = (("maxSessionTimeout", "3000"),)
             server = EmbeddedZooKeeper(ServerConfig(folder / "zookeeper", tick_ms=500, settings=quick))
             recovery = stack.enter_context(server).hosts
@@ -243,18 +243,18 @@ def standalone_cluster(folder: Path, masters: int = 1, workers: int = 1) -> Iter
 
 @dataclass(frozen=True)
 class Standalone:
-    """A cluster to submit to, wherever it runs."""
+    """A cluster for submissions, wherever it runs."""
 
     url: str
     rest: str
     ui: str
-    staging: str  # a directory that this host and all nodes see at the same path
-    cluster: StandaloneCluster | None  # None for somebody else's
+    staging: str  # a directory with the same path on this host and all nodes
+    cluster: StandaloneCluster | None  # None for an external cluster
 
     def local(self) -> StandaloneCluster:
-        """The cluster's own processes, for tests that harm them."""
+        """The processes of the cluster, for tests that kill them."""
         if self.cluster is None:
-            unavailable("the cluster of SPARK_MASTER_URL is not ours to harm")
+            unavailable("the cluster of SPARK_MASTER_URL was not started by the tests")
         return self.cluster
 
 
@@ -262,7 +262,7 @@ class Standalone:
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     """A real standalone cluster of one master and one worker; one per test session and xdist worker.
 
-    Another one is named by SPARK_MASTER_URL, SPARK_MASTER_REST, SPARK_MASTER_UI and SPARK_STAGING.
+    Another one is selected by SPARK_MASTER_URL, SPARK_MASTER_REST, SPARK_MASTER_UI and SPARK_STAGING.
     """
     folder = tmp_path_factory.mktemp("standalone")
     if url := os.environ.get("SPARK_MASTER_URL"):

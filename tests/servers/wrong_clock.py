@@ -1,4 +1,4 @@
-"""A real ZooKeeper that fails over to a server whose wall clock is another one."""
+"""A real ZooKeeper that fails over to a server with another wall clock."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +13,22 @@ from tests.servers.zookeeper import TICK_MS
 class FailingOver:
     """One server at a time on one data directory and one port. A context manager.
 
-    Only the class from which the server takes its wall clock is another one (tests/java/Time.java): what
-    clients and other servers see is what a wrong clock of its host brings about.
+    Only the class from which the server reads its wall clock is replaced (tests/java/Time.java): clients and
+    other servers see the effects of a wrong clock of its host.
     """
 
     def __init__(self, folder: Path) -> None:
         jar = make_jar("Time", folder)
-        # The loader of the boot class path is asked before that of ZooKeeper's own jar.
+        # The boot class path takes precedence over ZooKeeper's own jar.
         self._options = (f"-Xbootclasspath/a:{jar}", "-Dzookeeper.forceSync=no")
         self._config = ServerConfig(folder / "server", tick_ms=TICK_MS, owner="tests", long_run=True)
         self._server: EmbeddedZooKeeper | None = None
         self._ahead_seconds = 0.0
-        self._ahead_ms = dict[str, int]()  # by the name of a log of transactions: how wrong its times are
+        self._ahead_ms = dict[str, int]()  # by name of a transaction log: the error of its times
 
     @property
     def data_dir(self) -> Path:
-        """Where the servers keep their logs of transactions."""
+        """Folder of the transaction logs of the servers."""
         return self._config.data_dir
 
     @property
@@ -38,7 +38,7 @@ class FailingOver:
         return self._server.hosts
 
     def fail_over(self, ahead_seconds: float) -> None:
-        """Go on with a server whose wall clock is ahead by so much of that of this host."""
+        """Replace the server by one whose wall clock is ahead of that of this host."""
         if self._server is not None:
             if ahead_seconds == self._ahead_seconds:
                 return
@@ -47,7 +47,7 @@ class FailingOver:
         self._ahead_seconds = ahead_seconds
         shift = f"-Dtests.clock.ahead={round(ahead_seconds * 1000)}"
         config = replace(self._config, jvm_options=(*self._options, shift))
-        self._server = EmbeddedZooKeeper(config).start()  # on the port of the last run
+        self._server = EmbeddedZooKeeper(config).start()  # on the port of the previous run
 
     def crash(self) -> None:
         """`kill -9` of the server; `recover` starts it again."""
@@ -55,12 +55,12 @@ class FailingOver:
         self._server.kill()
 
     def recover(self) -> None:
-        """Start the server that has crashed, with the clock that it had."""
+        """Start the crashed server, with its former clock."""
         assert self._server is not None
         self._server.start()
 
     def ahead_ms(self, log: str) -> int:
-        """By how much the times in a log of transactions are ahead; each server begins a log of its own."""
+        """By how much the times in a transaction log are ahead; each server starts a new log."""
         self._note_logs()
         return self._ahead_ms[log]
 

@@ -30,29 +30,31 @@ START_TIMEOUT_S = 120
 
 @dataclass
 class Yarn:
-    """A cluster that runs: what a client of it has to know."""
+    """A running cluster: the configuration of its clients."""
 
     conf_dir: Path  # for HADOOP_CONF_DIR
     url: str  # of the ResourceManager
-    staging: str  # a URL below which every node reads what a submission leaves
-    node: Daemon | None = None  # its one NodeManager, where it is ours to stop
+    staging: str  # a URL from which every node reads the files of submissions
+    node: Daemon | None = None  # its only NodeManager, if the tests started it
 
     def lose_node(self) -> None:
-        """End the node with all its containers as a power cut does; until `bring_node_back`."""
+        """End the node with all its containers as a power cut does, until `bring_node_back`."""
         self.own_node().cut_power()
 
     def bring_node_back(self) -> None:
-        """Start the node again, with nothing of what ran there."""
+        """Start the node again, without its former containers."""
         node = self.own_node()
         if node.has_ended():
             node.start()
         url = f"{self.url}/ws/v1/cluster/metrics"
-        wait_until(lambda: '"activeNodes":1' in fetch_text(url), START_TIMEOUT_S, "the node is back")
+        wait_until(
+            lambda: '"activeNodes":1' in fetch_text(url), START_TIMEOUT_S, "the node is registered again"
+        )
 
     def own_node(self) -> Daemon:
-        """The node, of a cluster that is ours; a test that needs it cannot run elsewhere."""
+        """The node of a cluster started by the tests; skips the test elsewhere."""
         if self.node is None:
-            unavailable("the cluster of YARN_CONF_DIR is not ours to break")
+            unavailable("the cluster of YARN_CONF_DIR was not started by the tests")
         return self.node
 
 
@@ -86,22 +88,22 @@ def yarn() -> Iterator[Yarn]:
 
 @dataclass
 class YarnPair:
-    """Two ResourceManagers, of which one is active; there is no node, so what is submitted waits."""
+    """Two ResourceManagers, one of them active; there is no node, so submissions wait."""
 
     conf_dir: Path
     managers: dict[str, Daemon]  # by their URLs
     names: dict[str, str]  # likewise
 
     def make_active(self, url: str) -> None:
-        """Have this one take over."""
+        """Make this one active."""
         make_active(self.conf_dir, self.names[url])
 
 
 @pytest.fixture
 def yarn_pair() -> Iterator[YarnPair]:
-    """A pair of its own for each test."""
+    """A new pair for each test."""
     if os.environ.get("YARN_CONF_DIR"):
-        unavailable("the cluster of YARN_CONF_DIR is not ours to break")
+        unavailable("the cluster of YARN_CONF_DIR was not started by the tests")
     ids = ("rm1", "rm2")
     with (
         tempfile.TemporaryDirectory(prefix="yarn-", ignore_cleanup_errors=True) as name,

@@ -20,7 +20,7 @@ from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
 VERSION = "3.5.0"
-_ARTIFACTS = {  # the shaded jars of Hadoop, and what these leave to others
+_ARTIFACTS = {  # the shaded jars of Hadoop, and their missing dependencies
     "org.apache.hadoop:hadoop-client-minicluster": VERSION,
     "org.bouncycastle:bcpkix-jdk18on": "1.82",
     "ch.qos.reload4j:reload4j": "1.2.26",
@@ -32,14 +32,14 @@ NODE_MEMORY_MB = 6144
 _SERVER = "org.apache.hadoop.yarn.server"
 RESOURCE_MANAGER = f"{_SERVER}.resourcemanager.ResourceManager"
 NODE_MANAGER = f"{_SERVER}.nodemanager.NodeManager"
-# Daemons that live for minutes: the short compiler alone, and little memory.
+# Daemons that run for minutes: only the quick compiler, and little memory.
 _JVM = (
     "-Xmx384m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
-_GRACE = ("--grace", "2")  # a NodeManager that is told to end takes ten seconds for it
+_GRACE = ("--grace", "2")  # a NodeManager takes ten seconds for an orderly end
 _LOG4J = """\
 log4j.rootLogger=INFO,out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
@@ -54,11 +54,11 @@ QUEUES = {
     "root.full.maximum-applications": "0",
     "maximum-am-resource-percent": "1.0",
 }
-"""Queues of the capacity scheduler; the last one takes nothing."""
+"""Queues of the capacity scheduler; the last one accepts no applications."""
 
 
 class Daemon:
-    """One daemon under a shim: it and all that it starts end with this process, however that ends."""
+    """One daemon under a shim: it and its children end with this process, however it ends."""
 
     def __init__(self, folder: Path, main_class: str, conf_dir: Path, name: str, *arguments: str) -> None:
         self._folder = folder / name
@@ -79,14 +79,14 @@ class Daemon:
         self._shim: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; the files of an earlier start go."""
+        """Start it; deletes the files of an earlier start."""
         for name in ("shim.json", "exit.json"):
             (self._folder / name).unlink(missing_ok=True)
         script = [sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()), str(self._folder)]
         self._shim = subprocess.Popen(
             [*script, "--owner-fd", str(self._owner), *_GRACE, "--", *self._command],
             cwd=self._folder,
-            # It outlives the test that is the first to need it.
+            # It outlives the first test that uses it.
             env={name: os.environ[name] for name in os.environ if name != ENVIRONMENT_MARK},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -95,25 +95,25 @@ class Daemon:
         )
 
     def has_ended(self) -> bool:
-        """Whether it has ended, by itself or not."""
+        """Whether it has ended for any reason."""
         return self._shim is None or self._shim.poll() is not None
 
     def last_words(self) -> str:
-        """The end of what it wrote."""
+        """The end of its output."""
         return "\n".join(
             path.read_text("utf-8", errors="replace")[-2000:] for path in self._folder.glob("*.log")
         )
 
     def stop(self) -> None:
-        """End it in order, with all that it started."""
+        """Stop it in order, with its children."""
         if self._shim is not None:
             self._shim.terminate()
             self._shim.wait(END_TIMEOUT_S)
 
     def cut_power(self) -> None:
-        """End it and all that it started at once, without a word to anyone, as when its machine fails."""
+        """Kill it and its children at once, without messages to other daemons, as when its machine fails."""
         assert self._shim is not None
-        for process in psutil.Process(self._shim.pid).children(recursive=True):  # the daemon comes first
+        for process in psutil.Process(self._shim.pid).children(recursive=True):  # the daemon is the first
             try:
                 process.send_signal(signal.SIGKILL)
             except psutil.NoSuchProcess:
@@ -128,7 +128,7 @@ class Daemon:
 
 
 def write_site(path: Path, properties: Mapping[str, str]) -> None:
-    """Write a configuration file as Hadoop reads it."""
+    """Write a configuration file for Hadoop."""
     lines = [
         f"<property><name>{escape(name)}</name><value>{escape(properties[name])}</value></property>"
         for name in properties
@@ -161,7 +161,7 @@ def _common(folder: Path) -> dict[str, str]:
         "yarn.nodemanager.resource.memory-mb": str(NODE_MEMORY_MB),
         "yarn.nodemanager.resource.cpu-vcores": "16",
         "yarn.nodemanager.vmem-check-enabled": "false",
-        # True by default, which leaves it to cgroups alone, even where these are not used.
+        # True by default, which relies on cgroups alone, even where they are not used.
         "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.container-monitor.interval-ms": "500",
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.9",
@@ -180,9 +180,9 @@ def resource_manager_properties(suffix: str = "") -> dict[str, str]:
 
 
 def pair_properties(folder: Path, ids: Sequence[str]) -> dict[str, str]:
-    """Two ResourceManagers that keep in one folder what they know; who is active, they are told.
+    """Two ResourceManagers with their state in one folder; `make_active` selects the active one.
 
-    The elector in ZooKeeper cannot be had: the shaded jars lack a class of its client.
+    Election through ZooKeeper is not available: the shaded jars lack a class of its client.
     """
     prefix, ha = "yarn.resourcemanager", "yarn.resourcemanager.ha"
     addresses = [resource_manager_properties(f".{name}") for name in ids]
@@ -199,7 +199,7 @@ def pair_properties(folder: Path, ids: Sequence[str]) -> dict[str, str]:
 
 
 def make_active(conf_dir: Path, name: str) -> None:
-    """Tell one of a pair that it is active from now on."""
+    """Make one of a pair active."""
     admin = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
     order = ["-transitionToActive", "--forceactive", name]  # whether or not the other one answers
     command = ["java", *_JVM, "-cp", f"{conf_dir}:{hadoop_jars()}/*", admin, *order]
@@ -218,7 +218,7 @@ def node_properties() -> dict[str, str]:
 
 
 def fetch_text(url: str) -> str:
-    """The answer of one of our daemons; empty when there is none."""
+    """The answer of a daemon; empty when there is none."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own server
             return str(answer.read(), "utf-8", "replace")
@@ -227,7 +227,7 @@ def fetch_text(url: str) -> str:
 
 
 def wait_for_daemons(daemons: Sequence[Daemon], url: str, words: str, timeout: float) -> None:
-    """Wait until `url` answers with `words`; a daemon that has ended is a missing server."""
+    """Wait until `url` answers with `words`; if a daemon has ended, the server is unavailable."""
 
     def settled() -> bool:
         return any(daemon.has_ended() for daemon in daemons) or words in fetch_text(url)

@@ -20,17 +20,17 @@ from tests.waiting import wait_until
 IMAGE = "zookeeper:3.9"
 
 TICK_MS = 500
-"""A session can be as short as two ticks, so that a test of a lost session takes a second."""
+"""Sessions can be as short as two ticks, so that a test of a lost session takes one second."""
 
 START_TIMEOUT_S = 60
 REMOVAL_TIMEOUT_S = 30
 
 _NO_SYNC = "-Dzookeeper.forceSync=no"
-"""Nobody kills the server that tests share, and each write to a busy disk would hold up all of them."""
+"""The shared server is never killed, and each fsync on a busy disk would delay all tests."""
 
 
 def zookeeper_server(data_dir: Path) -> AbstractContextManager[str]:
-    """Give the connection string of a real server for the time of the context.
+    """Yield the connection string of a real server.
 
     A server is started in `data_dir` when neither ZOOKEEPER_HOSTS nor Docker provides one.
     """
@@ -41,7 +41,7 @@ def zookeeper_server(data_dir: Path) -> AbstractContextManager[str]:
 
 @pytest.fixture(scope="session")
 def zookeeper_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the server of `zookeeper_hosts` keeps its log; empty when that server is not started here."""
+    """Folder of the log of the server of `zookeeper_hosts`; empty if the tests did not start it."""
     return tmp_path_factory.mktemp("zookeeper")
 
 
@@ -54,7 +54,7 @@ def zookeeper_hosts(zookeeper_data_dir: Path) -> Iterator[str]:
 
 @pytest.fixture
 def zookeeper_root(zookeeper_hosts: str) -> Iterator[str]:
-    """Path for one test, such as `/test-<uuid>`: not created, removed with all below it afterwards."""
+    """Path for one test, such as `/test-<uuid>`: not created, removed recursively afterwards."""
     root = f"/test-{uuid.uuid4()}"
     yield root
     with zookeeper_client(zookeeper_hosts) as client:
@@ -62,7 +62,7 @@ def zookeeper_root(zookeeper_hosts: str) -> Iterator[str]:
 
 
 def tree(client: KazooClient, path: str) -> list[str]:
-    """The node and all below it; a node that is removed meanwhile has nothing below it."""
+    """The node and all nodes below it; a node removed meanwhile has none."""
     found = [path]
     with suppress(NoNodeError):
         for name in client.get_children(path):
@@ -73,13 +73,13 @@ def tree(client: KazooClient, path: str) -> list[str]:
 def remove_tree(client: KazooClient, root: str) -> None:
     """Remove a node with all below it, if it exists.
 
-    A driver on a cluster may make nodes meanwhile, until it has seen that its attempt is gone.
+    A driver on a cluster may create nodes meanwhile, until it notices that its attempt is gone.
     """
     wait_until(lambda: _is_removed(client, root), REMOVAL_TIMEOUT_S, f"{root} is removed")
 
 
 def _is_removed(client: KazooClient, root: str) -> bool:
-    """Remove a level at a time, for there may be ten thousands of nodes; False where some came meanwhile."""
+    """Remove one level at a time, for there may be tens of thousands of nodes; False if new ones appeared."""
     levels, level = list[list[str]](), [root]
     while level:
         levels.append(level)
@@ -102,7 +102,7 @@ def _is_removed(client: KazooClient, root: str) -> bool:
 
 @contextmanager
 def zookeeper_client(hosts: str, timeout: float = 10) -> Iterator[KazooClient]:
-    """Give a connected plain client with a session of `timeout` seconds."""
+    """Yield a connected plain client with a session of `timeout` seconds."""
     client = KazooClient(hosts, timeout=timeout)
     try:
         client.start(timeout=30)
@@ -126,7 +126,7 @@ def _embedded(data_dir: Path) -> Iterator[str]:
 
 @contextmanager
 def _in_docker() -> Iterator[str]:
-    # Imported where it is used: testcontainers takes half a second, and few desks have a daemon.
+    # Imported where it is used: testcontainers takes half a second, and few machines have a daemon.
     from testcontainers.core.container import DockerContainer  # noqa: PLC0415
 
     container = DockerContainer(IMAGE).with_exposed_ports(2181)
@@ -141,11 +141,11 @@ def _in_docker() -> Iterator[str]:
 
 
 def docker_answers() -> bool:
-    """Whether there is a daemon that would start a container."""
-    kind, _, place = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").partition("://")
-    if kind == "unix":  # asked here first: docker leaves its socket open when nobody listens
+    """Whether a daemon can start a container."""
+    kind, _, address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").partition("://")
+    if kind == "unix":  # checked first: docker leaves its socket open when nothing listens
         with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(place) != 0:
+            if probe.connect_ex(address) != 0:
                 return False
     import docker  # type: ignore[import-untyped]  # noqa: PLC0415 - docker has no types; else as above
 
@@ -157,7 +157,7 @@ def docker_answers() -> bool:
 
 
 def unavailable(reason: str) -> NoReturn:
-    """Skip at a desk, fail in CI: there, a test that is not run must not look like one that passed."""
+    """Skip on a developer's machine, fail in CI: there, a test that did not run must not look passed."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

@@ -3,59 +3,59 @@
 import pytest
 
 from tests.chaos.events import Kind
-from tests.chaos.story import Story, judge, spoilt
+from tests.chaos.trace import Trace, judge, spoilt
 
 UNKNOWN = {
-    "put, not there": Story().put(acked=False),
-    "put, there": Story().put(acked=False).left(0, "accept"),
-    "put failed, there": Story().put(acked=False).tell(Kind.PUT_FAILED, "p").left(0, "accept"),
-    "put, refused when sent again": Story()
+    "put, not there": Trace().put(acked=False),
+    "put, there": Trace().put(acked=False).left(0, "accept"),
+    "put failed, there": Trace().put(acked=False).add(Kind.PUT_FAILED, "p").left(0, "accept"),
+    "put, refused when sent again": Trace()
     .put(acked=False)
     .put(acked=False)
-    .tell(Kind.PUT_REFUSED, "p")
+    .add(Kind.PUT_REFUSED, "p")
     .left(0, "accept"),
-    "put, claimed": Story().put(acked=False).claim("a", 1).step("a", 2).left(2, "running"),
-    "claim": Story().put().claim("b", 2).step("b", 3).left(3, "running"),
-    "step, not done": Story().put().claim("a", 1).step("a", 2, acked=False).left(1, "accept"),
-    "step, done": Story().put().claim("a", 1).step("a", 2, acked=False).left(2, "running"),
-    "step, done and claimed from its target": Story()
+    "put, claimed": Trace().put(acked=False).claim("a", 1).step("a", 2).left(2, "running"),
+    "claim": Trace().put().claim("b", 2).step("b", 3).left(3, "running"),
+    "step, not done": Trace().put().claim("a", 1).step("a", 2, acked=False).left(1, "accept"),
+    "step, done": Trace().put().claim("a", 1).step("a", 2, acked=False).left(2, "running"),
+    "step, done and claimed from its target": Trace()
     .put()
     .claim("a", 1)
     .step("a", 2, acked=False)
     .claim("b", 3, "running")
     .left(3, "running"),
-    "step, not done and claimed again": Story()
+    "step, not done and claimed again": Trace()
     .put()
     .claim("a", 1)
     .step("a", 2, acked=False)
     .claim("b", 2)
     .left(2, "accept"),
-    "own step taken for lost": Story()
+    "own step taken for lost": Trace()
     .put()
     .claim("a", 1)
     .step("a", 2, acked=False)
     .claim("b", 3, "running")
-    .tell(Kind.LOST, "a", version=1, extra={"same_session": True})
+    .add(Kind.LOST, "a", version=1, extra={"same_session": True})
     .left(3, "running"),
-    "removal, done": Story().put().claim("a", 1).remove("a", 1, acked=False),
-    "removal, not done": Story().put().claim("a", 1).remove("a", 1, acked=False).left(1, "accept"),
-    "removal, done, and put again": Story()
+    "removal, done": Trace().put().claim("a", 1).remove("a", 1, acked=False),
+    "removal, not done": Trace().put().claim("a", 1).remove("a", 1, acked=False).left(1, "accept"),
+    "removal, done, and put again": Trace()
     .put()
     .claim("a", 1)
     .remove("a", 1, acked=False)
     .put("r2")
     .left(0, "accept", key="r2"),
     "spoilt": spoilt(Kind.CORRUPT_SENT),
-    "let go without a version": Story()
+    "let go without a version": Trace()
     .put()
     .claim("a", 1)
     .claim("b", 2)
-    .tell(Kind.LOST, "a", version=1, extra={"same_session": True})
+    .add(Kind.LOST, "a", version=1, extra={"same_session": True})
     .left(2, "accept"),
 }
 
 
-@pytest.mark.parametrize("story", UNKNOWN.values(), ids=UNKNOWN)
-def test_what_may_have_been_done_violates_nothing(story: Story) -> None:
-    report = judge(story)
+@pytest.mark.parametrize("trace", UNKNOWN.values(), ids=UNKNOWN)
+def test_what_may_have_been_done_violates_nothing(trace: Trace) -> None:
+    report = judge(trace)
     assert report.ok, str(report)

@@ -1,1 +1,1 @@
-"""One file per kind of input; seeds and words of each are in files of its name."""
+"""One file per kind of input; its seeds and its dictionary have the same name."""

@@ -13,7 +13,7 @@ _DIRECTORY = Path(tempfile.gettempdir())
 
 
 def try_input(data: bytes) -> None:
-    """A definition that is read is compiled, stored and read again; else there is an error for its author."""
+    """A valid definition is compiled, stored and read again; any other has an error for its author."""
     text = data.decode("utf-8", "surrogateescape")
     try:
         definition = parse_definition(text, "job.yaml", _DIRECTORY)
@@ -22,4 +22,4 @@ def try_input(data: bytes) -> None:
         check_error(error)
         return
     if Definition.model_validate_json(definition.model_dump_json()) != definition:
-        raise Broken("another definition comes back")
+        raise Broken("the definition has changed")

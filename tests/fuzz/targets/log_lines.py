@@ -1,4 +1,4 @@
-"""What drivers write to their logs, and what stands in a spool."""
+"""Logs of drivers, and the content of a spool."""
 
 import json
 import tempfile
@@ -21,7 +21,7 @@ _WELL = b'{"create":{"_id":"well"}}\n{"@timestamp":"2026-01-31T12:00:00Z","messa
 
 
 def try_input(data: bytes) -> None:
-    """Each line has a document that any reader of JSON takes, and hides no other one."""
+    """Each line has a document of valid JSON, and hides no other line."""
     _check_documents(data)
     _check_spool(data)
 
@@ -43,7 +43,7 @@ def _check_documents(data: bytes) -> None:
 
 
 def _check_spool(data: bytes) -> None:
-    # What damage has left in a segment may hide no record behind it.
+    # A damaged part of a segment must not hide the records behind it.
     (_FOLDER / "00000000.seg").write_bytes(data + framed(_WELL))
     if [entry.id for entry in SpooledLogs(_ROOT).new(LogQuery())] != ["well"]:
         raise Broken("damage in a spool hides the record behind it")

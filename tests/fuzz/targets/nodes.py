@@ -1,4 +1,4 @@
-"""Nodes in ZooKeeper that anybody with access may have written, beside jobs that are well."""
+"""Nodes in ZooKeeper with arbitrary data, beside valid jobs."""
 
 import atexit
 import contextlib
@@ -25,13 +25,13 @@ from tests.jobs_support import Office
 from tests.operators_support import Stage
 from tests.servers.zookeeper import zookeeper_server
 
-# The first byte of an input says which node is written, by its lower half, and what looks then.
-_ASKS_THE_DOCTOR = 5  # as the upper half: a look of 50 ms
+# The first byte of an input selects the node, by its lower half, and the reader, by its upper half.
+_ASKS_THE_DOCTOR = 5  # the upper half: an examination of 50 ms
 _BAD, _WELL = "bad", ("well-1", "well-2", "well-3")
 
 
 class _Cluster:
-    """A real server with jobs that are well, and one of which a node is written anew for each input."""
+    """A real server with valid jobs, and one job of which each input overwrites a node."""
 
     def __init__(self, folder: Path, hosts: str) -> None:
         settings = Settings(zookeeper_hosts=hosts, root="/fuzz", state_dir=folder, cache_dir=folder)
@@ -62,11 +62,11 @@ class _Cluster:
         self._whole = dict(zip(self.paths, self.session.get_many(self.paths), strict=True))
 
     def write(self, path: str, data: bytes) -> None:
-        """Set a node, or make it."""
+        """Set a node, or create it."""
         _write(self.session, path, data)
 
     def restore(self, path: str) -> None:
-        """Bring a node back to what it was; one that was not there stays, empty."""
+        """Restore the data of a node; a created node stays, empty."""
         found = self._whole[path]
         _write(self.session, path, b"" if found is None else found[0])
 
@@ -88,7 +88,7 @@ _cluster: list[_Cluster] = []
 
 
 def try_input(data: bytes) -> None:
-    """Whatever stands in one node, the other jobs are shown, and of this one what can be read."""
+    """Whatever data one node has, the other jobs are shown, and of this job the readable part."""
     if not _cluster:
         _cluster.append(_open())
     cluster = _cluster[0]

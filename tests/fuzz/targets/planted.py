@@ -1,4 +1,4 @@
-"""Defects of each kind, behind words that only coverage leads to: whoever looks for defects finds these."""
+"""Planted defects of each kind, behind words that only coverage finds: they test the fuzzer."""
 
 import os
 
@@ -9,7 +9,7 @@ _BYTES = 700 * 1024**2
 
 
 def try_input(data: bytes) -> None:
-    """Break one promise for few inputs."""
+    """Break one promise for a few inputs."""
     if len(data) < 3 or data[0] != ord("b"):
         return
     if data[1] != ord("u"):

@@ -10,7 +10,7 @@ _VARIABLES = {"a": "x" * 50, "b": "${a}${a}", "n": "7"}
 
 
 def try_input(data: bytes) -> None:
-    """A script gives a plan of JSON, or an error with its place."""
+    """A script gives a plan of JSON, or an error with its position."""
     text = data.decode("utf-8", "replace")
     try:
         json.dumps(compile_script(text, file="a.sql", base_dir="/data", variables=_VARIABLES))

@@ -13,7 +13,7 @@ _ENVIRONMENT = {**os.environ, "ORCHESTRATOR_CONFIG": str(_FILE)}
 
 
 def try_input(data: bytes) -> None:
-    """Settings that are read have an end of each kind; all others have an error with their name."""
+    """Valid settings are loaded; any others have an error for their author."""
     file, _, variables = data.partition(b"\n---\n")
     _FILE.write_bytes(file)
     os.environ.clear()

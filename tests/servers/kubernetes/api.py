@@ -1,4 +1,4 @@
-"""The Kubernetes API as JSON over HTTPS: what the test kubelet and the tests need of it."""
+"""The Kubernetes API as JSON over HTTPS, as far as the test kubelet and the tests need it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -28,14 +28,14 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class ApiAddress:
-    """Where the API is, the file with the certificates that it is checked with, and a token."""
+    """The URL of the API, the file with its certificate authority, and a token."""
 
     url: str
     ca: Path
     token: str
 
     def kubeconfig(self, namespace: str = "default") -> Document:
-        """A configuration file as clients read it; the token of one user, one cluster."""
+        """A configuration file for clients: the token of one user, one cluster."""
         cluster = {"server": self.url, "certificate-authority": str(self.ca)}
         return {
             "apiVersion": "v1",
@@ -76,7 +76,7 @@ class Api:
         return self._request("PUT", path, body=body)
 
     def delete(self, path: str, *, grace_seconds: int | None = None, uid: str = "") -> None:
-        """Delete one object; one that is gone already, or is another by now, is no error."""
+        """Delete one object; no error if it is gone, or has been replaced by another."""
         body: Document = {"kind": "DeleteOptions", "apiVersion": "v1"}
         if grace_seconds is not None:
             body["gracePeriodSeconds"] = grace_seconds
@@ -89,11 +89,11 @@ class Api:
                 raise
 
     def text(self, path: str, **query: str) -> str:
-        """A plain body, such as a log."""
+        """The body as plain text, such as a log."""
         return self._send("GET", path, query=query).data.decode("utf-8")
 
     def watch(self, path: str, version: str, seconds: int) -> Iterator[Document]:
-        """The events after `version` for at most so long; raises ApiError with 410 for an old version."""
+        """The events after `version` for at most `seconds`; raises ApiError with 410 for an old version."""
         query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         with self._send("GET", path, query=query, stream=True) as answer:
             rest = b""

@@ -1,4 +1,4 @@
-"""kube-apiserver and etcd, built once per machine: the first is no package, Debian's etcd is too old.
+"""kube-apiserver and etcd, built once per machine: the first has no package, Debian's etcd is too old.
 
 `python -m tests.servers.kubernetes.binary` builds them before the tests: about 5 minutes on 2 cores.
 """
@@ -18,11 +18,11 @@ from tests.servers.zookeeper import unavailable
 
 VERSION = "1.34.4"
 LIBRARIES = "v0.34.4"
-"""The modules that live in the repository of Kubernetes, and are published beside it under this version."""
+"""The modules in the repository of Kubernetes that are published separately with this version."""
 
-BUILD_TIMEOUT_S = 1500  # 220 s with two processors for itself
+BUILD_TIMEOUT_S = 1500  # 220 s on two idle processors
 ETCD_VERSION = "3.6.4"
-"""What this kube-apiserver is made with. With Debian's 3.4 the watches that Spark asks for are refused."""
+"""The version of this kube-apiserver. Debian's 3.4 refuses the watches of Spark."""
 
 _ETCD_MODULE = "go.etcd.io/etcd/server/v3"
 _ETCD_MAIN = """\
@@ -36,7 +36,7 @@ import (
 
 func main() { etcdmain.Main(os.Args) }
 """
-# Unoptimized: that halves the processor time of the build, and few requests are made.
+# Unoptimized: halves the processor time of the build, and there are few requests.
 _BUILD = ("build", "-gcflags=all=-N -l -dwarf=false", "-ldflags=-s -w")
 _MODULE = "k8s.io/kubernetes"
 _MAIN = """\
@@ -54,7 +54,7 @@ func main() { os.Exit(cli.Run(app.NewAPIServerCommand())) }
 
 
 def kube_apiserver() -> Path:
-    """The program, built where it is not there yet; skips, or fails in CI, without a Go to build it."""
+    """The program, built if it is missing; skips, or fails in CI, without Go."""
     return cached(f"kube-apiserver-{VERSION}", _build) / "kube-apiserver"
 
 
@@ -83,10 +83,10 @@ def _build_etcd(folder: Path) -> None:
 
 @contextmanager
 def _source(folder: Path, main: str) -> Iterator[Callable[..., str]]:
-    """Give what runs `go` in a module with this main file, which is removed afterwards."""
+    """Yield a function that runs `go` in a temporary module with this main file."""
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if go is None:
-        unavailable("no Kubernetes: KUBERNETES_TEST_KUBECONFIG is not set, and no Go is there to build it")
+        unavailable("no Kubernetes: KUBERNETES_TEST_KUBECONFIG is not set, and Go is not installed")
     source = folder / "source"
     source.mkdir()
     (source / "main.go").write_text(main, "utf-8")
@@ -94,7 +94,7 @@ def _source(folder: Path, main: str) -> Iterator[Callable[..., str]]:
     def run(*arguments: str) -> str:
         environment = {
             **os.environ,
-            "GOTOOLCHAIN": "auto",  # an older Go fetches the one that the module asks for
+            "GOTOOLCHAIN": "auto",  # an older Go downloads the version that the module requires
             "GOFLAGS": "-mod=mod",
             "CGO_ENABLED": "0",
         }
@@ -120,6 +120,6 @@ def _source(folder: Path, main: str) -> Iterator[Callable[..., str]]:
 
 if __name__ == "__main__":
     try:
-        print(etcd(), kube_apiserver())  # noqa: T201 - for who runs it
-    except pytest.skip.Exception as reason:  # at a desk: then the tests that need it are skipped, too
+        print(etcd(), kube_apiserver())  # noqa: T201 - the output of the program
+    except pytest.skip.Exception as reason:  # not in CI: the tests that need it are skipped too
         print(reason)  # noqa: T201 - likewise

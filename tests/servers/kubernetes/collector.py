@@ -1,4 +1,4 @@
-"""The garbage collector of a cluster: removes what belonged to pods that are gone."""
+"""The garbage collector of a cluster: removes the objects of deleted pods."""
 
 import threading
 
@@ -13,11 +13,11 @@ KINDS = {
     **dict.fromkeys(("configmaps", "secrets", "services", "persistentvolumeclaims", "pods"), CORE),
     "networkpolicies": "/apis/networking.k8s.io/v1",
 }
-"""What a job's objects are, and by which API."""
+"""The kinds of objects of a job, with their APIs."""
 
 
 class Collector:
-    """A thread that looks at all objects every half second."""
+    """A thread that checks all objects every half second."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -36,10 +36,10 @@ class Collector:
             try:
                 self._collect()
             except (ApiError, urllib3.exceptions.HTTPError) as error:
-                logger.debug("test garbage collector: {}", error)  # the API is away
+                logger.debug("test garbage collector: {}", error)  # the API is down
 
     def _collect(self) -> None:
-        # The owners last: whoever was there before what it owns is then certain to be seen.
+        # List the owners last: an owner is older than its objects, so it is certainly listed.
         owned = [(kind, found) for kind, api in KINDS.items() for found in self._api.items(f"{api}/{kind}")]
         alive = {pod["metadata"]["uid"] for pod in self._api.items("/api/v1/pods")}
         for kind, found in owned:

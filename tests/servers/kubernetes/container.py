@@ -1,4 +1,4 @@
-"""The images of the test kubelet: what Spark's own would run, as processes of this host."""
+"""The images of the test kubelet: the programs of Spark's own images, as processes of this host."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from tests.servers.kubernetes.api import Document
 from tests.servers.kubernetes.volumes import PodFiles
 
 POD_MARK = "TEST_POD_UID"
-"""In the environment of all processes of a pod: how they are found when the container ends."""
+"""A variable of all processes of a pod: it identifies them when the container ends."""
 
 JAVA_IMAGE = "spark-java"
-"""An image whose name begins like this has no Python, as Spark's own for Java and Scala."""
+"""An image with this prefix has no Python, as Spark's own for Java and Scala."""
 
 _JAVA_COMMANDS = ("bash", "dirname", "env", "id", "java", "ls", "rm", "uname")
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -24,14 +24,14 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 @dataclass(frozen=True)
 class Program:
-    """What a container runs."""
+    """The process of a container."""
 
     command: list[str]
     environment: dict[str, str]
 
 
 def program(pod: Document, files: PodFiles, pod_ip: str, api_url: str, home: Path) -> Program:
-    """The program of the only container of a pod; raises NotThereYet for a variable's source that lacks."""
+    """The program of the only container of a pod; raises NotThereYet for a missing source of a variable."""
     (container,) = pod["spec"]["containers"]
     arguments = [files.here(argument) for argument in container.get("args", [])]
     host, _, port = api_url.removeprefix("https://").partition(":")
@@ -47,7 +47,7 @@ def program(pod: Document, files: PodFiles, pod_ip: str, api_url: str, home: Pat
         "KUBERNETES_SERVICE_HOST": host,
         "KUBERNETES_SERVICE_PORT": port,
         **({"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}),
-        # The compiler does half of the work of a short JVM: see tests/conftest.py.
+        # The compiler takes half of the time of a short JVM: see tests/conftest.py.
         "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         **node_environment(),
         **files.variables(pod, pod_ip),
@@ -83,7 +83,7 @@ def _python(image: str) -> dict[str, str]:
 
 
 def _driver(arguments: list[str], files: PodFiles, pod_ip: str, api_url: str) -> list[str]:
-    """As the image's entrypoint starts it, and the addresses that a network of pods would resolve."""
+    """The command of the image's entrypoint, with the addresses that a network of pods would resolve."""
     account = files.mounts.get(_ACCOUNT)
     mounted = "spark.kubernetes.authenticate.driver.mounted"
     settings = {
@@ -110,7 +110,8 @@ def _executor(environment: Mapping[str, str]) -> list[str]:
     }
     memory = environment["SPARK_EXECUTOR_MEMORY"]
     jars = Path(environment["SPARK_HOME"], "jars")
-    first = next(jars.glob("slf4j-api-*.jar"))  # where Spark's own launcher has it: an archive fits one order
+    # First as in Spark's own launcher: an archive fits one order.
+    first = next(jars.glob("slf4j-api-*.jar"))
     return [
         java,
         *(options[number] for number in sorted(options)),

@@ -1,4 +1,4 @@
-"""The log of a container as runtimes keep it: each line with its time, to the nanosecond."""
+"""The log of a container in the format of runtimes: each line with its time in nanoseconds."""
 
 import time
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 CHUNK_BYTES = 16 * 1024
-"""A longer line is kept in parts, as runtimes do."""
+"""A longer line is split, as by runtimes."""
 
 
 def keep_log(output: BinaryIO, path: Path) -> None:
-    """Write down all that a container prints, until nobody has its output open any more."""
+    """Write the output of a container to the log until every process has closed it."""
     with output, path.open("ab", buffering=0) as log:
         while part := output.readline(CHUNK_BYTES):
             kind = "F" if part.endswith(b"\n") else "P"
@@ -21,7 +21,7 @@ def keep_log(output: BinaryIO, path: Path) -> None:
 
 @dataclass(frozen=True)
 class Part:
-    """One entry: a line, or a part of one that is not its end."""
+    """One entry: a line, or a part of a line."""
 
     at: str
     is_end: bool
@@ -29,12 +29,12 @@ class Part:
 
     @property
     def seconds(self) -> float:
-        """When it was written, since the epoch."""
+        """Time of the entry since the epoch."""
         return datetime.fromisoformat(self.at).timestamp()
 
 
 def parts(log: BinaryIO) -> Iterator[Part]:
-    """All whole entries from where the file stands; it stays at the first that is not."""
+    """All complete entries from the position of the file; it stays at the first incomplete one."""
     while True:
         start = log.tell()
         entry = log.readline()

@@ -22,7 +22,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 class Server:
-    """One program that serves; it ends with this process, even by KILL, and can be stopped and started."""
+    """One server program; it ends with this process, even on KILL, and can be stopped and started."""
 
     def __init__(self, command: Sequence[str], output: Path) -> None:
         self._command = ["setpriv", "--pdeathsig", "KILL", *command]
@@ -33,7 +33,9 @@ class Server:
         with self._output.open("ab") as file:
             self._process = subprocess.Popen(
                 self._command,
-                env={"PATH": os.environ["PATH"]},  # no mark of a test that starts it again: it goes on
+                env={
+                    "PATH": os.environ["PATH"]
+                },  # without the mark of the test that restarts it: it outlives the test
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
@@ -47,13 +49,13 @@ class Server:
     def stop(self) -> None:
         if self._process is None:
             return
-        self._process.kill()  # when it is told to end, the API server waits for its watchers for seconds
+        self._process.kill()  # an orderly end of the API server waits for its watchers for seconds
         self._process.wait(30)
         self._process = None
 
 
 class ControlPlane:
-    """The API with its store; `stop_api` and `start_api` are an outage that loses nothing."""
+    """The API with its store; `stop_api` and `start_api` make an outage without loss of data."""
 
     def __init__(self, address: ApiAddress, api_server: Server) -> None:
         self.address = address
@@ -71,7 +73,7 @@ class ControlPlane:
 
     def _is_ready(self) -> bool:
         self._api_server.check()
-        if not self.address.ca.exists():  # it writes its own certificate at its first start
+        if not self.address.ca.exists():  # it writes its certificate at its first start
             return False
         api = Api(self.address)
         try:
@@ -84,7 +86,7 @@ class ControlPlane:
 
 @contextmanager
 def control_plane() -> Iterator[ControlPlane]:
-    """Give a running one; everything of it is below one temporary folder."""
+    """Yield a running control plane; all its files are below one temporary folder."""
     for program in ("openssl", "setpriv"):
         if shutil.which(program) is None:
             unavailable(

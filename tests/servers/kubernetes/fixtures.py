@@ -1,4 +1,4 @@
-"""A real Kubernetes for tests: from the environment, else one started here."""
+"""A real Kubernetes for tests: from the environment, else started here."""
 
 import os
 import tempfile
@@ -27,19 +27,19 @@ _TRUSTED = "kube-root-ca.crt"  # in each namespace of any cluster
 
 @dataclass(frozen=True)
 class Kubernetes:
-    """A cluster; `own` where it was started here, with what only such a one can be asked for."""
+    """A cluster; `own` is set if the tests started it, and has its servers."""
 
     api: Api
     own: "OwnCluster | None" = None
 
     @property
     def kubelet(self) -> Kubelet:
-        """The one node of a cluster of our own; skips the test elsewhere."""
+        """The only node of a cluster started by the tests; skips the test elsewhere."""
         return self._own().kubelet
 
     @property
     def plane(self) -> ControlPlane:
-        """The servers of a cluster of our own; skips the test elsewhere."""
+        """The servers of a cluster started by the tests; skips the test elsewhere."""
         return self._own().plane
 
     def _own(self) -> "OwnCluster":
@@ -48,7 +48,7 @@ class Kubernetes:
         return self.own
 
     def account(self, namespace: str, name: str, rules: Sequence[Document]) -> str:
-        """Make a service account with a Role of these rules, which holds already; its token."""
+        """Create a service account with a Role of these rules, already in effect; returns its token."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         self.api.create(path, {"metadata": {"name": name}})
         rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
@@ -58,7 +58,7 @@ class Kubernetes:
         binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
         self.api.create(f"{rbac}/rolebindings", binding)
         user = f"system:serviceaccount:{namespace}:{name}"
-        # What decides of a request sees a binding a moment after it was made.
+        # A binding takes effect shortly after its creation.
         for rule in rules:
             wait_until(partial(self._may, user, namespace, rule), RIGHTS_S, f"{user} has its rights")
         token: str = self.api.create(f"{path}/{name}/token", {})["status"]["token"]
@@ -75,7 +75,7 @@ class Kubernetes:
 
     @contextmanager
     def user(self, namespace: str, name: str, rules: Sequence[Document]) -> Iterator[Api]:
-        """Give the API as a new service account sees it."""
+        """Yield the API as a new service account."""
         address = self.api.address
         api = Api(ApiAddress(address.url, address.ca, self.account(namespace, name, rules)))
         try:
@@ -84,15 +84,15 @@ class Kubernetes:
             api.close()
 
     def quota(self, namespace: str, hard: Mapping[str, str]) -> None:
-        """Limit what a namespace may have; counted from now on."""
+        """Set a quota of a namespace; usage counts from now on."""
         path = f"/api/v1/namespaces/{namespace}/resourcequotas"
         self.api.create(path, {"metadata": {"name": "quota"}, "spec": {"hard": hard}})
-        if self.own:  # what the controller of quotas writes
+        if self.own:  # written by the controller of quotas elsewhere
             status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
             self.api.patch(f"{path}/quota/status", {"status": status})
 
     def kubeconfig(self, path: Path, namespace: str, token: str) -> Path:
-        """Write the configuration file of a user; the path."""
+        """Write the configuration file of a user; returns its path."""
         address = ApiAddress(self.api.address.url, self.api.address.ca, token)
         path.write_text(yaml.safe_dump(address.kubeconfig(namespace)), "utf-8")
         path.chmod(0o600)
@@ -118,7 +118,7 @@ class Kubernetes:
         return {item["metadata"]["name"] for item in items}
 
     def wait_until_nothing_is_left(self, namespace: str, *but: str) -> None:
-        """No pod, no object of one; `but` are names that may stay."""
+        """Wait until no pod and no object of one is left; `but` are names that may stay."""
         stay = {_TRUSTED, *but}
 
         def left() -> set[str]:
@@ -128,11 +128,11 @@ class Kubernetes:
 
     @contextmanager
     def namespace(self) -> Iterator[str]:
-        """Give a new namespace; nothing of it is left afterwards, no process either."""
+        """Yield a new namespace; afterwards no object and no process of it is left."""
         name = f"test-{uuid.uuid4()}"
         path = f"/api/v1/namespaces/{name}"
         self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
-        if self.own:  # what controllers make in each namespace
+        if self.own:  # created by controllers in each namespace elsewhere
             self.api.create(f"{path}/serviceaccounts", {"metadata": {"name": "default"}})
             trusted = {"ca.crt": self.api.address.ca.read_text("utf-8")}
             self.api.create(f"{path}/configmaps", {"metadata": {"name": _TRUSTED}, "data": trusted})
@@ -147,7 +147,7 @@ class Kubernetes:
                 self._empty(name)
 
     def _empty(self, namespace: str) -> None:
-        """As the namespace controller: remove the contents, then let the namespace go."""
+        """As the namespace controller: remove the contents, then finalize the namespace."""
         kinds = {**KINDS, "serviceaccounts": CORE, "resourcequotas": CORE}
         core = [f"{api}/namespaces/{namespace}/{kind}" for kind, api in kinds.items()]
         rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
@@ -160,7 +160,7 @@ class Kubernetes:
 
 @dataclass(frozen=True)
 class OwnCluster:
-    """What was started here."""
+    """The servers started here."""
 
     plane: ControlPlane
     kubelet: Kubelet
@@ -195,7 +195,7 @@ def kubernetes_namespace(kubernetes: Kubernetes) -> Iterator[str]:
 
 
 def _address(config: Path) -> ApiAddress:
-    """The current context of a configuration file that has files of certificates and a token."""
+    """The current context of a configuration file with certificate files and a token."""
     read = yaml.safe_load(config.read_text("utf-8"))
     kinds = ("cluster", "user", "context")
     named = {kind: {entry["name"]: entry[kind] for entry in read[f"{kind}s"]} for kind in kinds}

@@ -1,6 +1,6 @@
-"""A node for tests: takes each pod of the cluster and runs it as a process of this host.
+"""A node for tests: runs each pod of the cluster as a process of this host.
 
-The scheduler, the kubelet and those controllers that a job's pods meet, as far as tests look at them.
+Implements the scheduler, the kubelet and the controllers of a job's pods, as far as tests need them.
 """
 
 import random
@@ -28,7 +28,7 @@ _PODS = "/api/v1/pods"
 
 
 class Kubelet:
-    """Runs the pods of all namespaces; give it its own folder."""
+    """Runs the pods of all namespaces; needs its own folder."""
 
     def __init__(self, api: Api, folder: Path) -> None:
         self._api = api
@@ -47,7 +47,7 @@ class Kubelet:
         self._loop.start()
 
     def stop(self) -> None:
-        """End all pods at once; the API may be gone by now."""
+        """End all pods at once; the API may be down."""
         self._stopping.set()
         self._loop.join(END_S)
         for thread in self._threads.values():
@@ -57,11 +57,11 @@ class Kubelet:
         self._logs.stop()
 
     def oom_kill(self, namespace: str, pod: str) -> None:
-        """As the kernel does to a container that is beyond its memory limit."""
+        """As the kernel does to a container that exceeds its memory limit."""
         self._thread(namespace, pod).meet(Fate(container_reason="OOMKilled"))
 
     def evict(self, namespace: str, pod: str) -> None:
-        """As a kubelet does whose node runs out of memory."""
+        """As a kubelet does when its node runs out of memory."""
         self._thread(namespace, pod).meet(
             Fate(pod_reason="Evicted", message="The node was low on resource: memory.")
         )
@@ -72,7 +72,7 @@ class Kubelet:
         self._api.delete(_path(namespace, pod))
 
     def lose_node(self, namespace: str, pod: str) -> None:
-        """The node of this pod is gone: no status of it comes any more, and the cluster forgets the pod."""
+        """Lose the node of this pod: it sends no status any more, and the cluster deletes the pod."""
         thread = self._thread(namespace, pod)
         thread.meet(Fate(silent=True))
         thread.join(END_S)
@@ -85,7 +85,7 @@ class Kubelet:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """For this time the node hears nothing; its pods go on."""
+        """Disconnect the node for the time of the context; its pods continue."""
         self._away.set()
         try:
             yield
@@ -98,7 +98,9 @@ class Kubelet:
 
     def _thread(self, namespace: str, pod: str) -> PodThread:
         return wait_until(
-            lambda: self._threads.get(self._names.get((namespace, pod), "")), END_S, f"pod {pod} is taken"
+            lambda: self._threads.get(self._names.get((namespace, pod), "")),
+            END_S,
+            f"pod {pod} runs on the node",
         )
 
     def _log_of(self, namespace: str, pod: str) -> tuple[Path, Callable[[], bool]] | None:
@@ -124,7 +126,7 @@ class Kubelet:
             try:
                 self._list_and_watch()
             except (ApiError, urllib3.exceptions.HTTPError) as error:
-                logger.debug("test kubelet: {}", error)  # the API is away, or our version is too old
+                logger.debug("test kubelet: {}", error)  # the API is down, or the version is too old
                 self._stopping.wait(0.2)
 
     def _list_and_watch(self) -> None:
@@ -160,12 +162,12 @@ class Kubelet:
             thread.start()
 
     def _bind(self, pod: Document) -> bool:
-        """As a scheduler: whether the pod is on our node now."""
+        """As a scheduler: bind the pod to this node; returns whether it is on it."""
         metadata, spec = pod["metadata"], pod["spec"]
         if spec.get("nodeName"):
             return True
         path = _path(metadata["namespace"], metadata["name"])
-        if reason := _no_place(spec):
+        if reason := _unschedulable_reason(spec):
             condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
             condition["message"] = reason
             if reason not in str(pod["status"].get("conditions")):
@@ -176,7 +178,7 @@ class Kubelet:
             self._api.create(f"{path}/binding", {"metadata": {"name": metadata["name"]}, "target": target})
         except ApiError as error:
             if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
-                return False  # gone or changed: the next event tells
+                return False  # deleted or changed: the next event has the new state
             raise
         return True
 
@@ -187,7 +189,7 @@ class Kubelet:
             shutil.rmtree(self._folder / uid, ignore_errors=True)
 
     def _address(self) -> str:
-        """A loopback address of its own for each pod: Spark's ports are the same in all of them."""
+        """A separate loopback address for each pod: Spark's ports are the same in all pods."""
         while True:
             parts = (random.randint(64, 191), random.randint(0, 255), random.randint(1, 254))  # noqa: S311
             address = ".".join(map(str, (127, *parts)))
@@ -196,8 +198,8 @@ class Kubelet:
                 return address
 
 
-def _no_place(spec: Document) -> str:
-    """Why a scheduler would not place such a pod anywhere; empty when it would."""
+def _unschedulable_reason(spec: Document) -> str:
+    """The reason why a scheduler cannot place such a pod; empty if it can."""
     if spec.get("nodeSelector"):
         return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
     wanted = sum(

@@ -1,4 +1,4 @@
-"""What the API server asks a kubelet for when somebody wants the log of a pod."""
+"""The log endpoint of a kubelet, which the API server calls for the log of a pod."""
 
 import ssl
 import subprocess
@@ -16,11 +16,11 @@ _KNOWN = {"follow", "tailLines", "limitBytes", "sinceSeconds", "timestamps"}
 FOLLOW_LOOK_S = 0.1
 
 LogOf = Callable[[str, str], tuple[Path, Callable[[], bool]] | None]
-"""By namespace and pod: its file, and whether there may be more of it."""
+"""By namespace and pod: the log file, and whether it may grow."""
 
 
 class LogServer:
-    """`/containerLogs/<namespace>/<pod>/<container>` by TLS with a certificate that nobody checks."""
+    """`/containerLogs/<namespace>/<pod>/<container>` by TLS; the certificate is not verified."""
 
     def __init__(self, folder: Path, log_of: LogOf) -> None:
         self._folder = folder
@@ -58,7 +58,7 @@ def _handler(log_of: LogOf) -> type[BaseHTTPRequestHandler]:
             if kind != "containerLogs" or found is None or not found[0].exists():
                 self.send_error(HTTPStatus.NOT_FOUND)
             elif strange := set(query) - _KNOWN:
-                self.send_error(HTTPStatus.BAD_REQUEST, f"the test kubelet knows no {strange}")
+                self.send_error(HTTPStatus.BAD_REQUEST, f"the test kubelet does not support {strange}")
             else:
                 self._send(*found, query)
 
@@ -88,7 +88,7 @@ def _handler(log_of: LogOf) -> type[BaseHTTPRequestHandler]:
 
 
 def _written(found: list[Part], *, stamped: bool) -> bytes:
-    """As a kubelet gives a log: the parts of a line together, its time before it where that is asked for."""
+    """As from a kubelet: the parts of a line joined, with its time in front on request."""
     pieces, is_new = list[bytes](), True
     for part in found:
         pieces.append((f"{part.at} ".encode() if stamped and is_new else b"") + part.text)

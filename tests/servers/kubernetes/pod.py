@@ -27,21 +27,21 @@ LOOK_S = 0.05
 RETRY_S = 0.2
 LOG_S = 10
 ABSENT_IMAGE = "absent"
-"""An image whose name begins like this cannot be pulled."""
+"""An image with this prefix cannot be pulled."""
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What befalls a pod from outside its program: the words that its status then has."""
+    """An external event for a pod, with the texts of its final status."""
 
     container_reason: str = ""
     pod_reason: str = ""
     message: str = ""
-    silent: bool = False  # the node is away: nobody writes a status
+    silent: bool = False  # the node is lost: no status is written
 
 
 class PodThread(threading.Thread):
-    """Runs the container of one pod; what it may be told from outside is `end` and `meet`."""
+    """Runs the container of one pod; `end` and `meet` control it from outside."""
 
     def __init__(self, api: Api, pod: Document, folder: Path, pod_ip: str) -> None:
         super().__init__(name=f"pod {pod['metadata']['name']}", daemon=True)
@@ -61,7 +61,7 @@ class PodThread(threading.Thread):
         self._no_api = threading.Event()
 
     def end(self, grace_seconds: float, *, deleted: bool = False) -> None:
-        """TERM now and KILL after the grace; `deleted`: the API waits for our word to forget the pod."""
+        """TERM now and KILL after the grace; `deleted`: confirm the end, which deletes the pod."""
         kill_at = time.monotonic() + grace_seconds
         self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
         self.deleted = self.deleted or deleted
@@ -70,19 +70,19 @@ class PodThread(threading.Thread):
             self._forget()
 
     def meet(self, fate: Fate) -> None:
-        """KILL now, for the reason that the fate gives."""
+        """KILL now, for the reason of the fate."""
         self._fate = fate
         self.end(0)
 
     def abandon(self) -> None:
-        """As `end` without grace, when there is no API any more."""
+        """As `end` without grace, when the API is down."""
         self._no_api.set()
         self.end(0)
 
     def run(self) -> None:
         try:
             code = self._live()
-        except Exception as error:  # noqa: BLE001 - as a kubelet says it: in the status of the pod
+        except Exception as error:  # noqa: BLE001 - a kubelet reports it in the status of the pod
             self._patch({"phase": "Failed", "reason": "TestKubelet", "message": repr(error)})
         else:
             self._write_end(code)
@@ -122,7 +122,7 @@ class PodThread(threading.Thread):
         self._started_at = timestamp()
         self._write_running()
         code = self._wait(process)
-        for left in self._processes():  # what the end of a container's first process does to all others
+        for left in self._processes():  # the end of a container's first process kills all others
             with contextlib.suppress(psutil.NoSuchProcess):
                 left.kill()
         logger.join(LOG_S)
@@ -143,7 +143,7 @@ class PodThread(threading.Thread):
         return code
 
     def _until(self, make: Callable[[], T], reason: str) -> T | None:
-        """What `make` gives as soon as all that it needs is there; None when the pod is ended before."""
+        """The result of `make` as soon as it has its sources; None when the pod is ended before."""
         while not self._end_asked.is_set():
             try:
                 return make()
@@ -216,14 +216,14 @@ class PodThread(threading.Thread):
         }
 
     def _patch(self, status: Document) -> None:
-        body = {"metadata": {"uid": self._uid}, "status": status}  # another pod of this name is not ours
+        body = {"metadata": {"uid": self._uid}, "status": status}  # not that of another pod with this name
         self._insist(lambda: self._api.patch(f"{self._path}/status", body))
 
     def _forget(self) -> None:
         self._insist(lambda: self._api.delete(self._path, grace_seconds=0, uid=self._uid))
 
     def _insist(self, act: Callable[[], object]) -> None:
-        """Until the API answers, as a kubelet does; a pod that is gone by now is no error."""
+        """Retry until the API answers, as a kubelet does; a deleted pod is no error."""
         while not self._no_api.is_set():
             try:
                 act()

@@ -1,4 +1,4 @@
-"""The rights that docs/backends.md asks an operator for, as the tests give them."""
+"""The rights that docs/backends.md requires, as the tests grant them."""
 
 DRIVER_RULES = [
     {
@@ -7,7 +7,7 @@ DRIVER_RULES = [
         "verbs": ["create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"],
     },
 ]
-"""For the service account of drivers: they make their executors and take them away."""
+"""For the service account of drivers: they create and delete their executors."""
 
 WORKER_RULES = [
     {
@@ -25,4 +25,4 @@ WORKER_RULES = [
     # It never reads a secret, not even its own.
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "deletecollection"]},
 ]
-"""For whom a worker is: spark-submit makes pods, services and ConfigMaps in its name."""
+"""For the account of a worker: spark-submit creates pods, services and ConfigMaps with it."""

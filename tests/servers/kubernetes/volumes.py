@@ -1,4 +1,4 @@
-"""The volumes and variables of a pod as the test kubelet gives them to a process of this host."""
+"""The volumes and variables of a pod, for a process of this host."""
 
 import base64
 import re
@@ -8,15 +8,15 @@ from typing import Any
 
 from tests.servers.kubernetes.api import Api, ApiError, Document
 
-Folders = dict[str, Path]  # by the path at which the container is to see it
+Folders = dict[str, Path]  # by mount path in the container
 
 
 class NotThereYet(Exception):
-    """A ConfigMap or Secret that the pod names does not exist (yet)."""
+    """A ConfigMap or Secret named by the pod does not exist (yet)."""
 
 
 class PodFiles:
-    """What one pod mounts, as folders below `folder`; raises NotThereYet."""
+    """The mounts of one pod, as folders below `folder`; raises NotThereYet."""
 
     def __init__(self, api: Api, pod: Document, folder: Path) -> None:
         self._api = api
@@ -34,13 +34,13 @@ class PodFiles:
         self.mounts["/dev/termination-log"] = self.termination_log = folder / "termination-log"
 
     def here(self, text: str) -> str:
-        """The text with each mounted path as this host has it: there is no file system of the pod's own."""
+        """The text with each mount path replaced by that of this host: a pod has no own file system."""
         for path in sorted(self.mounts, key=len, reverse=True):
             text = re.sub(rf"(?<![\w.-]){re.escape(path)}(?![\w.-])", str(self.mounts[path]), text)
         return text
 
     def variables(self, pod: Document, pod_ip: str) -> dict[str, str]:
-        """The environment that the pod asks for; raises NotThereYet for a Secret that lacks."""
+        """The environment of the pod; raises NotThereYet for a missing Secret."""
         (container,) = pod["spec"]["containers"]
         fields = {
             "status.podIP": pod_ip,
@@ -84,7 +84,7 @@ class PodFiles:
         elif source.get("downwardAPI"):
             (folder / "namespace").write_text(self._namespace, "utf-8")
         elif "emptyDir" not in source:
-            raise NotImplementedError(f"the test kubelet knows no volumes such as {source}")
+            raise NotImplementedError(f"the test kubelet does not support volumes such as {source}")
 
     def _data(self, kind: str, name: str, optional: bool | None = None) -> dict[str, bytes]:
         try:

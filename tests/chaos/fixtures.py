@@ -1,4 +1,4 @@
-"""Tests whose every transaction is judged, in ZooKeeper's own log."""
+"""The fixture that checks every transaction of a test in ZooKeeper's own log."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +10,9 @@ from tests.chaos.log_judge import logged_violations
 
 @pytest.fixture
 def judged(zookeeper_hosts: str, zookeeper_root: str, zookeeper_data_dir: Path) -> Iterator[None]:
-    """At the end of the test, no transaction below its root has broken a promise.
+    """After the test: no transaction below its root violates an invariant.
 
-    A server that is not started here keeps its log to itself.
+    Checks nothing where the tests did not start the server: its log is not accessible.
     """
     yield
     assert zookeeper_hosts

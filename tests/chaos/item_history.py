@@ -1,4 +1,4 @@
-"""The life of one item, from its put to its removal: its events, sorted for the checker."""
+"""The events of one item from its put to its removal, sorted for the checker."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,20 +7,20 @@ from typing import NamedTuple
 from tests.chaos.events import Event, Kind
 
 _CHANGES = {Kind.CLAIM_ACKED, Kind.STEP_ACKED, Kind.DEAD, Kind.CORRUPTED}
-"""What leaves a new version of the record behind."""
+"""Events that make a new version of the record."""
 
 _PUT_ANSWERS = {Kind.PUT_ACKED, Kind.PUT_FAILED, Kind.PUT_REFUSED}
 
 
-class Place(NamedTuple):
-    """Where an item stands; what is empty or None is not known and equal to anything."""
+class Location(NamedTuple):
+    """Queue, pool and due time of an item; an empty field or None is unknown and equals anything."""
 
     queue: str
     pool: str = ""
     due: int | None = None
 
-    def agrees(self, other: "Place") -> bool:
-        """Whether both can be the same place."""
+    def agrees(self, other: "Location") -> bool:
+        """Whether both can be the same location."""
         return (
             (not self.queue or not other.queue or self.queue == other.queue)
             and (not self.pool or not other.pool or self.pool == other.pool)
@@ -28,13 +28,13 @@ class Place(NamedTuple):
         )
 
 
-def place_after(event: Event) -> Place:
-    """Where an item stands after a put, claim or step."""
-    return Place(event.to_queue or event.queue, event.to_pool or event.pool, event.due)
+def location_after(event: Event) -> Location:
+    """Location of an item after a put, claim or step."""
+    return Location(event.to_queue or event.queue, event.to_pool or event.pool, event.due)
 
 
-class Life:
-    """All that is known of one run key."""
+class ItemHistory:
+    """All events of one run key."""
 
     def __init__(self, item_id: str, run_key: str, events: Iterable[Event]) -> None:
         self.id = item_id
@@ -47,7 +47,7 @@ class Life:
                 _once(
                     event
                     for event in self.of(*_CHANGES)
-                    if event.version is not None  # a burial writes no record
+                    if event.version is not None  # an item moved to dead without a record has no version
                 ),
                 key=_version,
             )
@@ -65,12 +65,12 @@ class Life:
 
     @property
     def possible(self) -> bool:
-        """Whether the item may be there: each put of a run key that was refused for certain was not done."""
+        """Whether the item may exist: a put that was certainly refused was not applied."""
         return len(self.of(Kind.PUT_SENT)) > len(self.of(Kind.PUT_REFUSED))
 
     @property
     def put(self) -> Event | None:
-        """What tells best where the item was put."""
+        """The event with the most precise location of the put."""
         return next(iter(self.of(Kind.PUT_ACKED, Kind.PUT_SENT)), None)
 
     # ------------------------------------------------------------------ removal
@@ -81,9 +81,9 @@ class Life:
 
     @property
     def removable_since(self) -> int | None:
-        """The earliest time at which it may have been removed, None when nobody can have done it."""
+        """The earliest possible time of its removal; None when it cannot have been removed."""
         acked = self.of(Kind.REMOVED_ACKED)
-        # A record that has changed since was not removed from that fence.
+        # A record that changed later was not removed with that fence.
         sent = [
             event
             for event in self._without_refused(self.of(Kind.REMOVED_SENT))
@@ -91,7 +91,7 @@ class Life:
         ]
         if not acked and not sent:
             return None
-        # An acknowledgement without its sending says nothing of when the request left.
+        # An acknowledgement without the event of its request has no time of sending.
         known = {(event.who, event.version) for event in sent}
         unsent = [event for event in acked if (event.who, event.version) not in known]
         return 0 if unsent else min(event.t for event in sent)
@@ -99,14 +99,14 @@ class Life:
     # ------------------------------------------------------------------ changes
     @property
     def is_spoiled(self) -> bool:
-        """Whether the nemesis may have written garbage into the record."""
+        """Whether the nemesis may have overwritten the record."""
         return len(self.of(Kind.CORRUPT_SENT)) > len(self.of(Kind.CORRUPT_REFUSED)) or bool(
             self.of(Kind.CORRUPTED)
         )
 
     @property
     def last_version(self) -> int:
-        """The highest version that is known of; -1 when not even the put is."""
+        """The highest known version; -1 when even the put is unknown."""
         known = [0] if self.acknowledged or self.changes else [-1]
         return max([*known, *(_version(change) for change in self.changes)])
 
@@ -120,39 +120,40 @@ class Life:
         return claims[-1] if claims else None
 
     def sent_at(self, step: Event) -> int | None:
-        """When the request of an accepted step or removal left, None when that is not known."""
+        """When the request of an accepted step or removal was sent; None when unknown."""
         removal = step.kind is Kind.REMOVED_ACKED
         fence = _version(step) if removal else _version(step) - 1
         sent = self.of(Kind.REMOVED_SENT if removal else Kind.STEP_SENT)
-        # It may have been sent more than once: refused for its companions, then sent without them.
+        # It may have been sent twice: refused with the rest of its multi, then sent without it.
         return max(
             (event.t for event in sent if event.who == step.who and event.version == fence), default=None
         )
 
-    def possible_places(self, version: int) -> list[Place]:
-        """Where the item may have stood when the record had this version.
+    def possible_locations(self, version: int) -> list[Location]:
+        """The possible locations of the item when the record had this version.
 
-        That is where the last known change brought it, or where a step sent since then was to bring it.
+        They are the target of the last known change, and the targets of the steps sent since then.
         """
         base = max(
             (change for change in self.changes if _version(change) <= version), key=_version, default=None
         )
         known = 0 if base is None else _version(base)
         event = self.put if base is None else base
-        places = [] if event is None else [place_after(event)]
-        # Step number f makes version f + 1: one that is above what is known, and not above what is asked for.
-        places += [place_after(sent) for sent in self.unanswered_steps() if known <= _version(sent) < version]
-        places += [place_after(burial) for burial in self.of(Kind.DEAD) if burial.version is None]
-        return places
+        locations = [] if event is None else [location_after(event)]
+        # A step with fence f makes version f + 1: count those above the known version, up to the given one.
+        unanswered = self.unanswered_steps()
+        locations += [location_after(sent) for sent in unanswered if known <= _version(sent) < version]
+        locations += [location_after(dead) for dead in self.of(Kind.DEAD) if dead.version is None]
+        return locations
 
     @property
     def unanswered(self) -> int:
-        """How many requests may have been done without anybody saying so."""
+        """How many requests may have been applied without an answer."""
         removals = self._without_refused(self.of(Kind.REMOVED_SENT)) if self.removed is None else []
         return len(self.unanswered_steps()) + len(removals) + (self.possible and not self.acknowledged)
 
     def unanswered_steps(self) -> Sequence[Event]:
-        """Steps that may have been done without anybody saying so."""
+        """Steps that may have been applied without an answer."""
         acked = {
             (event.who, _version(event) - 1) for event in self.of(Kind.STEP_ACKED, Kind.DEAD) if event.version
         }
@@ -172,7 +173,7 @@ def _version(event: Event) -> int:
 
 
 def _once(events: Iterable[Event]) -> list[Event]:
-    """Without what one actor has told twice of one change: as a step, and as one that led to `dead`."""
+    """Without duplicates: an actor records a step to `dead` as a step and as DEAD."""
     seen: dict[object, Event] = {}
     for event in events:
         key = (event.who, event.version, event.nonce) if event.nonce else object()

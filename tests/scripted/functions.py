@@ -1,13 +1,13 @@
-"""The words that test programs are made of, the same for scripted drivers and for real ones.
+"""The functions of test programs, the same for scripted drivers and for real ones.
 
 attempt          number of this attempt, from 1
 sleep(seconds)
-until(path)      wait until the file is there
+until(path)      wait until the file exists
 fail(message)    an error of the user's code
-leave(code)      end with this exit code and no word
-vanish()         end and leave not even an exit code
-hang()           never come to an end
-say(words)       a line in the log
+leave(code)      end with this exit code, without an outcome
+vanish()         end without an exit code
+hang()           never end
+say(words)       write a line to the log
 """
 
 from pathlib import Path
@@ -35,5 +35,5 @@ def vanish():  # its shim dies, and the kernel ends what that has started
 
 
 def for_real_drivers(program: str, ledger: Path) -> str:
-    """The program as a Python file that says these words in a process of its own."""
+    """The program as a Python file that defines these functions, for a process of its own."""
     return _PRELUDE.format(ledger=str(ledger)) + program

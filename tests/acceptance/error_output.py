@@ -1,13 +1,13 @@
-"""What an error says: few lines on stderr, none of them Python's, nothing on stdout."""
+"""The output of an error: few lines on stderr, no traceback, nothing on stdout."""
 
 from tests.acceptance.support import Ended, assert_no_traceback
 
 MOST_LINES = 6
-"""What to do fits in one line; a place in a script takes three."""
+"""Advice fits in one line; a position in a script takes three."""
 
 
-def assert_says(ended: Ended, code: int, *words: str) -> None:
-    """The exit code is this, and stderr names all these."""
+def assert_error(ended: Ended, code: int, *words: str) -> None:
+    """The exit code is `code`, and stderr contains all `words`."""
     assert ended.code == code, ended
     assert ended.stdout == ""
     assert_no_traceback(ended.stderr)
