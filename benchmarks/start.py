@@ -1,11 +1,11 @@
 """The cost of a short job through a running worker, compared with plain spark-submit of the same work.
 
 The peer is the whole process of `spark-submit` with Spark's own settings and a main file that runs the SQL of
-examples/flights.sql on the flights of one month; ours is the time from the start of `job submit` until SUCCESS
-is recorded, with a warm class archive, and in a warm server. All alternate in one run; then four at once;
-before them, with programs that do nothing, the time from a submission until the process of its driver exists.
-Each begins on an idle machine. Last line: JSON, with ratios of medians, and `stolen`, the share of processor
-time that the host of this machine has given to others meanwhile.
+examples/flights.sql on the flights of one month; ours is the time from the start of `job submit` until
+SUCCESS is recorded, with a warm class archive, and in a warm server. All alternate in one run; then four at
+once; before them, with programs that do nothing, the time from a submission until the process of its driver
+exists. Each begins on an idle machine. Last line: JSON, with ratios of medians, and `stolen`, the share of
+processor time that the host of this machine has given to others meanwhile.
 
     python benchmarks/start.py [--rounds 5] [--fours 2] [--starts 20] [--start fast] [--cache-dir DIR]
 """

@@ -39,7 +39,7 @@ def open_queues(zookeeper_hosts: str, zookeeper_root: str) -> Iterator[Open]:
 
 def count_requests(session: Session, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """A counter of the requests of the session from now on."""
-    client, sent = session._client, [0]  # noqa: SLF001 - the only place with all requests
+    client, sent = session._client, [0]  # noqa: SLF001 - all requests pass here
     call = client._call  # noqa: SLF001 - likewise
 
     def count(*arguments: Any) -> Any:

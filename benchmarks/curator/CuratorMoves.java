@@ -124,7 +124,7 @@ public class CuratorMoves {
         QueueConsumer<String> consumer = new QueueConsumer<>() {
             @Override
             public void consumeMessage(String item) throws Exception {
-                next.put(item, item.substring(0, item.indexOf(' '))); // nobody else tells the consumer the id
+                next.put(item, item.substring(0, item.indexOf(' '))); // the consumer gets the id only from here
             }
 
             @Override

@@ -149,8 +149,8 @@ class Shell:
 
     def start(self, *arguments: str, **environment: str) -> Running:
         """Start a command; it ends at the latest with the test."""
-        place = self.directory / f"command-{len(self._running)}"
-        running = Running(arguments, place, self.environment | environment)
+        output = self.directory / f"command-{len(self._running)}"
+        running = Running(arguments, output, self.environment | environment)
         self._running.append(running)
         return running
 

@@ -135,8 +135,8 @@ def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_shell: Shell) -
         there.wait_told(2, 2 * SPARK_TIMEOUT_S)
         for job_id in ("program", "script"):
             shell.type("job", "wait", job_id, "--timeout", "60s")
-    for told in there.told:
-        shown[f"callback {told.body['id']}"] = told.data.decode()
+    for request in there.told:
+        shown[f"callback {request.body['id']}"] = request.data.decode()
     assert "RuntimeError" in shell.type("job", "show", "program").stdout
     for job_id in ("program", "script"):
         shows: tuple[tuple[str, ...], ...] = (
@@ -177,8 +177,8 @@ def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_shell: Shell) -
         path: text for path, text in files(shell.state_dir) if is_open_to_others(Path(path), shell.state_dir)
     }
     found = [
-        (place, trace, _around(text, trace))
-        for place, text in shown.items()
+        (source, trace, _around(text, trace))
+        for source, text in shown.items()
         for trace in TRACES
         if trace in text
     ]

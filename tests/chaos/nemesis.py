@@ -164,4 +164,4 @@ class Nemesis:
         if self._ensemble is None:
             return "there is no ensemble"
         number = self._ensemble.kill_leader()
-        return "nobody leads" if number is None else f"server {number}"
+        return "there is no leader" if number is None else f"server {number}"

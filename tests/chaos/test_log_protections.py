@@ -30,7 +30,7 @@ def _missing(wanted: range, found: Sequence[int]) -> list[str]:
 
 def killed_while_the_server_is_away(root: Path) -> list[str]:
     def away(_records: Sequence[bytes]) -> BatchResult:
-        raise TargetUnreachable("nobody is there")
+        raise TargetUnreachable("no server")
 
     shelf = Shelf(away)
     with opened(root) as spool, shipping(root, shelf, spool):

@@ -64,10 +64,10 @@ def dies(worker: WorkerProcess) -> None:
     worker.end_session()
 
 
-# ---------------------------------------------------------------------- each place
+# ---------------------------------------------------------------------- each queue
 INTENT, STARTED, CLOSED = AttemptState.INTENT, AttemptState.STARTED, AttemptState.CLOSED
 
-BURIED = [
+MOVED_TO_DEAD = [
     pytest.param(Queue.ACCEPT, None, [], id="accept"),
     pytest.param(Queue.ACCEPT, None, [CLOSED], id="accept-again"),
     pytest.param(Queue.RUNNING, None, [INTENT], id="intent"),
@@ -92,7 +92,7 @@ def claimed_too_often(
     return stage
 
 
-@pytest.mark.parametrize(("queue", "status", "attempts"), BURIED)
+@pytest.mark.parametrize(("queue", "status", "attempts"), MOVED_TO_DEAD)
 def test_a_job_that_no_worker_outlives_goes_to_dead_from_everywhere_with_its_intent_closed(
     office: Office, queue: Queue, status: Status | None, attempts: list[AttemptState]
 ) -> None:

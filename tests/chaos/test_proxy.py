@@ -193,12 +193,12 @@ def test_after_retarget_connections_go_elsewhere(
 
 
 def test_a_server_that_is_not_there_is_passed_over(proxies: ProxyLoop, zookeeper_hosts: str) -> None:
-    nobody = f"127.0.0.1:{free_ports('127.0.0.1', 1)[0]}"
-    with FaultProxy(proxies, f"{nobody},{zookeeper_hosts},{nobody}") as proxy:
+    closed = f"127.0.0.1:{free_ports('127.0.0.1', 1)[0]}"
+    with FaultProxy(proxies, f"{closed},{zookeeper_hosts},{closed}") as proxy:
         for _ in range(3):  # whichever server is next
             with zookeeper_client(proxy.address) as client:
                 assert client.exists("/")
-        proxy.retarget(nobody)
+        proxy.retarget(closed)
         with closing(socket.create_connection(("127.0.0.1", int(proxy.address.rpartition(":")[2])), 5)) as it:
             assert it.recv(1) == b""
         assert proxy.counters.unreachable == 1

@@ -32,5 +32,7 @@ def check_printable(text: str) -> None:
     text = text.replace("\r\n", "\n")  # line ends of Windows in a script
     for character in text:
         if unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t":
-            place = text.index(character)
-            raise Broken(f"{character!r} reaches the terminal: {text[max(0, place - 40) : place + 40]!r}")
+            at = text.index(character)
+            raise Broken(
+                f"{character!r} reaches the terminal: {text[max(0, at - 40) : at + 40]!r}"
+            )

@@ -1,1 +1,1 @@
-"""A backend that runs scripts in place of Spark, and outlives the workers that submit to it."""
+"""A backend that runs scripts instead of Spark, and outlives the workers that submit to it."""
