@@ -49,7 +49,7 @@ def stand_ins(state_dir: Path) -> SparkSubmits:
     return SparkSubmits(state_dir, spark_submit=STAND_IN)
 
 
-class Office:
+class Deployment:
     """One ZooKeeper root and one state directory, with a client, its queues, and any number of workers."""
 
     def __init__(self, settings: Settings) -> None:
@@ -111,8 +111,8 @@ class Office:
             self._sessions.pop().close()
 
 
-class ScriptedOffice(Office):
-    """An office whose drivers are threads of a scripted backend, for tests that are not about drivers."""
+class ScriptedDeployment(Deployment):
+    """A deployment whose drivers are threads of a scripted backend, for tests that are not about drivers."""
 
     def runner(self, state_dir: Path | None = None) -> ScriptedRunner:
         return ScriptedRunner(state_dir or self.settings.state_dir)
@@ -121,8 +121,8 @@ class ScriptedOffice(Office):
 class BuggyRunner(LocalRunner):
     """A runner that its worker can announce, and that raises `error` at every later use."""
 
-    def __init__(self, office: Office, error: Exception) -> None:
-        super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
+    def __init__(self, deployment: Deployment, error: Exception) -> None:
+        super().__init__(stand_ins(deployment.settings.state_dir), driver_main=DRIVER_MAIN)
         self._error = error
         self._announced = False
 
@@ -184,20 +184,24 @@ def process_mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str) -> Iterator[Office]:
-    """An office whose workers are drained after the test; nothing may be left running then."""
+def deployment(
+    zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path, process_mark: str
+) -> Iterator[Deployment]:
+    """A deployment whose workers are drained after the test; nothing may be left running then."""
     assert process_mark
-    made = Office(_settings(zookeeper_hosts, zookeeper_root, tmp_path))
+    made = Deployment(_settings(zookeeper_hosts, zookeeper_root, tmp_path))
     yield made
     made.close()
 
 
 @pytest.fixture
-def scripted_office(zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path) -> Iterator[ScriptedOffice]:
+def scripted_deployment(
+    zookeeper_hosts: str, zookeeper_root: str, tmp_path: Path
+) -> Iterator[ScriptedDeployment]:
     """The same with scripted drivers; programs call the functions of `tests.scripted.functions`."""
     settings = _settings(zookeeper_hosts, zookeeper_root, tmp_path)
     with Backend(settings.state_dir, zookeeper_hosts):
-        made = ScriptedOffice(settings)
+        made = ScriptedDeployment(settings)
         yield made
         made.close()
 

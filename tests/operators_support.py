@@ -18,7 +18,7 @@ from queues.queue_set import QueueSet
 from queues.session import Session
 from queues.store.commit import commit
 from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path, intent
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Deployment, python_job
 
 PLACE = {"backend": "local", "host": "elsewhere", "boot": "some"}
 JOB = "job"
@@ -27,17 +27,17 @@ JOB = "job"
 class Stage:
     """A root with a client, and a queue set that acts as the workers."""
 
-    def __init__(self, office: Office) -> None:
-        self.office = office
-        self.client: Client = office.client
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.client: Client = deployment.client
         self.queues: QueueSet = self.other("worker-7")
-        self.clock = office.queues.clock  # that of the client: two clocks differ by the time of a request
+        self.clock = deployment.queues.clock  # that of the client: two clocks differ by the time of a request
         self.nodes = Nodes(self.queues.layout.root)
         self.queues.ensure_pool()
 
     def other(self, owner: str) -> QueueSet:
         """A queue set on its own session."""
-        return build_queue_set(self.office.session(), self.office.settings, owner=owner)
+        return build_queue_set(self.deployment.session(), self.deployment.settings, owner=owner)
 
     @property
     def session(self) -> Session:
@@ -151,6 +151,6 @@ def _below(session: Session, path: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def stage(office: Office) -> Stage:
+def stage(deployment: Deployment) -> Stage:
     """A root without workers: jobs stay where the test puts them."""
-    return Stage(office)
+    return Stage(deployment)

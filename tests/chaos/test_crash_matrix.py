@@ -24,7 +24,7 @@ from spark_runner.runners.base import Runner
 from spark_runner.runners.local import LocalRunner
 from tests.crash_points import Point, points
 from tests.crash_worker import build_runner
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Deployment, python_job
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.sampling import sample
 from tests.scripted.backend import Backend
@@ -59,7 +59,7 @@ class Scene:
     """One orchestrator whose first worker dies."""
 
     kind: str
-    office: Office
+    deployment: Deployment
     runner: Runner
     ledger: Ledger
     receiver: Receiver
@@ -72,23 +72,25 @@ class Scene:
         callback: dict[str, Any] = {"callback": {"url": self.receiver.url}} if scenario.answers else {}
         self.receiver.answers = list(scenario.answers)
         definition = python_job(program, **scenario.fields, **callback)
-        return self.office.client.submit(definition, delay=scenario.delay).id
+        return self.deployment.client.submit(definition, delay=scenario.delay).id
 
     def first_worker(self, point: Point, scenario: Scenario) -> WorkerProcess:
-        config = worker_config(self.office.settings, self.kind, die_at=point, retention=scenario.retention)
-        return WorkerProcess("first", self.folder, config, self.office.settings.zookeeper_hosts)
+        config = worker_config(
+            self.deployment.settings, self.kind, die_at=point, retention=scenario.retention
+        )
+        return WorkerProcess("first", self.folder, config, self.deployment.settings.zookeeper_hosts)
 
     def wait_started(self) -> None:
         wait_until(self.ledger.starts, END_S, "the program runs")
 
     def wait_end(self, job_id: str, scenario: Scenario) -> None:
         if not scenario.is_removed:
-            self.office.wait(job_id, timeout=END_S)
+            self.deployment.wait(job_id, timeout=END_S)
             return
 
         def is_gone() -> bool:
             try:
-                self.office.client.get(job_id)
+                self.deployment.client.get(job_id)
             except ItemNotFound:
                 return True
             return False
@@ -98,18 +100,18 @@ class Scene:
 
 def kill_while_it_runs(scene: Scene, job_id: str) -> None:
     scene.wait_started()
-    scene.office.client.kill(job_id)
+    scene.deployment.client.kill(job_id)
 
 
 def kill_before_it_starts(scene: Scene, job_id: str) -> None:
-    scene.office.client.kill(job_id)
+    scene.deployment.client.kill(job_id)
 
 
 def kill_in_the_queue_of_the_cluster(scene: Scene, job_id: str) -> None:
-    wait_until(lambda: scene.office.client.get(job_id).attempt, END_S, "the attempt is announced")
-    run = f"{scene.office.client.detail(job_id).run_key}-1"
+    wait_until(lambda: scene.deployment.client.get(job_id).attempt, END_S, "the attempt is announced")
+    run = f"{scene.deployment.client.detail(job_id).run_key}-1"
     wait_until(lambda: scene.runner.find(run), END_S, "it is submitted")
-    scene.office.client.kill(job_id)
+    scene.deployment.client.kill(job_id)
 
 
 SCENARIOS = {
@@ -181,16 +183,16 @@ CELLS = _cells()
 
 @pytest.fixture
 def scene(
-    request: pytest.FixtureRequest, office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Scene]:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.2)
-    settings, kind = office.settings, str(request.param)
+    settings, kind = deployment.settings, str(request.param)
     with ExitStack() as stack:
         runner = build_runner(kind, settings.state_dir)
         ledger = Ledger(tmp_path / "ledger.jsonl")
         if kind == "scripted":
             ledger = stack.enter_context(Backend(settings.state_dir, settings.zookeeper_hosts)).store.ledger
-        yield Scene(kind, office, runner, ledger, stack.enter_context(receiver()), tmp_path)
+        yield Scene(kind, deployment, runner, ledger, stack.enter_context(receiver()), tmp_path)
 
 
 @pytest.mark.parametrize(("scene", "name", "point"), CELLS["scripted"], indirect=["scene"])
@@ -209,22 +211,22 @@ def test_local_drivers_survive_the_death_of_their_worker_at_any_step(
 
 def survive(scene: Scene, scenario: Scenario, point: Point) -> None:
     """Run the scenario with a worker that dies at the point, then with another; check the result."""
-    hold = scene.office.settings.state_dir / "hold"
+    hold = scene.deployment.settings.state_dir / "hold"
     if scenario is SCENARIOS[FULL_CLUSTER]:
         hold.touch()
     job_id = scene.submit(scenario)
-    run_key = scene.office.client.detail(job_id).run_key
+    run_key = scene.deployment.client.detail(job_id).run_key
     first = scene.first_worker(point, scenario)
     with worker_processes(first):
         scenario.then(scene, job_id)
         first.wait_killed()
         first.end_session()
-        scene.office.worker(runner=scene.runner, retention=scenario.retention)
+        scene.deployment.worker(runner=scene.runner, retention=scenario.retention)
         scene.wait_end(job_id, scenario)
     hold.unlink(missing_ok=True)
     expected = {} if scenario.is_removed else {job_id: {scenario.status}}
     removed = {job_id} if scenario.is_removed else set[str]()
-    assert violations(scene.office.client, scene.ledger, expected) == []
+    assert violations(scene.deployment.client, scene.ledger, expected) == []
     assert scene.ledger.starts_of(run_key) == scenario.starts
     assert max(scene.ledger.starts().values(), default=1) == 1
     assert _recorded(scene) == [f"{run_key}-{number}" for number in range(1, scenario.starts + 1)]
@@ -235,22 +237,22 @@ def survive(scene: Scene, scenario: Scenario, point: Point) -> None:
 
 
 def _archived(scene: Scene) -> list[str]:
-    paths = (scene.office.settings.state_dir / "archive").glob("*.jsonl")
+    paths = (scene.deployment.settings.state_dir / "archive").glob("*.jsonl")
     return [json.loads(line)["id"] for path in paths for line in path.read_bytes().splitlines()]
 
 
 def _recorded(scene: Scene) -> list[str]:
     try:
-        return [run["run"] for run in scene.office.client.history("test")]
+        return [run["run"] for run in scene.deployment.client.history("test")]
     except HistoryNotFound:
         return []
 
 
 def _assert_nothing_is_left(scene: Scene, run_key: str, removed: set[str]) -> None:
-    session, root = scene.office.session(), scene.office.settings.root
+    session, root = scene.deployment.session(), scene.deployment.settings.root
 
     def left() -> list[str]:
-        found = left_over(scene.office.client, session, root, removed=removed)
+        found = left_over(scene.deployment.client, session, root, removed=removed)
         for number in (1, 2):
             submissions = scene.runner.find(f"{run_key}-{number}")
             found += [f"{each} is there" for each in submissions if each.state not in {"exited", "gone"}]
@@ -262,4 +264,4 @@ def _assert_nothing_is_left(scene: Scene, run_key: str, removed: set[str]) -> No
     except AssertionError:
         assert left() == []
     if isinstance(scene.runner, LocalRunner):  # its own processes: the fixture `process_mark` looks for them
-        scene.office.close()
+        scene.deployment.close()

@@ -15,7 +15,7 @@ from queues.session import Posted, Session
 from spark_runner.runners.base import Submission, SubmitRequest
 from tests.crash_points import Point
 from tests.job_mutations import Protection, take_out
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.scripted.backend import Backend
 from tests.scripted.judge import overshot, violations
 from tests.scripted.runner import ScriptedRunner
@@ -37,24 +37,24 @@ def test_every_protection_is_missed_by_a_test() -> None:
 
 @pytest.mark.parametrize("without", ["", *OVERSHOOTS])
 def test_a_cap_is_overshot_when_no_place_is_taken_in_the_intent(
-    office: Office, monkeypatch: pytest.MonkeyPatch, without: str
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, without: str
 ) -> None:
-    settings, cap = office.settings, 2
+    settings, cap = deployment.settings, 2
     if without:
         take_out(Protection(without), monkeypatch.setattr)
-    pools = office.queues.pools  # as `config set` does
-    office.queues.ensure_pool()
+    pools = deployment.queues.pools  # as `config set` does
+    deployment.queues.ensure_pool()
     pools.change("default", cap=cap)
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend:
         for _ in range(2):
-            office.worker(runner=ScriptedRunner(settings.state_dir), slots=4)
-        ids = [office.submit("sleep(0.5)") for _ in range(8)]
+            deployment.worker(runner=ScriptedRunner(settings.state_dir), slots=4)
+        ids = [deployment.submit("sleep(0.5)") for _ in range(8)]
         for job_id in ids:
-            office.wait(job_id, timeout=END_S)
+            deployment.wait(job_id, timeout=END_S)
         backend.wait_idle()
         assert bool(overshot(backend.highest, {"pool:default": cap})) is bool(without)
         assert (
-            violations(office.client, backend.store.ledger, {job_id: {Status.SUCCESS} for job_id in ids})
+            violations(deployment.client, backend.store.ledger, {job_id: {Status.SUCCESS} for job_id in ids})
             == []
         )
 
@@ -69,38 +69,38 @@ class SubmitsTwice(ScriptedRunner):
         return super().submit(request)
 
 
-def test_user_code_starts_twice_when_a_driver_does_not_ask_its_attempt(office: Office) -> None:
-    settings = office.settings
+def test_user_code_starts_twice_when_a_driver_does_not_ask_its_attempt(deployment: Deployment) -> None:
+    settings = deployment.settings
     with Backend(settings.state_dir, settings.zookeeper_hosts, compares=False) as backend:
-        office.worker(runner=SubmitsTwice(settings.state_dir))
-        job_id = office.submit("sleep(0.3)")
-        office.wait(job_id, timeout=END_S)
+        deployment.worker(runner=SubmitsTwice(settings.state_dir))
+        job_id = deployment.submit("sleep(0.3)")
+        deployment.wait(job_id, timeout=END_S)
         backend.wait_idle()
-        found = violations(office.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
+        found = violations(deployment.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
     assert found == [f"{job_id}: the user code of attempt 1 was started 2 times"]
 
 
 @pytest.mark.parametrize("without", ["", *UNANNOUNCED])
 def test_user_code_runs_unannounced_when_a_driver_is_submitted_before_the_intent(
-    office: Office, tmp_path: Path, without: str
+    deployment: Deployment, tmp_path: Path, without: str
 ) -> None:
-    settings = office.settings
+    settings = deployment.settings
     config = worker_config(settings, "scripted", die_at=Point("accept>running", after=False), without=without)
     first = WorkerProcess("first", tmp_path, config, settings.zookeeper_hosts)
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend, worker_processes(first):
-        job_id = office.submit("pass")
+        job_id = deployment.submit("pass")
         first.wait_killed()
         first.end_session()
-        office.worker(runner=ScriptedRunner(settings.state_dir))
+        deployment.worker(runner=ScriptedRunner(settings.state_dir))
 
         def found() -> list[str]:
-            return violations(office.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
+            return violations(deployment.client, backend.store.ledger, {job_id: {Status.SUCCESS}})
 
         if without:  # the job itself is stuck then
             what = "user code has run without an announced attempt"
             wait_until(lambda: any("were not announced" in words for words in found()), END_S, what)
         else:
-            office.wait(job_id, timeout=END_S)
+            deployment.wait(job_id, timeout=END_S)
             assert found() == []
 
 
@@ -117,9 +117,9 @@ class Transitions(Hook):
 
 
 @pytest.fixture
-def driver_is_faster(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+def driver_is_faster(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
     """A full cluster that starts the driver just when its worker gives the attempt up."""
-    settings = office.settings
+    settings = deployment.settings
     with Backend(settings.state_dir, settings.zookeeper_hosts) as backend:
         hold = settings.state_dir / "hold"
         hold.touch()
@@ -137,18 +137,18 @@ def driver_is_faster(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 @pytest.mark.parametrize("without", ["", *GIVES_UP])
 def test_an_attempt_is_given_up_under_its_driver_when_it_is_not_compared_or_the_refusal_not_heard(
-    office: Office, driver_is_faster: Backend, monkeypatch: pytest.MonkeyPatch, without: str
+    deployment: Deployment, driver_is_faster: Backend, monkeypatch: pytest.MonkeyPatch, without: str
 ) -> None:
     if without:
         take_out(Protection(without), monkeypatch.setattr)
     transitions = Transitions()
 
     def found(job_id: str) -> list[str]:
-        return violations(office.client, driver_is_faster.store.ledger, {job_id: {Status.SUCCESS}})
+        return violations(deployment.client, driver_is_faster.store.ledger, {job_id: {Status.SUCCESS}})
 
-    office.worker(runner=ScriptedRunner(office.settings.state_dir), hooks=[transitions])
+    deployment.worker(runner=ScriptedRunner(deployment.settings.state_dir), hooks=[transitions])
     retry, limits = {"attempts": 1, "delay": "100ms"}, {"submit": 1}
-    job_id = office.submit("sleep(0.5)", retry=retry, timeout=limits)
+    job_id = deployment.submit("sleep(0.5)", retry=retry, timeout=limits)
     proper = [
         (Status.RUNNING, Queue.RUNNING),
         (Status.SUCCESS, Queue.SUCCESS),
@@ -159,7 +159,7 @@ def test_an_attempt_is_given_up_under_its_driver_when_it_is_not_compared_or_the_
         return transitions.changes == proper[: len(transitions.changes)]
 
     wait_until(
-        lambda: office.client.get(job_id).is_final or not is_proper(),
+        lambda: deployment.client.get(job_id).is_final or not is_proper(),
         END_S,
         "it ends, or takes a wrong transition",
     )

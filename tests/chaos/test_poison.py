@@ -11,7 +11,7 @@ from orchestrator.model.states import Queue, Status
 from orchestrator.worker.dispatcher import HANDLERS
 from spark_runner.protocol.attempt import AttemptState
 from tests.crash_points import Point
-from tests.jobs_support import Office, ScriptedOffice
+from tests.jobs_support import Deployment, ScriptedDeployment
 from tests.operators_support import JOB, Stage
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
@@ -21,37 +21,37 @@ _DEATHS = 2
 
 
 def test_a_job_that_kills_each_worker_in_its_submission_goes_to_dead_and_runs_when_it_is_brought_back(
-    scripted_office: ScriptedOffice, tmp_path: Path
+    scripted_deployment: ScriptedDeployment, tmp_path: Path
 ) -> None:
-    office = scripted_office
-    job_id = office.submit("pass", retry={"attempts": 1, "delay": "0s"})
-    config = worker_config(office.settings, "scripted", die_at=Point("submit", after=False))
+    deployment = scripted_deployment
+    job_id = deployment.submit("pass", retry={"attempts": 1, "delay": "0s"})
+    config = worker_config(deployment.settings, "scripted", die_at=Point("submit", after=False))
     workers = [
-        WorkerProcess(f"worker-{number}", tmp_path, config, office.settings.zookeeper_hosts)
+        WorkerProcess(f"worker-{number}", tmp_path, config, deployment.settings.zookeeper_hosts)
         for number in range(_DEATHS + 2)
     ]
     first, *others, last = workers
     with worker_processes():
         dies(first)  # with its intent written
         for _ in range(MAX_CLAIMS - _DEATHS):
-            office.queues.claim_by_id(job_id).release()  # deletes the lock and changes nothing else
+            deployment.queues.claim_by_id(job_id).release()  # deletes the lock and changes nothing else
         for worker in others:
             dies(worker)
         try:
             last.start()
-            wait_until(lambda: office.client.get(job_id).queue is Queue.DEAD, 60, "it is in dead")
+            wait_until(lambda: deployment.client.get(job_id).queue is Queue.DEAD, 60, "it is in dead")
             assert last.is_running
         finally:
             last.kill()
             last.end_session()
-    detail = office.client.detail(job_id)
+    detail = deployment.client.detail(job_id)
     assert detail.job.error is not None
     assert f"claimed {MAX_CLAIMS + 1} times in running" in detail.job.error.message
     assert [attempt["state"] for attempt in detail.attempts] == [AttemptState.CLOSED]
-    (replayed,) = office.client.replay([job_id])
+    (replayed,) = deployment.client.replay([job_id])
     assert replayed.error is None
-    office.worker()
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    deployment.worker()
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
 
 
 def dies(worker: WorkerProcess) -> None:
@@ -83,9 +83,9 @@ MOVED_TO_DEAD = [
 
 
 def claimed_too_often(
-    office: Office, queue: Queue, status: Status | None, attempts: list[AttemptState]
+    deployment: Deployment, queue: Queue, status: Status | None, attempts: list[AttemptState]
 ) -> Stage:
-    stage = Stage(office)
+    stage = Stage(deployment)
     stage.put(queue, status, *attempts)
     for _ in range(MAX_CLAIMS):
         stage.hold().release()
@@ -94,10 +94,10 @@ def claimed_too_often(
 
 @pytest.mark.parametrize(("queue", "status", "attempts"), MOVED_TO_DEAD)
 def test_a_job_that_no_worker_outlives_goes_to_dead_from_everywhere_with_its_intent_closed(
-    office: Office, queue: Queue, status: Status | None, attempts: list[AttemptState]
+    deployment: Deployment, queue: Queue, status: Status | None, attempts: list[AttemptState]
 ) -> None:
-    stage = claimed_too_often(office, queue, status, attempts)
-    office.worker()
+    stage = claimed_too_often(deployment, queue, status, attempts)
+    deployment.worker()
     wait_until(lambda: stage.client.get(JOB).queue is Queue.DEAD, 20, "it is in dead")
     detail = stage.client.detail(JOB)
     assert detail.job.error is not None
@@ -108,33 +108,33 @@ def test_a_job_that_no_worker_outlives_goes_to_dead_from_everywhere_with_its_int
 
 
 @pytest.mark.parametrize("queue", [Queue.RUNNING, Queue.KILL])
-def test_a_job_whose_driver_may_run_is_not_moved_to_dead(office: Office, queue: Queue) -> None:
-    stage = claimed_too_often(office, queue, None, [STARTED])
-    worker = office.worker()
+def test_a_job_whose_driver_may_run_is_not_moved_to_dead(deployment: Deployment, queue: Queue) -> None:
+    stage = claimed_too_often(deployment, queue, None, [STARTED])
+    worker = deployment.worker()
     wait_until(worker.dispatcher.timers.parked, 20, "it was handled, and waits")
     assert stage.client.get(JOB).queue is queue
     assert [attempt["state"] for attempt in stage.client.detail(JOB).attempts] == [STARTED]
 
 
-def test_a_job_that_has_run_while_its_workers_came_and_went_ends_as_it_ended(office: Office) -> None:
-    stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])
+def test_a_job_that_has_run_while_its_workers_came_and_went_ends_as_it_ended(deployment: Deployment) -> None:
+    stage = claimed_too_often(deployment, Queue.RUNNING, None, [STARTED])
     attempt = stage.client.attempt(stage.client.get(JOB))
     assert attempt is not None
     stage.commit(attempt.advance(AttemptState.SUCCEEDED))
-    office.worker()
-    assert office.wait(JOB, timeout=20).job.status is Status.SUCCESS
+    deployment.worker()
+    assert deployment.wait(JOB, timeout=20).job.status is Status.SUCCESS
 
 
 def test_a_warning_about_a_job_does_not_reset_the_count_of_its_claims(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def warn(job: JobContext) -> Action:
         is_warned = job.state.status is Status.RUNNING_WARN
         return Wait(60) if is_warned else SetStatus(Status.RUNNING_WARN, {"warning": "its backend is silent"})
 
     monkeypatch.setitem(HANDLERS, Queue.RUNNING, warn)
-    stage = claimed_too_often(office, Queue.RUNNING, None, [STARTED])
-    worker = office.worker()
+    stage = claimed_too_often(deployment, Queue.RUNNING, None, [STARTED])
+    worker = deployment.worker()
     wait_until(worker.dispatcher.timers.parked, 20, "it has the warning, and waits")
     record = stage.queues.get(JOB)
     assert (record.payload["status"], record.claims) == (Status.RUNNING_WARN, MAX_CLAIMS + 1)

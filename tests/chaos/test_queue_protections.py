@@ -90,19 +90,19 @@ def a_claim_is_abandoned(stage: Stage) -> None:
         wait_until(condition, next(patience), what)
 
     stage.monkeypatch.setattr(consumer, "wait_until", wait)
-    harnesses: list[consumer.Harness] = []
+    collectors: list[consumer.Collector] = []
 
-    def make_harness(*given: object, **named: object) -> consumer.Harness:
-        harness = consumer.Harness(*given, **named)  # type: ignore[arg-type]  # the arguments of the test
-        harnesses.append(harness)
-        harness.consumer.start()
-        return harness
+    def open_collector(*given: object, **named: object) -> consumer.Collector:
+        collector = consumer.Collector(*given, **named)  # type: ignore[arg-type]  # the arguments of the test
+        collectors.append(collector)
+        collector.consumer.start()
+        return collector
 
     try:
-        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, make_harness)
+        consumer.test_an_abandoned_claim_is_found_by_the_rescan(stage.open_queues, open_collector)
     finally:
-        for harness in harnesses:
-            harness.consumer.stop()
+        for collector in collectors:
+            collector.consumer.stop()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.model.states import Status
 from tests.chaos.mutations import Protection, take_out
 from tests.chaos.pulse import Pulse
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.sampling import is_whole
 from tests.scripted.backend import Backend
 from tests.scripted.judge import violations
@@ -23,29 +23,29 @@ MARGIN_S = 2.0
 
 @pytest.mark.campaign
 def test_the_jobs_of_a_killed_worker_are_held_by_another_as_soon_as_its_session_has_ended(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server decides when the session ends; after that, no timer may find the jobs."""
-    settings, go = office.settings, tmp_path / "go"
+    settings, go = deployment.settings, tmp_path / "go"
     first = WorkerProcess(
         "first", tmp_path, worker_config(settings, "scripted", slots=JOBS), settings.zookeeper_hosts
     )
     with (
         Backend(settings.state_dir, settings.zookeeper_hosts) as backend,
         worker_processes(first),
-        Pulse(office.session()) as pulse,
+        Pulse(deployment.session()) as pulse,
     ):
         ledger = backend.store.ledger
-        ids = [office.submit(f"until({str(go)!r})") for _ in range(JOBS)]
+        ids = [deployment.submit(f"until({str(go)!r})") for _ in range(JOBS)]
         wait_until(lambda: len(ledger.starts()) == JOBS, 60, "all run")
-        session, folder = office.session(), f"{settings.root}/locks/default"
+        session, folder = deployment.session(), f"{settings.root}/locks/default"
         locks = [f"{folder}/{job_id}" for job_id in ids]
 
         def owners() -> list[int]:
             return [found[1].owner for found in session.get_many(locks) if found is not None]
 
         (gone,) = set(owners())
-        office.worker(runner=ScriptedRunner(settings.state_dir), slots=JOBS)
+        deployment.worker(runner=ScriptedRunner(settings.state_dir), slots=JOBS)
         # It has scanned the queues at its start; from now on it finds jobs only by watches.
         take_out(Protection.RESCAN, monkeypatch.setattr)
         first.kill()
@@ -56,8 +56,8 @@ def test_the_jobs_of_a_killed_worker_are_held_by_another_as_soon_as_its_session_
         took, in_all = pulse.seconds - began, time.monotonic() - killed
         go.touch()
         for job_id in ids:
-            office.wait(job_id)
-        assert violations(office.client, ledger, {job_id: {Status.SUCCESS} for job_id in ids}) == []
+            deployment.wait(job_id)
+        assert violations(deployment.client, ledger, {job_id: {Status.SUCCESS} for job_id in ids}) == []
         assert set(ledger.starts().values()) == {1}
     assert took < MARGIN_S
     if is_whole():  # then no other test runs

@@ -11,7 +11,7 @@ from orchestrator.model.states import Status
 from queues import EmbeddedZooKeeper, ServerConfig
 from spark_runner.runners.base import RunState
 from tests.chaos.job_site import SESSION_S, Site
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Deployment, python_job
 from tests.sampling import is_whole
 from tests.servers.zookeeper import TICK_MS
 from tests.waiting import wait_until
@@ -75,7 +75,7 @@ class LocalJobs:
 
     def __init__(self, folder: Path, hosts: str) -> None:
         self._go, self._end = folder / "go", folder / "end"
-        self._office = Office(
+        self._deployment = Deployment(
             Settings(
                 zookeeper_hosts=hosts,
                 root="/local",
@@ -89,14 +89,14 @@ class LocalJobs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._office.close()
+        self._deployment.close()
 
     def begin(self) -> None:
         """As for the scripted ones."""
-        self._office.worker(slots=2)
-        self._continues = self._office.submit(_WAITS.format(str(self._go)))
-        self._ends = self._office.submit(_WAITS.format(str(self._end)))
-        client = self._office.client
+        self._deployment.worker(slots=2)
+        self._continues = self._deployment.submit(_WAITS.format(str(self._go)))
+        self._ends = self._deployment.submit(_WAITS.format(str(self._end)))
+        client = self._deployment.client
         jobs = (self._continues, self._ends)
         wait_until(lambda: all(client.progress(client.get(job)) for job in jobs), END_S, "both run")
 
@@ -106,13 +106,13 @@ class LocalJobs:
 
     def judge(self) -> None:
         """As for the scripted ones."""
-        office = self._office
-        ended = office.wait(self._ends, timeout=END_S)
+        deployment = self._deployment
+        ended = deployment.wait(self._ends, timeout=END_S)
         assert (ended.job.status, ended.job.attempt) == (Status.SUCCESS, 1)
-        run = f"{office.client.detail(self._continues).run_key}-1"
-        assert [found.state for found in office.runner().find(run)] == [RunState.RUNNING]
+        run = f"{deployment.client.detail(self._continues).run_key}-1"
+        assert [found.state for found in deployment.runner().find(run)] == [RunState.RUNNING]
         self._go.touch()
-        continued = office.wait(self._continues, timeout=END_S)
+        continued = deployment.wait(self._continues, timeout=END_S)
         assert (continued.job.status, continued.job.attempt) == (Status.SUCCESS, 1)
 
 

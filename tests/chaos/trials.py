@@ -18,7 +18,7 @@ from spark_runner.runners.base import RunState
 from tests.chaos.proxy import FaultProxy
 from tests.crash_points import Point
 from tests.jar_support import make_jar
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Deployment, python_job
 from tests.pid_namespaces import IN_ANOTHER_PID_NAMESPACE
 from tests.runner_kits import Kit
 from tests.scripted.judge import left_over, violations
@@ -94,37 +94,37 @@ class Arena:
 
     def run(self, trial: Trial) -> list[str]:
         """The violations; empty when user code ran as often as expected, and nothing is left over."""
-        with self._office() as office:
+        with self._deployment() as deployment:
             program = _PROGRAM if trial.fault in {*POINTS, Fault.SOMETIME} else _LONG_PROGRAM
             kit, target = self.kit, self.kit.target
             spark = {"master": target.master, "deploy_mode": target.deploy_mode, "conf": kit.conf}
             if target.options:
                 spark[target.backend] = target.options
             retry = {"attempts": 3, "delay": "100ms"}
-            job_id = office.client.submit(self._job(program, spark=spark, retry=retry)).id
-            run_key = office.client.detail(job_id).run_key
+            job_id = deployment.client.submit(self._job(program, spark=spark, retry=retry)).id
+            run_key = deployment.client.detail(job_id).run_key
             with ExitStack() as stack:
                 if trial.fault is Fault.SUSPENDED:
-                    stack.enter_context(self._suspended_worker(office, job_id))
+                    stack.enter_context(self._suspended_worker(deployment, job_id))
                 else:
                     self._first_worker(trial, run_key)
-                    office.worker(runner=kit.runner)
-                office.wait(job_id, timeout=END_S)
-            found = violations(office.client, kit.ledger, {job_id: {Status.SUCCESS}})
+                    deployment.worker(runner=kit.runner)
+                deployment.wait(job_id, timeout=END_S)
+            found = violations(deployment.client, kit.ledger, {job_id: {Status.SUCCESS}})
             if not kit.ledger.starts_of(run_key):
                 found.append("no user code ran")
-            return found + self._left(office, run_key)
+            return found + self._left(deployment, run_key)
 
     def _job(self, program: str, **fields: object) -> Definition:
         return python_job(self.kit.written(program), **fields)
 
     @contextmanager
-    def _office(self) -> Iterator[Office]:
-        office = Office(self.settings(self._hosts))
+    def _deployment(self) -> Iterator[Deployment]:
+        deployment = Deployment(self.settings(self._hosts))
         try:
-            yield office
+            yield deployment
         finally:
-            office.close()
+            deployment.close()
 
     def _first_worker(self, trial: Trial, run_key: str) -> None:
         settings = self.settings(self.proxy.address)
@@ -147,15 +147,15 @@ class Arena:
                 worker.end_session()
 
     @contextmanager
-    def _suspended_worker(self, office: Office, job_id: str) -> Iterator[None]:
+    def _suspended_worker(self, deployment: Deployment, job_id: str) -> Iterator[None]:
         """While it and its driver are suspended, a worker in another PID namespace follows the job."""
         config = worker_config(self.settings(self._hosts), "real", target=asdict(self.kit.target))
         first = WorkerProcess("first", self.folder, config, self._hosts)
         blind = WorkerProcess("blind", self.folder, config, self._hosts, wrapper=IN_ANOTHER_PID_NAMESPACE)
-        run_key = office.client.detail(job_id).run_key
+        run_key = deployment.client.detail(job_id).run_key
 
         def holder() -> str:
-            return str((office.client.detail(job_id).held_by or {}).get("worker", ""))
+            return str((deployment.client.detail(job_id).held_by or {}).get("worker", ""))
 
         with worker_processes(first):
             wait_until(lambda: self.kit.ledger.starts_of(run_key), END_S, "the program runs")
@@ -167,7 +167,7 @@ class Arena:
                 with worker_processes(blind):
                     wait_until(lambda: holder() not in {"", suspended}, END_S, "another worker follows it")
                     threading.Event().wait(SESSION_S + 2)  # the duration itself is the fault
-                    assert office.client.get(job_id).status is Status.RUNNING
+                    assert deployment.client.get(job_id).status is Status.RUNNING
                     for driver in drivers:
                         os.kill(driver, signal.SIGCONT)
                     first.resume()
@@ -176,9 +176,9 @@ class Arena:
                 for driver in set(drivers) & set(processes_of(f"{run_key}-1")):
                     os.kill(driver, signal.SIGCONT)
 
-    def _left(self, office: Office, run_key: str) -> list[str]:
+    def _left(self, deployment: Deployment, run_key: str) -> list[str]:
         def left() -> list[str]:
-            found = left_over(office.client, office.session(), self.root)
+            found = left_over(deployment.client, deployment.session(), self.root)
             for number in (1, 2, 3):
                 submissions = self.kit.runner.find(f"{run_key}-{number}")
                 found += [f"{each} is there" for each in submissions if each.state is RunState.RUNNING]

@@ -33,6 +33,4 @@ def check_printable(text: str) -> None:
     for character in text:
         if unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t":
             at = text.index(character)
-            raise Broken(
-                f"{character!r} reaches the terminal: {text[max(0, at - 40) : at + 40]!r}"
-            )
+            raise Broken(f"{character!r} reaches the terminal: {text[max(0, at - 40) : at + 40]!r}")

@@ -15,12 +15,12 @@ from tests.acceptance.support import Shell
 from tests.hostile.test_another_user import ROW, started, with_its_own_server
 from tests.integration.test_driver_rights import closed_settings, tree
 from tests.integration.test_run_as import POOL, TRY, Scene, base, needs_root
-from tests.jobs_support import Office, waits_for
+from tests.jobs_support import Deployment, waits_for
 from tests.servers.secured import Secured
 from tests.waiting import wait_until
 from tests.warm_support import WarmHouse
 
-__all__ = ["place"]
+__all__ = ["base"]
 CHECKOUT = str(Path(__file__).parents[2])
 WAIT_S = 60
 
@@ -55,21 +55,21 @@ def test_a_program_can_touch_other_nodes_only_where_acl_is_open(
 ) -> None:
     assert process_mark
     settings = closed_settings(secured, tmp_path, "digest").model_copy(update={"zookeeper_acl": acl})
-    office = Office(settings)
+    deployment = Deployment(settings)
     listed, found, go_on = tmp_path / "nodes", tmp_path / "found", tmp_path / "go on"
     try:
-        office.worker(slots=2)
-        victim = office.submit(waits_for(go_on), name="victim")
-        wait_until(lambda: office.client.get(victim).attempt, WAIT_S, "the victim runs")
-        nodes = list(tree(office.queues.session, settings.root))
+        deployment.worker(slots=2)
+        victim = deployment.submit(waits_for(go_on), name="victim")
+        wait_until(lambda: deployment.client.get(victim).attempt, WAIT_S, "the victim runs")
+        nodes = list(tree(deployment.queues.session, settings.root))
         listed.write_text(json.dumps(nodes), "utf-8")
         program = TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
-        hostile = office.wait(office.submit(program, name="hostile"))
+        hostile = deployment.wait(deployment.submit(program, name="hostile"))
         assert hostile.job.status is Status.SUCCESS, hostile.job.error
         go_on.touch()
-        assert office.wait(victim).job.status is Status.SUCCESS
+        assert deployment.wait(victim).job.status is Status.SUCCESS
     finally:
-        office.close()
+        deployment.close()
     touched = {path for path, can in json.loads(found.read_text("utf-8")).items() if can}
     definitions = {path for path in nodes if path.endswith(f"{victim}/definition")}
     assert len(definitions) == 1
@@ -93,8 +93,8 @@ def test_a_program_of_run_and_up_can_touch_no_node_but_its_attempt(shell: Shell,
 
 # ---------------------------------------------------------------------- the host of the worker
 @pytest.fixture
-def scene(place: Path) -> Iterator[Scene]:
-    made = Scene(place)
+def scene(base: Path) -> Iterator[Scene]:
+    made = Scene(base)
     yield made
     made.close()
 
@@ -102,11 +102,11 @@ def scene(place: Path) -> Iterator[Scene]:
 @needs_root
 def test_without_run_as_the_program_that_reached_nothing_reaches_all(
     scene: Scene,
-    place: Path,
+    base: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Control of `test_a_hostile_driver_reaches_nothing_of_the_worker_and_of_other_runs`."""
-    secret = place / "password"
+    secret = base / "password"
     secret.write_text("s3cret", "utf-8")
     secret.chmod(0o600)
     other = scene.submit("open('outcome.json', 'w').write('{}')", pool="of-the-worker")
@@ -151,19 +151,19 @@ os._exit(0)
 
 
 def test_what_a_program_plants_in_its_run_directory_is_not_followed_waited_for_or_believed(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     secret = tmp_path / "password"
     secret.write_text('{"application_id": "s3cret-of-the-worker"}', "utf-8")
-    office.worker(slots=len(TRICKS))
+    deployment.worker(slots=len(TRICKS))
     planted = [
-        office.submit(PLANTS.format(trick=trick.format(secret=str(secret)))) for trick in TRICKS.values()
+        deployment.submit(PLANTS.format(trick=trick.format(secret=str(secret)))) for trick in TRICKS.values()
     ]
     for job_id in planted:
-        detail = office.wait(job_id)
+        detail = deployment.wait(job_id)
         assert detail.job.status is Status.ERROR_FAIL, detail
         assert "s3cret" not in f"{detail}"
-    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
 
 
 LIES: tuple[dict[str, object], ...] = (
@@ -182,12 +182,12 @@ os._exit(0)
 """
 
 
-def test_a_program_that_forges_an_outcome_ends_and_frees_its_slot(office: Office) -> None:
-    office.worker(slots=1)
-    hostile = [office.submit(LEAVES.format(lie=json.dumps(lie))) for lie in LIES]
+def test_a_program_that_forges_an_outcome_ends_and_frees_its_slot(deployment: Deployment) -> None:
+    deployment.worker(slots=1)
+    hostile = [deployment.submit(LEAVES.format(lie=json.dumps(lie))) for lie in LIES]
     for job_id in hostile:
-        assert office.wait(job_id).job.status is Status.ERROR_FAIL
-    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+        assert deployment.wait(job_id).job.status is Status.ERROR_FAIL
+    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
 
 
 # ---------------------------------------------------------------------- the JVM of others

@@ -14,7 +14,7 @@ from spark_runner.runners.kubernetes.launch import pod_name
 from spark_runner.runners.kubernetes.pod import Pod
 from tests.hostile.test_jobs import CHECKOUT, TOUCHES_ALL_NODES, WAIT_S
 from tests.integration.test_driver_rights import STRONG, attempt_of, closed_settings, is_started, tree
-from tests.jobs_support import Office, waits_for
+from tests.jobs_support import Deployment, waits_for
 from tests.kubernetes_support import KubernetesSite
 from tests.servers.secured import Secured
 from tests.waiting import wait_until
@@ -60,7 +60,7 @@ def test_a_hostile_pod_touches_its_own_attempt_alone_and_holds_and_shows_nothing
     shown, listed, found, go_on = (tmp_path / name for name in ("shown", "nodes", "found", "go-on"))
     spark = {"master": target.master, "kubernetes": {**target.options}}
     settings = closed_settings(secured, tmp_path, "digest")
-    with cluster.namespace() as other, closing(Office(settings)) as office:
+    with cluster.namespace() as other, closing(Deployment(settings)) as deployment:
         cluster.api.create(f"/api/v1/namespaces/{other}/secrets", {"metadata": {"name": "key"}})
         may = [(way, f"/api/v1/namespaces/{site.namespace}/pods") for way in ("GET", "POST")]
         may_not = [
@@ -74,25 +74,25 @@ def test_a_hostile_pod_touches_its_own_attempt_alone_and_holds_and_shows_nothing
             + waits_for(listed)
             + TOUCHES_ALL_NODES.format(checkout=CHECKOUT, nodes=str(listed), found=str(found))
         )
-        office.worker(slots=2, runner=site.runner())
-        victim = office.submit(waits_for(go_on), name="victim", spark=spark)
-        hostile = office.submit(program, name="hostile", spark=spark)
+        deployment.worker(slots=2, runner=site.runner())
+        victim = deployment.submit(waits_for(go_on), name="victim", spark=spark)
+        hostile = deployment.submit(program, name="hostile", spark=spark)
         for job_id in (victim, hostile):
-            wait_until(partial(is_started, office, job_id), WAIT_S, f"{job_id} runs")
-        own, session = attempt_of(office, hostile), office.queues.session
+            wait_until(partial(is_started, deployment, job_id), WAIT_S, f"{job_id} runs")
+        own, session = attempt_of(deployment, hostile), deployment.queues.session
         wait_until(lambda: session.exists(own.alive), WAIT_S, "it shows life")
         wait_until(shown.exists, WAIT_S, "it has shown its environment")
         pod = cluster.pod(site.namespace, pod_name(own.run))
         assert pod is not None
 
         nodes = list(tree(session, settings.root))
-        assert {own.path, attempt_of(office, victim).path} < {*nodes}
+        assert {own.path, attempt_of(deployment, victim).path} < {*nodes}
         tmp_path.joinpath("nodes~").write_text(json.dumps(nodes), "utf-8")
         tmp_path.joinpath("nodes~").rename(listed)
-        ended = office.wait(hostile).job
+        ended = deployment.wait(hostile).job
         assert ended.status is Status.SUCCESS, ended.error
         go_on.touch()
-        assert office.wait(victim).job.status is Status.SUCCESS
+        assert deployment.wait(victim).job.status is Status.SUCCESS
     touched = {path for path, can in json.loads(found.read_text("utf-8")).items() if can}
     assert touched == {own.path, own.alive}
 

@@ -23,13 +23,13 @@ from spark_runner.protocol.sizing import driver_bytes
 from tests.another_user import STRANGER
 from tests.crash_points import Point
 from tests.host_files import MIB, HostFiles
-from tests.jobs_support import Office, office, process_mark, waits_for
+from tests.jobs_support import Deployment, deployment, process_mark, waits_for
 from tests.servers.memory_group import memory_group
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
-__all__ = ["office", "process_mark"]
+__all__ = ["deployment", "process_mark"]
 
 SPAWN = multiprocessing.get_context("spawn")
 PROCESSES, THREADS, CAPACITY = 3, 8, 7
@@ -93,7 +93,7 @@ def test_no_other_user_declares_memory_in_the_name_of_drivers() -> None:
 
 
 def test_two_workers_of_a_host_start_no_more_drivers_at_once_than_its_memory_holds(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     """Two of four drivers fit into the control group; each worker may run two."""
     seen, go = tmp_path / "seen", tmp_path / "go"
@@ -107,13 +107,13 @@ while not pathlib.Path({str(go)!r}).exists():
     time.sleep(0.05)
 note("-")
 """
-    config = worker_config(office.settings, "stand-in", slots=2, memory_guard=True)
+    config = worker_config(deployment.settings, "stand-in", slots=2, memory_guard=True)
     workers = [
-        WorkerProcess(name, tmp_path, config, office.settings.zookeeper_hosts) for name in ("one", "two")
+        WorkerProcess(name, tmp_path, config, deployment.settings.zookeeper_hosts) for name in ("one", "two")
     ]
-    office.queues.ensure_pool()
-    office.client.pause("default")
-    jobs = [office.submit(program, spark={"driver": {"memory": "1g"}}) for _ in range(4)]
+    deployment.queues.ensure_pool()
+    deployment.client.pause("default")
+    jobs = [deployment.submit(program, spark={"driver": {"memory": "1g"}}) for _ in range(4)]
     with ExitStack() as stack:
         group = stack.enter_context(memory_group(2 * ONE // MIB + 900))
         if group is None:
@@ -125,22 +125,22 @@ note("-")
         for worker in workers:
             group.write_text(str(worker.process.pid), "ascii")
             worker.wait_started()
-        wait_until(lambda: len(office.client.status().workers) == 2, 30, "both are announced")
-        office.client.resume("default")
+        wait_until(lambda: len(deployment.client.status().workers) == 2, 30, "both are announced")
+        deployment.client.resume("default")
         refused = "a job is not taken: its driver may use 1.4 GiB"
         wait_until(
             lambda: any(refused in worker.log.read_text("utf-8") for worker in workers), 60, "one refuses"
         )
         wait_until(lambda: seen.exists() and seen.read_text("ascii") == "++", 60, "two run")
-        starts = office.settings.state_dir / "starts"
+        starts = deployment.settings.state_dir / "starts"
         wait_until(
             lambda: not list(starts.glob("*.start")), 20, "they count by what they have declared alone"
         )
-        queues = Counter(office.client.get(job).queue for job in jobs)
+        queues = Counter(deployment.client.get(job).queue for job in jobs)
         assert queues == {Queue.RUNNING: 2, Queue.ACCEPT: 2}
         go.touch()
         for job in jobs:
-            assert office.wait(job).job.status is Status.SUCCESS
+            assert deployment.wait(job).job.status is Status.SUCCESS
     at_once, most = 0, 0
     for mark in seen.read_text("ascii"):
         at_once += 1 if mark == "+" else -1
@@ -149,32 +149,32 @@ note("-")
 
 
 def test_a_driver_whose_worker_died_before_the_start_waits_for_memory_of_the_next_worker(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     """The promises of the dead worker are gone."""
-    config = worker_config(office.settings, "stand-in", die_at=Point("intent", after=True))
-    first = WorkerProcess("first", tmp_path, config, office.settings.zookeeper_hosts)
-    job_id = office.submit("pass", spark={"driver": {"memory": "100t"}})
+    config = worker_config(deployment.settings, "stand-in", die_at=Point("intent", after=True))
+    first = WorkerProcess("first", tmp_path, config, deployment.settings.zookeeper_hosts)
+    job_id = deployment.submit("pass", spark={"driver": {"memory": "100t"}})
     with worker_processes(first):
         first.wait_killed()
         first.end_session()
-    second = office.worker(memory_guard=True)
-    status = wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 30, "it waits")
+    second = deployment.worker(memory_guard=True)
+    status = wait_until(lambda: deployment.client.get(job_id).status is Status.RUNNING_WARN, 30, "it waits")
     assert status
-    assert "its driver may use" in str(office.client.get(job_id).warning)
-    assert office.client.get(job_id).attempt == 1
+    assert "its driver may use" in str(deployment.client.get(job_id).warning)
+    assert deployment.client.get(job_id).attempt == 1
     second.drain()
-    office.worker(memory_guard=False)
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    deployment.worker(memory_guard=False)
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
 
 
 def test_a_job_that_is_let_go_of_before_its_driver_starts_is_promised_nothing(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    go, starts = tmp_path / "go", office.settings.state_dir / "starts"
-    first = office.worker(memory_guard=True)
-    job_id = office.submit(waits_for(go))
-    wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it runs")
+    go, starts = tmp_path / "go", deployment.settings.state_dir / "starts"
+    first = deployment.worker(memory_guard=True)
+    job_id = deployment.submit(waits_for(go))
+    wait_until(lambda: deployment.client.get(job_id).queue is Queue.RUNNING, 30, "it runs")
     job, guard = first.dispatcher.in_flight.get(job_id), first._context.admission.guard  # noqa: SLF001 - as between intent and start
     assert job is not None
     assert guard is not None
@@ -184,5 +184,5 @@ def test_a_job_that_is_let_go_of_before_its_driver_starts_is_promised_nothing(
     first.drain()
     assert list(starts.glob("*.start")) == []
     go.touch()
-    office.worker()
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    deployment.worker()
+    assert deployment.wait(job_id).job.status is Status.SUCCESS

@@ -11,18 +11,18 @@ from orchestrator.model.states import Queue
 from queues.queue_set import QueueSet
 from spark_runner.runners.run_directory import run_path
 from tests.archive_support import put_finished, queue_set
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.waiting import wait_until
 
 SOME = 30
 
 
-def queues_of(office: Office) -> QueueSet:
-    return queue_set(office.session(), office.settings.root)
+def queues_of(deployment: Deployment) -> QueueSet:
+    return queue_set(deployment.session(), deployment.settings.root)
 
 
-def archived(office: Office) -> list[dict[str, Any]]:
-    paths = sorted((office.settings.state_dir / "archive").glob("*.jsonl"))
+def archived(deployment: Deployment) -> list[dict[str, Any]]:
+    paths = sorted((deployment.settings.state_dir / "archive").glob("*.jsonl"))
     return [json.loads(line) for path in paths for line in path.read_bytes().splitlines()]
 
 
@@ -30,36 +30,38 @@ def wait_until_empty(queues: QueueSet) -> None:
     wait_until(lambda: queues.count(Queue.FINISH) == 0, 60, "all are removed")
 
 
-def test_a_job_is_in_the_archive_after_its_retention_and_nowhere_else(office: Office, tmp_path: Path) -> None:
-    office.worker(retention=0.5)
-    job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')", labels={"team": "data"})
-    queues = queues_of(office)
+def test_a_job_is_in_the_archive_after_its_retention_and_nowhere_else(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.worker(retention=0.5)
+    job_id = deployment.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')", labels={"team": "data"})
+    queues = queues_of(deployment)
     wait_until(lambda: (tmp_path / "ran").exists() and not queues.contains(job_id), 60, "it is removed")
-    (document,) = archived(office)
+    (document,) = archived(deployment)
     assert (document["id"], document["status"], document["attempt"]) == (job_id, "SUCCESS", 1)
     assert document["definition"]["labels"] == {"team": "data"}
     assert [attempt["state"] for attempt in document["attempts"]] == ["succeeded"]
     assert list(document["times"]) == ["accept", "running", "success", "finish"]
     assert queues.session.exists(queues.layout.record(job_id)) is None
-    assert not run_path(office.settings.state_dir, f"{document['run_key']}-1").exists()
+    assert not run_path(deployment.settings.state_dir, f"{document['run_key']}-1").exists()
 
 
-def test_two_workers_of_a_host_archive_each_job_once(office: Office) -> None:
-    queues = queues_of(office)
+def test_two_workers_of_a_host_archive_each_job_once(deployment: Deployment) -> None:
+    queues = queues_of(deployment)
     ids = [put_finished(queues) for _ in range(SOME)]
-    office.worker()
-    office.worker()
+    deployment.worker()
+    deployment.worker()
     wait_until_empty(queues)
-    assert sorted(document["id"] for document in archived(office)) == sorted(ids)
+    assert sorted(document["id"] for document in archived(deployment)) == sorted(ids)
 
 
-def test_jobs_stay_while_the_archive_takes_nothing(office: Office) -> None:
-    queues = queues_of(office)
+def test_jobs_stay_while_the_archive_takes_nothing(deployment: Deployment) -> None:
+    queues = queues_of(deployment)
     ids = [put_finished(queues) for _ in range(5)]
-    folder = office.settings.state_dir / "archive"
+    folder = deployment.settings.state_dir / "archive"
     folder.mkdir(parents=True)
     (folder / "lock").mkdir()  # then no worker can write there
-    office.worker()
+    deployment.worker()
     wait_until(
         lambda: all(token.due > queues.clock.now_ms() for token in queues.tokens(Queue.FINISH)),
         30,
@@ -84,9 +86,9 @@ with open_session(settings, hosts) as session:
 
 
 def test_workers_that_are_killed_again_and_again_lose_nothing_and_archive_nothing_twice(
-    office: Office,
+    deployment: Deployment,
 ) -> None:
-    queues, settings = queues_of(office), office.settings
+    queues, settings = queues_of(deployment), deployment.settings
     ids = [put_finished(queues) for _ in range(4 * SOME)]
     command = [sys.executable, "-c", WORKER, settings.zookeeper_hosts, settings.root, str(settings.state_dir)]
     for left in (3 * SOME, 2 * SOME, SOME):
@@ -96,9 +98,9 @@ def test_workers_that_are_killed_again_and_again_lose_nothing_and_archive_nothin
         finally:
             os.kill(worker.pid, signal.SIGKILL)
             worker.communicate()
-    office.worker()
+    deployment.worker()
     wait_until_empty(queues)
-    assert sorted(document["id"] for document in archived(office)) == sorted(ids)
+    assert sorted(document["id"] for document in archived(deployment)) == sorted(ids)
 
 
 def _is_down_to(queues: QueueSet, left: int) -> bool:

@@ -37,7 +37,7 @@ from queues.session import Acl, Session
 from queues.session.requests import Posted
 from queues.store.commit import commit
 from spark_runner.protocol.attempt import AttemptState
-from tests.jobs_support import Office, python_job, sleeps
+from tests.jobs_support import Deployment, python_job, sleeps
 from tests.log_support import read_records
 from tests.operators_support import JOB, Stage
 from tests.servers.secured import ADA, BOB, Secured
@@ -299,7 +299,7 @@ def test_an_entry_is_made_in_the_multi_of_its_change(
     stage.put()
     stage.queues.ensure_pool("old")
     a_schedule(stage, "old")
-    session = stage.office.queues.session
+    session = stage.deployment.queues.session
     multis, post = list[dict[str, Operation]](), session.post
 
     def noted(operations: Sequence[Operation]) -> Posted:
@@ -443,11 +443,11 @@ def test_ada_submits_and_bob_kills_and_both_are_recorded(
 ) -> None:
     assert process_mark
     ada, bob = settings_of(secured, tmp_path, "ada"), settings_of(secured, tmp_path, "bob")
-    office = Office(ada)
+    deployment = Deployment(ada)
     with LogPipeline(LogSettings(), tmp_path / "logs", "test") as logs:
         try:
-            office.worker(logs=logs)
-            job_id = office.submit(sleeps(tmp_path / "pid"))
+            deployment.worker(logs=logs)
+            job_id = deployment.submit(sleeps(tmp_path / "pid"))
             wait_until((tmp_path / "pid").exists, 60, "it runs")
             with open_session(bob, bob.zookeeper_hosts) as session:
                 client = build_client(session, bob)
@@ -462,7 +462,7 @@ def test_ada_submits_and_bob_kills_and_both_are_recorded(
             recorded = sorted((each["event.action"], each["user.name"]) for each in documents(tmp_path))
             assert recorded == [("kill", "sasl:bob"), ("submit", "sasl:ada")]
         finally:
-            office.close()
+            deployment.close()
 
 
 def test_without_the_login_of_the_team_bob_may_not_touch_what_ada_made(

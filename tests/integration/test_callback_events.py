@@ -19,7 +19,7 @@ from orchestrator.model.states import Queue, Status
 from queues.model.codec import timestamp
 from spark_runner.runners.base import Submission
 from tests.crash_points import Point
-from tests.jobs_support import Office, ScriptedOffice, poll_often, python_job
+from tests.jobs_support import Deployment, ScriptedDeployment, poll_often, python_job
 from tests.operators_support import JOB, Stage
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.scripted.runner import ScriptedRunner
@@ -30,8 +30,8 @@ ALL = ["running", "warn", "end"]
 
 
 @pytest.fixture
-def office(scripted_office: ScriptedOffice) -> Office:
-    return scripted_office
+def deployment(scripted_deployment: ScriptedDeployment) -> Deployment:
+    return scripted_deployment
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 0.05)
 
 
-def submit(office: Office, there: Receiver, program: str = "pass", **fields: object) -> str:
+def submit(deployment: Deployment, there: Receiver, program: str = "pass", **fields: object) -> str:
     callback = {"url": there.url, "on": ALL, **dict(fields.pop("callback", {}))}  # type: ignore[call-overload]  # of a mapping
-    return office.submit(program, callback=callback, **fields)
+    return deployment.submit(program, callback=callback, **fields)
 
 
-def ended(office: Office, job_id: str) -> JobView:
-    return office.wait(job_id, 60).job
+def ended(deployment: Deployment, job_id: str) -> JobView:
+    return deployment.wait(job_id, 60).job
 
 
 def events_of(there: Receiver) -> list[tuple[str, str, int]]:
@@ -66,14 +66,16 @@ def held_back(there: Callable[[], Receiver]) -> Answerer:
 
 
 # ---------------------------------------------------------------------- order
-def test_a_job_reports_that_it_runs_and_then_that_it_has_ended(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_job_reports_that_it_runs_and_then_that_it_has_ended(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.worker()
     go = tmp_path / "go"
     with receiver() as there:
-        job_id = submit(office, there, f"until({str(go)!r})", labels={"team": "x"})
+        job_id = submit(deployment, there, f"until({str(go)!r})", labels={"team": "x"})
         (running,) = there.wait_told(1)
         go.touch()
-        view = ended(office, job_id)
+        view = ended(deployment, job_id)
     assert events_of(there) == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
     body = running.body
     assert (body["previous_status"], body["application_id"], body["labels"]) == (
@@ -92,11 +94,11 @@ def test_a_job_reports_that_it_runs_and_then_that_it_has_ended(office: Office, t
     assert [each.body["number"] for each in there.told] == [1, 2]
 
 
-def test_each_attempt_reports_that_it_runs_however_short_it_was(office: Office) -> None:
-    office.worker()
+def test_each_attempt_reports_that_it_runs_however_short_it_was(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver() as there:
         retry = {"attempts": 3, "delay": 0, "on": ["user"]}
-        view = ended(office, submit(office, there, "if attempt < 3: fail('x')", retry=retry))
+        view = ended(deployment, submit(deployment, there, "if attempt < 3: fail('x')", retry=retry))
     runs = [("running", "RUNNING", number) for number in (1, 2, 3)]
     assert events_of(there) == [*runs, ("end", "SUCCESS", 3)]
     assert len(set(keys(there))) == 4
@@ -106,20 +108,20 @@ def test_each_attempt_reports_that_it_runs_however_short_it_was(office: Office) 
 
 
 @pytest.mark.usefixtures("soon")
-def test_no_event_overtakes_one_that_is_tried_again(office: Office) -> None:
-    office.worker()
+def test_no_event_overtakes_one_that_is_tried_again(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver(REFUSED, REFUSED, TOLD) as there:
-        view = ended(office, submit(office, there))
+        view = ended(deployment, submit(deployment, there))
     assert [event for event, *_ in events_of(there)] == ["running"] * 3 + ["end"]
     assert len({(each.data, each.headers["Idempotency-Key"]) for each in there.told[:3]}) == 1
     assert view.undelivered == ()
 
 
 @pytest.mark.usefixtures("soon")
-def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_delivered(office: Office) -> None:
-    office.worker()
+def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_delivered(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver(REFUSED, REFUSED, TOLD) as there:
-        view = ended(office, submit(office, there, callback={"attempts": 2}))
+        view = ended(deployment, submit(deployment, there, callback={"attempts": 2}))
     assert [event for event, *_ in events_of(there)] == ["running", "running", "end"]
     assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("running", 1, 2)]
     assert '"BUSY"' in view.undelivered[0].error
@@ -128,29 +130,29 @@ def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_delivered(of
 
 
 @pytest.mark.usefixtures("soon")
-def test_an_end_that_is_given_up_is_on_record(office: Office) -> None:
-    office.worker()
+def test_an_end_that_is_given_up_is_on_record(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver(REFUSED) as there:
-        view = ended(office, submit(office, there, callback={"attempts": 2, "on": ["end"]}))
+        view = ended(deployment, submit(deployment, there, callback={"attempts": 2, "on": ["end"]}))
     assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("end", 1, 2)]
 
 
-def test_only_requested_events_are_reported_and_only_the_end_has_an_answer(office: Office) -> None:
-    office.worker()
+def test_only_requested_events_are_reported_and_only_the_end_has_an_answer(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver(override("ERROR_FAIL")) as there:
-        view = ended(office, submit(office, there, callback={"on": ["running"]}))
+        view = ended(deployment, submit(deployment, there, callback={"on": ["running"]}))
     assert view.status is Status.SUCCESS
     assert events_of(there) == [("running", "RUNNING", 1)]
 
 
-def test_a_warning_is_reported_while_the_job_runs(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_warning_is_reported_while_the_job_runs(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.worker()
     go = tmp_path / "go"
     with receiver() as there:
-        job_id = submit(office, there, f"until({str(go)!r})", timeout={"stall": 0.5})
+        job_id = submit(deployment, there, f"until({str(go)!r})", timeout={"stall": 0.5})
         there.wait_told(2)
         go.touch()
-        ended(office, job_id)
+        ended(deployment, job_id)
     assert events_of(there)[:2] == [("running", "RUNNING", 1), ("warn", "RUNNING_WARN", 1)]
     warn = there.told[1].body
     assert (warn["previous_status"], "no progress" in warn["warning"]) == ("RUNNING", True)
@@ -158,49 +160,55 @@ def test_a_warning_is_reported_while_the_job_runs(office: Office, tmp_path: Path
 
 
 # ---------------------------------------------------------------------- a slow receiver
-def test_a_receiver_that_is_silent_keeps_no_job_from_its_outcome(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_receiver_that_is_silent_keeps_no_job_from_its_outcome(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.worker()
     go = tmp_path / "go"
     with receiver(held_back(lambda: there), TOLD) as there:
-        job_id = submit(office, there, f"until({str(go)!r})", callback={"timeout": 60})
+        job_id = submit(deployment, there, f"until({str(go)!r})", callback={"timeout": 60})
         there.wait_told(1)
         go.touch()
-        wait_until(lambda: office.client.get(job_id).queue is Queue.SUCCESS, 30, "its outcome is on record")
+        wait_until(
+            lambda: deployment.client.get(job_id).queue is Queue.SUCCESS, 30, "its outcome is on record"
+        )
         assert len(there.told) == 1
         there.released.set()
-        ended(office, job_id)
+        ended(deployment, job_id)
     assert [event for event, *_ in events_of(there)] == ["running", "end"]
 
 
-def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(office: Office) -> None:
-    office.worker()
+def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver(held_back(lambda: there), TOLD) as there:
-        job_id = submit(office, there, "hang()", callback={"timeout": 60})
+        job_id = submit(deployment, there, "hang()", callback={"timeout": 60})
         there.wait_told(1)
-        office.client.kill(job_id)
-        wait_until(lambda: office.client.get(job_id).status is Status.KILL, 30, "it is killed")
+        deployment.client.kill(job_id)
+        wait_until(lambda: deployment.client.get(job_id).status is Status.KILL, 30, "it is killed")
         there.released.set()
-        assert ended(office, job_id).status is Status.KILL
+        assert ended(deployment, job_id).status is Status.KILL
     assert events_of(there) == [("running", "RUNNING", 1), ("end", "KILL", 1)]
 
 
 def test_a_killed_job_that_waits_to_report_that_it_ran_does_not_delay_others_of_its_name(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
-    office.worker()
+    deployment.worker()
     with receiver(REFUSED) as there:
-        job_id = submit(office, there, "hang()", name="one", concurrency=1)
+        job_id = submit(deployment, there, "hang()", name="one", concurrency=1)
         there.wait_told(1)
-        office.client.kill(job_id)
+        deployment.client.kill(job_id)
         there.wait_told(2)
-        assert ended(office, office.submit("pass", name="one", concurrency=1)).status is Status.SUCCESS
-        assert office.client.get(job_id).queue is Queue.KILL
-        office.client.kill(job_id)  # a second request is effective at once
+        assert (
+            ended(deployment, deployment.submit("pass", name="one", concurrency=1)).status is Status.SUCCESS
+        )
+        assert deployment.client.get(job_id).queue is Queue.KILL
+        deployment.client.kill(job_id)  # a second request is effective at once
         there.wait_told(4)
-        wait_until(lambda: office.client.get(job_id).callback.attempts == 1, 30, "its end waits, too")
-        office.client.kill(job_id)
-        view = ended(office, job_id)
+        wait_until(lambda: deployment.client.get(job_id).callback.attempts == 1, 30, "its end waits, too")
+        deployment.client.kill(job_id)
+        view = ended(deployment, job_id)
     assert [event for event, *_ in events_of(there)] == ["running"] * 3 + ["end"] * 2
     assert (view.status, [lost.tries for lost in view.undelivered]) == (Status.KILL, [3, 2])
 
@@ -237,7 +245,7 @@ def test_a_free_slot_goes_to_the_first_waiter_that_still_wants_it() -> None:
 
 
 def test_jobs_that_wait_for_a_slot_are_not_handled_again_and_again(
-    office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     poll_often(monkeypatch, 0.5)
     polls, asked = list[int](), list[Callback]()
@@ -253,10 +261,10 @@ def test_jobs_that_wait_for_a_slot_are_not_handled_again_and_again(
 
     monkeypatch.setattr(ScriptedRunner, "poll_many", count_polls)
     monkeypatch.setattr(Callbacks, "reserve", count_asked)
-    worker = office.worker(slots=6)
+    worker = deployment.worker(slots=6)
     go = tmp_path / "go"
     with receiver(held_back(lambda: there)) as there:
-        jobs = [submit(office, there, f"until({str(go)!r})", callback={"timeout": 60}) for _ in range(6)]
+        jobs = [submit(deployment, there, f"until({str(go)!r})", callback={"timeout": 60}) for _ in range(6)]
         there.wait_told(4)
         wait_until(lambda: len(worker.dispatcher.timers.parked()) == 6 and len(polls) >= 3, 30, "all wait")
         seen, seen_asked = len(polls), len(asked)
@@ -266,11 +274,11 @@ def test_jobs_that_wait_for_a_slot_are_not_handled_again_and_again(
         there.wait_told(6)
         go.touch()
         for job_id in jobs:
-            ended(office, job_id)
+            ended(deployment, job_id)
 
 
 def test_killed_jobs_that_wait_for_a_slot_are_not_killed_again_and_again(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills, kill = Counter[str](), ScriptedRunner.kill
 
@@ -279,75 +287,75 @@ def test_killed_jobs_that_wait_for_a_slot_are_not_killed_again_and_again(
         kill(runner, run, grace_seconds=grace_seconds)
 
     monkeypatch.setattr(ScriptedRunner, "kill", count)
-    worker = office.worker(slots=6)
+    worker = deployment.worker(slots=6)
     with receiver(held_back(lambda: there)) as there:
         fields = {"callback": {"on": ["end"], "timeout": 60}}
-        jobs = [submit(office, there, "hang()", **fields) for _ in range(6)]
+        jobs = [submit(deployment, there, "hang()", **fields) for _ in range(6)]
         for job_id in jobs:
-            wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")  # noqa: B023
-            office.client.kill(job_id)
+            wait_until(lambda: deployment.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")  # noqa: B023
+            deployment.client.kill(job_id)
         there.wait_told(4)
         wait_until(lambda: len(kills) == 6 and len(worker.dispatcher.timers.parked()) == 2, 30, "two wait")
         before = kills.total()
-        marker = office.submit("fail('x')", retry={"attempts": 2, "delay": 3, "on": ["user"]})
-        ended(office, marker)  # some time has passed
+        marker = deployment.submit("fail('x')", retry={"attempts": 2, "delay": 3, "on": ["user"]})
+        ended(deployment, marker)  # some time has passed
         assert kills.total() <= before + 4  # each new list of stop requests causes a check
         there.released.set()
         for job_id in jobs:
-            ended(office, job_id)
+            ended(deployment, job_id)
 
 
 # ---------------------------------------------------------------------- faults
 def test_after_a_worker_was_killed_during_a_running_event_another_one_reports_the_same(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    settings = office.settings
+    settings = deployment.settings
     first = WorkerProcess("first", tmp_path, worker_config(settings, "scripted"), settings.zookeeper_hosts)
     with receiver(held_back(lambda: there), TOLD) as there:
         with worker_processes(first):
-            job_id = submit(office, there, f"until({str(go)!r})", callback={"timeout": 60})
+            job_id = submit(deployment, there, f"until({str(go)!r})", callback={"timeout": 60})
             there.wait_told(1)
             first.kill()
         first.end_session()
-        office.worker()
+        deployment.worker()
         there.wait_told(2)
         go.touch()
-        ended(office, job_id)
+        ended(deployment, job_id)
     assert there.told[0] == there.told[1]
     assert events_of(there)[1:] == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
 
 
 @pytest.mark.parametrize("event", ["running", "end"])
 def test_after_a_worker_died_between_an_answer_and_its_transition_another_one_reports_the_same(
-    office: Office, tmp_path: Path, event: str
+    deployment: Deployment, tmp_path: Path, event: str
 ) -> None:
-    settings = office.settings
+    settings = deployment.settings
     config = worker_config(settings, "scripted", die_at=Point("call", after=True))
     first = WorkerProcess("first", tmp_path, config, settings.zookeeper_hosts)
     with receiver() as there:
         with worker_processes(first):
-            job_id = submit(office, there, callback={"on": [event]})
+            job_id = submit(deployment, there, callback={"on": [event]})
             wait_until(lambda: not first.is_running, 60, "it has died")
         assert len(there.told) == 1
         first.end_session()
-        office.worker()
-        view = ended(office, job_id)
+        deployment.worker()
+        view = ended(deployment, job_id)
     assert there.told[0] == there.told[1]
     assert len(there.told) == 2
     assert (view.status, view.undelivered) == (Status.SUCCESS, ())
 
 
 # ---------------------------------------------------------------------- keys
-def test_a_job_that_an_operator_retries_is_reported_under_other_keys(office: Office) -> None:
-    office.worker()
+def test_a_job_that_an_operator_retries_is_reported_under_other_keys(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver() as there:
-        office.client.pause("default")
-        job_id = office.client.submit(python_job("pass", callback={"url": there.url})).id
+        deployment.client.pause("default")
+        job_id = deployment.client.submit(python_job("pass", callback={"url": there.url})).id
         for _ in range(2):  # without an attempt, so that nothing else distinguishes them
-            office.client.kill(job_id)
-            assert ended(office, job_id).status is Status.CANCEL
-            office.client.retry(job_id)
+            deployment.client.kill(job_id)
+            assert ended(deployment, job_id).status is Status.CANCEL
+            deployment.client.retry(job_id)
     assert events_of(there) == [("end", "CANCEL", 0)] * 2
     assert len(set(keys(there))) == 2
 

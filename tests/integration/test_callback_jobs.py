@@ -9,7 +9,7 @@ import pytest
 from orchestrator.handlers import notices
 from orchestrator.model.job import CallbackState, JobView
 from orchestrator.model.states import Queue, Status
-from tests.jobs_support import Office, ScriptedOffice, python_job
+from tests.jobs_support import Deployment, ScriptedDeployment, python_job
 from tests.queues_support import expire
 from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
 from tests.waiting import wait_until
@@ -19,9 +19,9 @@ NO_DELAY = {"delay": 0}
 
 
 @pytest.fixture
-def office(scripted_office: ScriptedOffice) -> Office:
+def deployment(scripted_deployment: ScriptedDeployment) -> Deployment:
     """Scripted drivers: the callback at the end of a job does not depend on what ran."""
-    return scripted_office
+    return scripted_deployment
 
 
 @pytest.fixture
@@ -35,20 +35,20 @@ def counting(runs: Path, program: str = "") -> str:
     return f"with open({str(runs)!r}, 'a') as file: file.write('x')\n{program}"
 
 
-def submit(office: Office, there: Receiver, program: str = "pass", **fields: object) -> str:
+def submit(deployment: Deployment, there: Receiver, program: str = "pass", **fields: object) -> str:
     callback = {"url": there.url, **dict(fields.pop("callback", {}))}  # type: ignore[call-overload]  # of a mapping
-    return office.submit(program, callback=callback, **fields)
+    return deployment.submit(program, callback=callback, **fields)
 
 
-def ended(office: Office, job_id: str, timeout: float = 60) -> JobView:
-    return office.wait(job_id, timeout).job
+def ended(deployment: Deployment, job_id: str, timeout: float = 60) -> JobView:
+    return deployment.wait(job_id, timeout).job
 
 
 # ---------------------------------------------------------------------- content
-def test_a_success_is_reported_with_the_content_of_the_record(office: Office) -> None:
-    office.worker()
+def test_a_success_is_reported_with_the_content_of_the_record(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver() as there:
-        view = ended(office, submit(office, there, labels={"team": "x"}))
+        view = ended(deployment, submit(deployment, there, labels={"team": "x"}))
     assert view.status is Status.SUCCESS
     assert view.callback == CallbackState(attempts=1, done=True)
     assert [call.body for call in there.told] == [
@@ -57,7 +57,7 @@ def test_a_success_is_reported_with_the_content_of_the_record(office: Office) ->
             "event": "end",
             "number": 1,
             "id": view.id,
-            "run_key": office.client.detail(view.id).run_key,
+            "run_key": deployment.client.detail(view.id).run_key,
             "name": "test",
             "labels": {"team": "x"},
             "pool": "default",
@@ -89,11 +89,11 @@ def test_a_success_is_reported_with_the_content_of_the_record(office: Office) ->
     assert 0 <= there.told[0].body["seconds"] < 60
 
 
-def test_only_the_last_failure_is_reported(office: Office) -> None:
-    office.worker()
+def test_only_the_last_failure_is_reported(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver() as there:
         retry = {"attempts": 3, **NO_DELAY}
-        view = ended(office, submit(office, there, "raise ValueError('no such thing')", retry=retry))
+        view = ended(deployment, submit(deployment, there, "raise ValueError('no such thing')", retry=retry))
     (call,) = there.told
     assert view.status is Status.ERROR_FAIL
     assert (call.body["status"], call.body["attempt"]) == ("ERROR_FAIL", 3)
@@ -101,44 +101,46 @@ def test_only_the_last_failure_is_reported(office: Office) -> None:
     assert call.body["error"] == {"class": "user", "type": "ValueError", "message": "no such thing"}
 
 
-def test_a_job_that_finally_succeeds_is_reported_only_as_successful(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_job_that_finally_succeeds_is_reported_only_as_successful(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "assert attempt == 2")
     with receiver() as there:
-        view = ended(office, submit(office, there, program, retry={"attempts": 3, **NO_DELAY}))
+        view = ended(deployment, submit(deployment, there, program, retry={"attempts": 3, **NO_DELAY}))
     assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("SUCCESS", 2)]
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
-def test_a_job_that_is_killed_is_reported_as_killed(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_job_that_is_killed_is_reported_as_killed(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.worker()
     runs = tmp_path / "runs"
     with receiver() as there:
-        job_id = submit(office, there, counting(runs, "hang()"))
+        job_id = submit(deployment, there, counting(runs, "hang()"))
         wait_until(runs.exists, 30, "it runs")
-        office.client.kill(job_id)
-        assert ended(office, job_id).status is Status.KILL
+        deployment.client.kill(job_id)
+        assert ended(deployment, job_id).status is Status.KILL
     assert [call.body["status"] for call in there.told] == ["KILL"]
 
 
-def test_a_job_that_is_cancelled_before_it_starts_is_reported_as_cancelled(office: Office) -> None:
-    office.worker()
+def test_a_job_that_is_cancelled_before_it_starts_is_reported_as_cancelled(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver() as there:
         callback = {"url": there.url}
-        job_id = office.client.submit(python_job("pass", callback=callback), delay=3600).id
-        office.client.kill(job_id)
-        assert ended(office, job_id).status is Status.CANCEL
+        job_id = deployment.client.submit(python_job("pass", callback=callback), delay=3600).id
+        deployment.client.kill(job_id)
+        assert ended(deployment, job_id).status is Status.CANCEL
     assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("CANCEL", 0)]
 
 
 # ---------------------------------------------------------------------- retries
 @pytest.mark.usefixtures("soon")
-def test_every_retry_reports_the_same_and_a_delivered_one_leaves_no_error(office: Office) -> None:
-    office.worker()
-    office.worker()
+def test_every_retry_reports_the_same_and_a_delivered_one_leaves_no_error(deployment: Deployment) -> None:
+    deployment.worker()
+    deployment.worker()
     with receiver(REFUSED, REFUSED, REFUSED, TOLD) as there:
-        view = ended(office, submit(office, there, "raise ValueError('x')"))
+        view = ended(deployment, submit(deployment, there, "raise ValueError('x')"))
     assert view.status is Status.ERROR_FAIL
     assert view.failures == 1
     assert view.callback == CallbackState(attempts=4, done=True)
@@ -147,103 +149,107 @@ def test_every_retry_reports_the_same_and_a_delivered_one_leaves_no_error(office
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_receiver_that_never_answers_well_is_given_up_with_the_error_on_record(office: Office) -> None:
-    office.worker()
+def test_a_receiver_that_never_answers_well_is_given_up_with_the_error_on_record(
+    deployment: Deployment,
+) -> None:
+    deployment.worker()
     with receiver(REFUSED) as there:
-        view = ended(office, submit(office, there, callback={"attempts": 3}))
+        view = ended(deployment, submit(deployment, there, callback={"attempts": 3}))
     assert view.status is Status.SUCCESS
     assert (view.callback.attempts, view.callback.done) == (3, True)
     assert '"BUSY"' in str(view.callback.error)
     assert len(there.told) == 3
 
 
-def test_while_it_waits_the_job_keeps_status_and_queue_and_its_error_can_be_seen(office: Office) -> None:
-    office.worker()
+def test_while_it_waits_the_job_keeps_status_and_queue_and_its_error_can_be_seen(
+    deployment: Deployment,
+) -> None:
+    deployment.worker()
     with receiver(REFUSED) as there:
-        job_id = submit(office, there)
-        view = wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
+        job_id = submit(deployment, there)
+        view = wait_until(lambda: waiting(deployment, job_id), 30, "a try has failed")
     assert (view.status, view.queue) == (Status.SUCCESS, Queue.SUCCESS)
     assert view.callback.error is not None
     assert not view.is_final
-    assert office.client.detail(job_id).held_by is None
+    assert deployment.client.detail(job_id).held_by is None
 
 
-def waiting(office: Office, job_id: str) -> JobView | None:
-    view = office.client.get(job_id)
+def waiting(deployment: Deployment, job_id: str) -> JobView | None:
+    view = deployment.client.get(job_id)
     return view if view.callback.attempts else None
 
 
-def test_errors_can_be_ignored(office: Office) -> None:
-    office.worker()
+def test_errors_can_be_ignored(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver(REFUSED) as there:
-        view = ended(office, submit(office, there, callback={"ignore_errors": True}))
+        view = ended(deployment, submit(deployment, there, callback={"ignore_errors": True}))
     assert view.status is Status.SUCCESS
     assert view.callback.error is not None
     assert len(there.told) == 1
 
 
-def test_a_missing_variable_is_on_record(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_variable_is_on_record(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_THERE", raising=False)
-    office.worker()
+    deployment.worker()
     callback = {"url": "${env:NOT_THERE}/x?secret=1", "attempts": 1}
-    view = ended(office, office.submit("pass", callback=callback))
+    view = ended(deployment, deployment.submit("pass", callback=callback))
     reason = "the environment of this worker has no variable NOT_THERE"
     assert view.callback.error == f"${{env:NOT_THERE}}: {reason}"
 
 
-def test_many_jobs_are_reported_through_few_slots(office: Office) -> None:
-    office.worker(slots=4)
+def test_many_jobs_are_reported_through_few_slots(deployment: Deployment) -> None:
+    deployment.worker(slots=4)
     with receiver() as there:
-        ids = [submit(office, there) for _ in range(20)]
+        ids = [submit(deployment, there) for _ in range(20)]
         for job_id in ids:
-            assert ended(office, job_id).callback == CallbackState(attempts=1, done=True)
+            assert ended(deployment, job_id).callback == CallbackState(attempts=1, done=True)
         assert sorted(call.body["id"] for call in there.told) == sorted(ids)
 
 
 # ---------------------------------------------------------------------- stops
 @pytest.mark.parametrize("program", ["pass", "raise ValueError"])
 def test_a_job_that_is_killed_while_its_callback_waits_finishes_as_it_had_ended(
-    office: Office, program: str, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
-    office.worker()
+    deployment.worker()
     with receiver(REFUSED) as there:
-        job_id = submit(office, there, program)
-        status = wait_until(lambda: waiting(office, job_id), 30, "a try has failed").status
-        office.client.kill(job_id)
-        view = ended(office, job_id)
+        job_id = submit(deployment, there, program)
+        status = wait_until(lambda: waiting(deployment, job_id), 30, "a try has failed").status
+        deployment.client.kill(job_id)
+        view = ended(deployment, job_id)
     assert view.status is status
     assert view.callback.attempts == 2 == len(there.told)
     assert view.callback.error is not None
 
 
 def test_the_callback_of_a_killed_job_is_retried_after_its_delay_and_not_at_once(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
-    office.worker()
+    deployment.worker()
     runs = tmp_path / "runs"
     with receiver(REFUSED, TOLD) as there:
-        job_id = submit(office, there, counting(runs, "hang()"))
+        job_id = submit(deployment, there, counting(runs, "hang()"))
         wait_until(runs.exists, 30, "it runs")
-        office.client.kill(job_id)
-        wait_until(lambda: waiting(office, job_id), 30, "a try has failed")
+        deployment.client.kill(job_id)
+        wait_until(lambda: waiting(deployment, job_id), 30, "a try has failed")
         # The stop request overrides a due time; the failed try has removed it.
-        stop = f"{office.settings.root}/stops/default/{job_id}"
-        assert office.session().exists(stop) is None
+        stop = f"{deployment.settings.root}/stops/default/{job_id}"
+        assert deployment.session().exists(stop) is None
         assert len(there.told) == 1
-        office.client.kill(job_id)  # which makes its callback due at once
-        view = ended(office, job_id)
+        deployment.client.kill(job_id)  # which makes its callback due at once
+        view = ended(deployment, job_id)
     assert (view.status, view.callback.attempts) == (Status.KILL, 2)
     assert there.told[0] == there.told[1]
 
 
 # ---------------------------------------------------------------------- answers
-def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(office: Office) -> None:
-    office.worker()
+def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(deployment: Deployment) -> None:
+    deployment.worker()
     with receiver(override("ERROR_FAIL")) as strict, receiver(override("SUCCESS")) as mild:
-        failed = ended(office, submit(office, strict, retry={"attempts": 3}))
-        passed = ended(office, submit(office, mild, "raise ValueError"))
+        failed = ended(deployment, submit(deployment, strict, retry={"attempts": 3}))
+        passed = ended(deployment, submit(deployment, mild, "raise ValueError"))
     assert (failed.status, failed.attempt, failed.failures) == (Status.ERROR_FAIL, 1, 1)
     assert failed.error is not None
     assert failed.error.error_class == "callback"
@@ -254,42 +260,46 @@ def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(offi
 
 
 def test_the_answer_can_rerun_a_failed_job_whose_end_is_then_reported_anew(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    office.worker()
+    deployment.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "assert attempt == 2")
     with receiver(override("ACCEPT"), TOLD) as there:
-        view = ended(office, submit(office, there, program, retry={"attempts": 1, **NO_DELAY}))
+        view = ended(deployment, submit(deployment, there, program, retry={"attempts": 1, **NO_DELAY}))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
     assert [call.body["status"] for call in there.told] == ["ERROR_FAIL", "SUCCESS"]
     assert len({call.headers["Idempotency-Key"] for call in there.told}) == 2
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
-def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that(office: Office) -> None:
-    office.worker()
+def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that(
+    deployment: Deployment,
+) -> None:
+    deployment.worker()
     retry = {"attempts": 2, "on": ["callback"], **NO_DELAY}
     with receiver(override("ERROR_FAIL"), TOLD) as there:
-        view = ended(office, submit(office, there, retry=retry))
+        view = ended(deployment, submit(deployment, there, retry=retry))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
     assert [call.body["attempt"] for call in there.told] == [1, 2]
 
 
 @pytest.mark.parametrize("answered", ["ACCEPT", "RUNNING", "KILL", "DEAD", "what is this"])
-def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(office: Office, answered: str) -> None:
-    office.worker()
+def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(
+    deployment: Deployment, answered: str
+) -> None:
+    deployment.worker()
     with receiver(override(answered)) as there:
-        view = ended(office, submit(office, there))
+        view = ended(deployment, submit(deployment, there))
     assert view.status is Status.SUCCESS
     assert "cannot follow SUCCESS" in str(view.callback.error)
     assert len(there.told) == 1
 
 
 # ---------------------------------------------------------------------- faults
-def worker_process(office: Office, folder: Path) -> WorkerProcess:
+def worker_process(deployment: Deployment, folder: Path) -> WorkerProcess:
     """A worker in another process, so that it can be killed."""
-    settings = office.settings
+    settings = deployment.settings
     return WorkerProcess("first", folder, worker_config(settings, "scripted"), settings.zookeeper_hosts)
 
 
@@ -305,18 +315,18 @@ def hold_back(there: Callable[[], Receiver]) -> Answerer:
 
 @pytest.mark.parametrize("program", ["pass", "raise ValueError('x')"], ids=["success", "failure"])
 def test_after_a_worker_was_killed_during_a_callback_another_one_reports_the_same(
-    office: Office, tmp_path: Path, program: str
+    deployment: Deployment, tmp_path: Path, program: str
 ) -> None:
     runs = tmp_path / "runs"
     with receiver(hold_back(lambda: there), TOLD) as there:
-        first = worker_process(office, tmp_path)
+        first = worker_process(deployment, tmp_path)
         with worker_processes(first):
-            job_id = submit(office, there, counting(runs, program), callback={"timeout": 60})
+            job_id = submit(deployment, there, counting(runs, program), callback={"timeout": 60})
             there.wait_told(1)
             first.kill()
         first.end_session()
-        office.worker()
-        view = ended(office, job_id)
+        deployment.worker()
+        view = ended(deployment, job_id)
     assert there.told[0] == there.told[1]
     assert len(there.told) == 2
     assert view.status is (Status.SUCCESS if program == "pass" else Status.ERROR_FAIL)
@@ -325,17 +335,19 @@ def test_after_a_worker_was_killed_during_a_callback_another_one_reports_the_sam
     assert runs.read_text() == "x"
 
 
-def test_a_worker_that_is_killed_between_tries_has_another_go_on(office: Office, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_between_tries_has_another_go_on(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     runs = tmp_path / "runs"
     with receiver(REFUSED, TOLD) as there:
-        first = worker_process(office, tmp_path)
+        first = worker_process(deployment, tmp_path)
         with worker_processes(first):
-            job_id = submit(office, there, counting(runs, "raise ValueError('x')"))
-            wait_until(lambda: waiting(office, job_id), 60, "a try has failed")
+            job_id = submit(deployment, there, counting(runs, "raise ValueError('x')"))
+            wait_until(lambda: waiting(deployment, job_id), 60, "a try has failed")
             first.kill()
         first.end_session()
-        office.worker()
-        view = ended(office, job_id)
+        deployment.worker()
+        view = ended(deployment, job_id)
     assert there.told[0] == there.told[1]
     assert (view.status, view.failures) == (Status.ERROR_FAIL, 1)
     assert view.callback == CallbackState(attempts=2, done=True)
@@ -343,46 +355,48 @@ def test_a_worker_that_is_killed_between_tries_has_another_go_on(office: Office,
 
 
 def test_after_a_session_loss_during_the_call_another_worker_makes_the_callback(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    worker = office.worker()
+    worker = deployment.worker()
     runs = tmp_path / "runs"
     with receiver(hold_back(lambda: there), TOLD) as there:
-        job_id = submit(office, there, counting(runs), callback={"timeout": 60})
+        job_id = submit(deployment, there, counting(runs), callback={"timeout": 60})
         there.wait_told(1)
-        office.worker()
+        deployment.worker()
         expire(worker._set.session)  # noqa: SLF001 - the event under test
         there.wait_told(2)
         there.released.set()
-        view = ended(office, job_id)
+        view = ended(deployment, job_id)
     assert there.told[0] == there.told[1]
     assert (view.status, view.callback) == (Status.SUCCESS, CallbackState(attempts=1, done=True))
     assert runs.read_text() == "x"
 
 
 # ---------------------------------------------------------------------- time limits
-def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "if attempt == 1: hang()")
     with receiver() as there:
         fields: dict[str, object] = {"timeout": {"run": 1, "on_run": "demote"}, "retry": NO_DELAY}
-        view = ended(office, submit(office, there, program, **fields))
+        view = ended(deployment, submit(deployment, there, program, **fields))
     assert (view.status, view.pool, view.attempt) == (Status.SUCCESS, "default.low", 2)
     (call,) = there.told
     assert call.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
 
 
-def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.worker()
     runs = tmp_path / "runs"
     with receiver() as there:
         fields: dict[str, object] = {
             "timeout": {"run": 1, "on_run": "demote"},
             "retry": {"attempts": 1, **NO_DELAY},
         }
-        job_id = submit(office, there, counting(runs, "hang()"), **fields)
-        view = ended(office, job_id)
+        job_id = submit(deployment, there, counting(runs, "hang()"), **fields)
+        view = ended(deployment, job_id)
         assert there.told == []
     assert (view.queue, view.pool, view.attempt) == (Queue.DEAD, "default.low", 2)
     assert view.error is not None

@@ -24,7 +24,7 @@ from queues.session import Session
 from queues.store.commit import commit
 from spark_runner.protocol.errors import KillError
 from tests.claims_support import locks
-from tests.jobs_support import Office, ScriptedOffice, rescan_often
+from tests.jobs_support import Deployment, ScriptedDeployment, rescan_often
 from tests.queues_support import Open
 from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
@@ -176,10 +176,10 @@ class Case:
     stop: bytes = STALE  # empty: it is for this job
 
 
-def stays(office: Office, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobState:
+def stays(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobState:
     """The state of the job after that; its queue and its due time are unchanged."""
     rescan_often(monkeypatch)
-    queues = office.queues
+    queues = deployment.queues
     record = queues.put(case.queue, ITEM, case.state.model_dump(mode="json"), delay_ms=HOUR_MS)
     path = queues.layout.stop("default", ITEM)
     commit(queues.session, [Create(path, case.stop or encode({"run_key": record.run_key}))])
@@ -190,7 +190,7 @@ def stays(office: Office, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobSta
 
     came = case.moment(monkeypatch, withdraw)
     count = scans(monkeypatch)
-    office.worker()
+    deployment.worker()
     wait_until(lambda: came and not locks(queues), 20, "it was claimed, and let go")
     seen = count()
     wait_until(lambda: count() >= seen + 2, 20, "two more scans have passed")
@@ -201,17 +201,17 @@ def stays(office: Office, monkeypatch: pytest.MonkeyPatch, case: Case) -> JobSta
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_finished_job_is_kept_until_it_is_due_whenever_its_stop_goes(
-    office: Office, monkeypatch: pytest.MonkeyPatch, moment: Moment
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, moment: Moment
 ) -> None:
     state = JobState.enqueued("x").evolve(status=Status.SUCCESS)
-    assert stays(office, monkeypatch, Case(Queue.FINISH, state, moment)).status is Status.SUCCESS
+    assert stays(deployment, monkeypatch, Case(Queue.FINISH, state, moment)).status is Status.SUCCESS
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_delayed_job_starts_when_it_is_due_whenever_its_stop_goes(
-    office: Office, monkeypatch: pytest.MonkeyPatch, moment: Moment
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, moment: Moment
 ) -> None:
-    state = stays(office, monkeypatch, Case(Queue.ACCEPT, JobState.enqueued("x"), moment))
+    state = stays(deployment, monkeypatch, Case(Queue.ACCEPT, JobState.enqueued("x"), moment))
     assert (state.status, state.attempt, state.handler_errors) == (Status.ACCEPT, 0, 0)
 
 
@@ -220,40 +220,40 @@ def test_a_delayed_job_starts_when_it_is_due_whenever_its_stop_goes(
     [(Queue.FAIL, Status.ERROR_FAIL), (Queue.SUCCESS, Status.SUCCESS), (Queue.KILL, Status.CANCEL)],
 )
 def test_a_job_that_waits_for_a_callback_retry_keeps_waiting_when_its_stop_is_gone(
-    office: Office, monkeypatch: pytest.MonkeyPatch, queue: Queue, status: Status
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, queue: Queue, status: Status
 ) -> None:
     error = JobError(error_class="user", message="no rows")
     state = JobState.enqueued("x").evolve(status=status, error=error, callback=CallbackState(attempts=2))
-    after = stays(office, monkeypatch, Case(queue, state, after_the_claim, stop=b""))
+    after = stays(deployment, monkeypatch, Case(queue, state, after_the_claim, stop=b""))
     assert (after.callback.attempts, after.handler_errors) == (2, 0)
 
 
 def test_a_kill_that_fails_is_tried_again_after_its_delay_though_the_request_stays(
-    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+    scripted_deployment: ScriptedDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    office, real, tried = scripted_office, ScriptedRunner.kill, list[tuple[int, int]]()
+    deployment, real, tried = scripted_deployment, ScriptedRunner.kill, list[tuple[int, int]]()
 
     def kill(runner: ScriptedRunner, run: str, *, grace_seconds: float) -> None:
-        (token,) = office.queues.tokens(Queue.KILL)
-        tried.append((office.queues.clock.now_ms(), token.due))
+        (token,) = deployment.queues.tokens(Queue.KILL)
+        tried.append((deployment.queues.clock.now_ms(), token.due))
         if len(tried) == 1:
             raise KillError("its cluster does not answer")
         real(runner, run, grace_seconds=grace_seconds)
 
     monkeypatch.setattr(ScriptedRunner, "kill", kill)
-    office.worker()
-    job_id = office.submit("hang()")
-    wait_until(lambda: office.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")
-    wait_until(lambda: office.client.detail(job_id).attempts[0]["state"] == "started", 30, "it runs")
-    office.client.kill(job_id)
-    assert office.wait(job_id).job.status is Status.KILL
+    deployment.worker()
+    job_id = deployment.submit("hang()")
+    wait_until(lambda: deployment.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")
+    wait_until(lambda: deployment.client.detail(job_id).attempts[0]["state"] == "started", 30, "it runs")
+    deployment.client.kill(job_id)
+    assert deployment.wait(job_id).job.status is Status.KILL
     at, due = tried[1]
     assert due > tried[0][1]
     assert at >= due - 100  # of the clocks of two sessions
 
 
 def test_nothing_is_removed_before_it_is_due_whatever_its_handler_says(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = list[str]()
 
@@ -262,11 +262,11 @@ def test_nothing_is_removed_before_it_is_due_whatever_its_handler_says(
         return Remove()
 
     monkeypatch.setitem(HANDLERS, Queue.FINISH, remove)
-    queues, session = office.queues, office.session()
+    queues, session = deployment.queues, deployment.session()
     state = JobState.enqueued("x").evolve(status=Status.SUCCESS).model_dump(mode="json")
     queues.put(Queue.FINISH, ITEM, state, delay_ms=HOUR_MS)
     stop(session, queues)
-    office.worker()
+    deployment.worker()
     wait_until(lambda: len(looks) >= 2, 20, "it was handled twice")
     assert queues.contains(ITEM)
 

@@ -30,7 +30,7 @@ def ids(jobs: Any) -> list[str]:
 
 # ---------------------------------------------------------------------- the library by itself
 def test_a_client_of_ones_own_connects_and_lets_go(stage: Stage) -> None:
-    settings = stage.office.settings
+    settings = stage.deployment.settings
     with Client.connect(settings.zookeeper_hosts, root=settings.root) as client:
         job = client.submit(python_job("pass"), job_id=JOB)
         assert (job.id, job.status, job.queue) == (JOB, Status.ACCEPT, Queue.ACCEPT)
@@ -331,7 +331,7 @@ def test_two_who_kill_at_once_are_both_content(stage: Stage) -> None:
 
 
 def test_a_job_is_stopped_though_the_folder_of_the_requests_was_removed_by_hand(stage: Stage) -> None:
-    client, queues = stage.client, stage.office.queues
+    client, queues = stage.client, stage.deployment.queues
     job_id = client.submit(python_job("pass", pool="team")).id
     folder = queues.layout.stops("team")
     commit(queues.session, [Delete(folder)])

@@ -23,7 +23,7 @@ from queues.queue_set import QueueSet
 from queues.store.commit import commit
 from spark_runner.protocol.attempt import Attempt
 from spark_runner.runners.base import RunState, Submission, SubmitRequest
-from tests.jobs_support import ScriptedOffice, python_job
+from tests.jobs_support import ScriptedDeployment, python_job
 from tests.scripted.runner import ScriptedRunner
 from tests.servers.wrong_clock import FailingOver
 from tests.waiting import wait_until
@@ -69,34 +69,34 @@ class NeverTaken(ScriptedRunner):
 class Site:
     """One job in each state with a time limit, and a schedule."""
 
-    def __init__(self, office: ScriptedOffice, folder: Path, looks: Counter[str]) -> None:
-        self.office, self.go, self.looks = office, folder / "go", looks
+    def __init__(self, deployment: ScriptedDeployment, folder: Path, looks: Counter[str]) -> None:
+        self.deployment, self.go, self.looks = deployment, folder / "go", looks
         self._idle = dict[str, Submission]()
         self.worker = self.start_worker()
-        office.queues.ensure_pool("halted")
-        office.queues.pools.change("halted", paused=True)
-        self.running = office.submit(f"until({str(self.go)!r})", timeout=LIMITS)
-        self.idle = office.submit(
+        deployment.queues.ensure_pool("halted")
+        deployment.queues.pools.change("halted", paused=True)
+        self.running = deployment.submit(f"until({str(self.go)!r})", timeout=LIMITS)
+        self.idle = deployment.submit(
             "pass", name="idle", timeout=LIMITS, retry={"submissions": 1, "attempts": 1}
         )
-        self.done = office.submit("pass")
-        self.queued = office.submit("pass", pool="halted", timeout=LIMITS)
-        self.delayed = office.client.submit(python_job("pass"), delay=HOUR).id
+        self.done = deployment.submit("pass")
+        self.queued = deployment.submit("pass", pool="halted", timeout=LIMITS)
+        self.delayed = deployment.client.submit(python_job("pass"), delay=HOUR).id
         soon = datetime.now(UTC) + timedelta(minutes=30)  # within the jump but not within the test
         hourly = python_job("pass", name="hourly", schedule={"cron": f"{soon:%M} * * * *"})
-        office.client.schedules.put(hourly)
-        self.handled = office.client.schedules.get("hourly").handled
-        wait_until(lambda: office.client.get(self.done).queue is Queue.FINISH, 30, "one has ended")
+        deployment.client.schedules.put(hourly)
+        self.handled = deployment.client.schedules.get("hourly").handled
+        wait_until(lambda: deployment.client.get(self.done).queue is Queue.FINISH, 30, "one has ended")
         wait_until(lambda: self.states(self.running) == ["started"], 30, "one runs")
         wait_until(lambda: self.looks[self.idle] > 0, 30, "one is submitted")
 
     def start_worker(self) -> Worker:
-        runner = NeverTaken(self.office.settings.state_dir, self._idle)
-        return self.office.worker(slots=4, runner=runner, retention=HOUR)
+        runner = NeverTaken(self.deployment.settings.state_dir, self._idle)
+        return self.deployment.worker(slots=4, runner=runner, retention=HOUR)
 
     def new_client(self) -> QueueSet:
         """A client that connects now and has not read the time before."""
-        return build_queue_set(self.office.session(), self.office.settings, owner="new-client")
+        return build_queue_set(self.deployment.session(), self.deployment.settings, owner="new-client")
 
     def look_at_all(self) -> None:
         """Let the worker poll its jobs a few times and start those that seem due."""
@@ -109,22 +109,22 @@ class Site:
             return all(self.looks[job_id] >= count for job_id, count in after.items())
 
         wait_until(looked, 30, "the worker has looked at both")
-        probe = self.office.client.submit(python_job("pass", name="probe")).id
-        assert self.office.wait(probe).job.status is Status.SUCCESS
+        probe = self.deployment.client.submit(python_job("pass", name="probe")).id
+        assert self.deployment.wait(probe).job.status is Status.SUCCESS
 
     def lead(self, queue_set: QueueSet) -> None:
         """The duties of the leader, by the clock of this queue set."""
         QueuedTimeout(queue_set, Hooks(), tuple).step()
-        client = build_client(queue_set.session, self.office.settings)
+        client = build_client(queue_set.session, self.deployment.settings)
         Planner(client.schedules, submit=client.enqueue, get=client.get, fence=tuple).step()
 
     def states(self, job_id: str) -> list[str]:
-        return [attempt["state"] for attempt in self.office.client.detail(job_id).attempts]
+        return [attempt["state"] for attempt in self.deployment.client.detail(job_id).attempts]
 
     def assert_untouched(self) -> None:
-        office = self.office
+        deployment = self.deployment
         queues = {
-            job_id: office.client.get(job_id).queue
+            job_id: deployment.client.get(job_id).queue
             for job_id in (self.running, self.idle, self.done, self.queued, self.delayed)
         }
         assert queues == {
@@ -135,19 +135,19 @@ class Site:
             self.delayed: Queue.ACCEPT,
         }
         assert [self.states(self.running), self.states(self.idle)] == [["started"], ["intent"]]
-        assert office.client.schedules.get("hourly").handled == self.handled
+        assert deployment.client.schedules.get("hourly").handled == self.handled
 
     def end_well(self) -> None:
         self.go.touch()
-        detail = self.office.wait(self.running)
+        detail = self.deployment.wait(self.running)
         assert (detail.job.status, len(detail.attempts)) == (Status.SUCCESS, 1)
-        self.office.client.kill(self.idle)
-        assert self.office.wait(self.idle).job.status is Status.CANCEL
+        self.deployment.client.kill(self.idle)
+        assert self.deployment.wait(self.idle).job.status is Status.CANCEL
 
 
 @pytest.fixture
 def site(
-    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scripted_deployment: ScriptedDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], Site]:
     looks, real = Counter[str](), liveness.age
 
@@ -158,7 +158,7 @@ def site(
 
     for module in ("supervision", "submission"):
         monkeypatch.setattr(f"orchestrator.handlers.{module}.age", counting)
-    return lambda: Site(scripted_office, tmp_path, looks)
+    return lambda: Site(scripted_deployment, tmp_path, looks)
 
 
 @pytest.mark.parametrize("ahead", [2 * HOUR, -2 * HOUR], ids=["ahead", "behind"])
@@ -169,7 +169,7 @@ def test_a_failover_to_a_server_with_a_wrong_clock_changes_nothing_and_work_cont
     for seconds in (ahead, 0):
         server.fail_over(seconds)
         here.look_at_all()
-        here.lead(here.office.queues)
+        here.lead(here.deployment.queues)
         here.lead(here.new_client())
         here.worker.drain()
         here.worker = here.start_worker()  # it has not seen the adopted jobs before
@@ -183,10 +183,10 @@ def test_new_clients_find_the_time_when_every_client_that_measured_it_is_gone(
     site: Callable[[], Site], server: FailingOver, ahead: float
 ) -> None:
     here = site()
-    here.office.close()
+    here.deployment.close()
     server.fail_over(ahead)
-    here.office.queues = here.new_client()
-    here.office.client = Client(here.office.queues)
+    here.deployment.queues = here.new_client()
+    here.deployment.client = Client(here.deployment.queues)
     here.worker = here.start_worker()
     here.look_at_all()
     here.lead(here.new_client())
@@ -201,24 +201,26 @@ def test_nothing_is_ended_or_removed_when_the_only_clock_is_ahead(
     site: Callable[[], Site], server: FailingOver
 ) -> None:
     here = site()
-    here.office.close()
+    here.deployment.close()
     server.fail_over(2 * HOUR)
-    session = here.office.session()
-    commit(session, [Delete(here.office.queues.layout.clock)])  # with the stored time
-    here.office.queues = here.new_client()
-    here.office.client = Client(here.office.queues)
+    session = here.deployment.session()
+    commit(session, [Delete(here.deployment.queues.layout.clock)])  # with the stored time
+    here.deployment.queues = here.new_client()
+    here.deployment.client = Client(here.deployment.queues)
     here.worker = here.start_worker()
     here.look_at_all()
     here.lead(here.new_client())
-    job = here.office.client.get
+    job = here.deployment.client.get
     assert job(here.queued).queue is Queue.ACCEPT
     assert job(here.done).queue is Queue.FINISH
     assert [job(job_id).queue for job_id in (here.running, here.idle)] == [Queue.RUNNING] * 2
-    here.office.queues.pools.change("halted", paused=False)
-    assert here.office.wait(here.queued).job.status is Status.SUCCESS, "it has not waited for an hour"
+    here.deployment.queues.pools.change("halted", paused=False)
+    assert here.deployment.wait(here.queued).job.status is Status.SUCCESS, "it has not waited for an hour"
     server.fail_over(0)
     here.look_at_all()
-    here.lead(here.office.queues)
-    assert abs(here.office.queues.clock.now_ms() - here.new_client().clock.now_ms()) < 5_000
-    assert from_text(here.office.client.schedules.get("hourly").handled) <= here.new_client().clock.now_ms()
+    here.lead(here.deployment.queues)
+    assert abs(here.deployment.queues.clock.now_ms() - here.new_client().clock.now_ms()) < 5_000
+    assert (
+        from_text(here.deployment.client.schedules.get("hourly").handled) <= here.new_client().clock.now_ms()
+    )
     here.end_well()

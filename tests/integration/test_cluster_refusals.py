@@ -17,7 +17,7 @@ from orchestrator.compose import build_runners, build_worker
 from orchestrator.config.live_limits import Limits
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Queue, Status
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.kubernetes_support import KubernetesSite
 from tests.servers.standalone import Standalone
 from tests.servers.yarn import Yarn
@@ -47,43 +47,43 @@ def port() -> Iterator[int]:
 
 
 @pytest.fixture(autouse=True)
-def no_cluster_is_known(office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_cluster_is_known(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Even if this machine has configurations of clusters."""
-    assert office
+    assert deployment
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
 
 @pytest.fixture
-def tried_again(office: Office) -> Iterator[Callable[..., None]]:
+def tried_again(deployment: Deployment) -> Iterator[Callable[..., None]]:
     """Each of these jobs waits for its second try, or fails with it, and shows the same reason."""
     # No driver starts, so the load of this machine does not matter.
     limits = Limits.model_construct(
         **{**Limits().model_dump(), "memory_pressure_limit": 0.0, "memory_guard": False}
     )
-    settings = office.settings.model_copy(update={"slots": 4, "class_archives": False})
+    settings = deployment.settings.model_copy(update={"slots": 4, "class_archives": False})
     worker = build_worker(
-        office.session(), settings, runners=build_runners(settings, warm=False), limits=lambda: limits
+        deployment.session(), settings, runners=build_runners(settings, warm=False), limits=lambda: limits
     )
 
     def assert_tried_again(cases: dict[str, Case]) -> None:
         worker.start()
         jobs = {
-            (office.submit("print()", spark=spark, retry=retry), is_last): words
+            (deployment.submit("print()", spark=spark, retry=retry), is_last): words
             for spark, words in cases.values()
             for is_last, retry in ((False, LATER), (True, AT_ONCE))
         }
         for (job_id, is_last), words in jobs.items():
-            _assert_ended(office, job_id, words) if is_last else _assert_waits(office, job_id, words)
+            _assert_ended(deployment, job_id, words) if is_last else _assert_waits(deployment, job_id, words)
 
     yield assert_tried_again
     worker.drain()
 
 
-def _assert_waits(office: Office, job_id: str, words: list[str]) -> None:
-    wait_until(lambda: office.client.get(job_id).error, 60, "it was tried")
-    detail = office.client.detail(job_id)
+def _assert_waits(deployment: Deployment, job_id: str, words: list[str]) -> None:
+    wait_until(lambda: deployment.client.get(job_id).error, 60, "it was tried")
+    detail = deployment.client.detail(job_id)
     assert (detail.job.status, detail.job.queue) == (Status.ACCEPT, Queue.ACCEPT)
     assert detail.due, "it is known when it is tried again"
     waits = datetime.fromisoformat(detail.due) - datetime.fromisoformat(detail.job.created)
@@ -91,8 +91,8 @@ def _assert_waits(office: Office, job_id: str, words: list[str]) -> None:
     _assert_reason(detail.job.error, words)
 
 
-def _assert_ended(office: Office, job_id: str, words: list[str]) -> None:
-    job = office.wait(job_id).job
+def _assert_ended(deployment: Deployment, job_id: str, words: list[str]) -> None:
+    job = deployment.wait(job_id).job
     assert (job.status, job.queue) == (Status.ERROR_FAIL, Queue.FINISH)
     _assert_reason(job.error, words)
 

@@ -22,7 +22,7 @@ from queues.store import pool_limits
 from queues.store.batch import commit_many
 from queues.store.commit import Transaction
 from spark_runner.protocol.attempt import AttemptState, attempt_path
-from tests.jobs_support import Office, ScriptedOffice
+from tests.jobs_support import Deployment, ScriptedDeployment
 from tests.operators_support import JOB, Stage
 from tests.queues_support import count_requests
 from tests.sampling import times
@@ -37,8 +37,8 @@ OWN_CLOCK = {FindingKind.CLOCK_SKEW}  # additional findings when a test lets tim
 class Practice(Stage):
     """A stage with a doctor on another session."""
 
-    def __init__(self, office: Office) -> None:
-        super().__init__(office)
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__(deployment)
         self.own = self.other("doctor")
         self.doctor = Doctor(self.own)
         self.layout = self.queues.layout
@@ -122,17 +122,17 @@ class Practice(Stage):
 
 
 @pytest.fixture
-def practice(office: Office) -> Practice:
-    return Practice(office)
+def practice(deployment: Deployment) -> Practice:
+    return Practice(deployment)
 
 
 # ---------------------------------------------------------------------- healthy
-def test_a_cluster_with_a_worker_and_jobs_has_nothing_but_notes(office: Office) -> None:
-    office.worker()
-    ended = office.wait(office.submit("print('well')"))
+def test_a_cluster_with_a_worker_and_jobs_has_nothing_but_notes(deployment: Deployment) -> None:
+    deployment.worker()
+    ended = deployment.wait(deployment.submit("print('well')"))
     assert ended.job.status is Status.SUCCESS
-    wait_until(lambda: office.client.status().leader, 20, "the worker leads")
-    found = office.client.doctor.check()
+    wait_until(lambda: deployment.client.status().leader, 20, "the worker leads")
+    found = deployment.client.doctor.check()
     assert [finding for finding in found if finding.severity is not Severity.NOTE] == []
     assert [finding.kind for finding in found] == [FindingKind.ZOOKEEPER_LATENCY]
 
@@ -141,14 +141,14 @@ def test_an_unused_root_has_only_notes(practice: Practice) -> None:
     assert practice.kinds() == {}
 
 
-def test_a_busy_cluster_has_nothing_but_notes(scripted_office: ScriptedOffice) -> None:
-    office = scripted_office
-    office.worker(slots=2)
-    wait_until(lambda: office.client.status().leader, 20, "the worker leads")
-    doctor = Doctor(build_queue_set(office.session(), office.settings, owner="doctor"))
-    ids = [office.submit("sleep(0.1)") for _ in range(20)]
+def test_a_busy_cluster_has_nothing_but_notes(scripted_deployment: ScriptedDeployment) -> None:
+    deployment = scripted_deployment
+    deployment.worker(slots=2)
+    wait_until(lambda: deployment.client.status().leader, 20, "the worker leads")
+    doctor = Doctor(build_queue_set(deployment.session(), deployment.settings, owner="doctor"))
+    ids = [deployment.submit("sleep(0.1)") for _ in range(20)]
     found, looks = list[Finding](), 0
-    while not all(office.client.get(job_id).is_final for job_id in ids):
+    while not all(deployment.client.get(job_id).is_final for job_id in ids):
         found += [finding for finding in doctor.check() if finding.kind is not FindingKind.ZOOKEEPER_LATENCY]
         looks += 1
     assert looks > 1

@@ -13,13 +13,13 @@ from queues.model.operations import Create, Delete, Set
 from queues.session import Session, SessionSettings
 from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.integration.test_doctor import GARBAGE, MINUTE_S, OWN_CLOCK, Practice
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.operators_support import JOB
 
 
 @pytest.fixture
-def practice(office: Office) -> Practice:
-    return Practice(office)
+def practice(deployment: Deployment) -> Practice:
+    return Practice(deployment)
 
 
 def found(practice: Practice, kind: FindingKind) -> list[Finding]:
@@ -93,12 +93,12 @@ def test_two_machines_of_one_name(practice: Practice) -> None:
     assert "both called h" in finding.what
 
 
-def test_two_workers_of_one_name(practice: Practice, office: Office) -> None:
+def test_two_workers_of_one_name(practice: Practice, deployment: Deployment) -> None:
     path = practice.announce()
     practice.serve()
     practice.lead()
     assert practice.kinds() == {}
-    stranger = Practice(office)
+    stranger = Practice(deployment)
     stranger.queues.ensure_pool("team")
     stranger.serve("team")
     finding = practice.one(FindingKind.TWIN_WORKERS)

@@ -13,7 +13,7 @@ from orchestrator.model.states import Status
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.driver_logs_support import documents_in, is_collected
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240), pytest.mark.usefixtures("process_mark")]
@@ -37,16 +37,16 @@ raise LookupError("no rows today")
 """
 
 
-def test_lines_traces_and_events_of_a_driver_are_documents(office: Office) -> None:
-    state_dir = office.settings.state_dir
+def test_lines_traces_and_events_of_a_driver_are_documents(deployment: Deployment) -> None:
+    state_dir = deployment.settings.state_dir
     spool = Spool(state_dir / "spool")
     logs = DriverLogs(state_dir, spool, Days("logs"), Redactor())
     logs.start()
     try:
-        office.worker(runner=LocalRunner(SparkSubmits(state_dir), driver_main=DRIVER_MAIN))
+        deployment.worker(runner=LocalRunner(SparkSubmits(state_dir), driver_main=DRIVER_MAIN))
         spark = {"master": "local[1]", "driver": {"memory": "512m"}}
-        job_id = office.submit(PROGRAM, spark=spark, retry={"attempts": 1})
-        detail = office.wait(job_id, timeout=180)
+        job_id = deployment.submit(PROGRAM, spark=spark, retry={"attempts": 1})
+        detail = deployment.wait(job_id, timeout=180)
         (directory,) = (state_dir / "runs").glob("*/*")
         wait_until(lambda: is_collected(directory), 20, "all of it")
     finally:

@@ -31,7 +31,7 @@ from spark_runner.runners.base import RunState, Submission
 from spark_runner.runners.local import LocalRunner
 from tests.claims_support import lose_reply
 from tests.hostile.powers import powers
-from tests.jobs_support import Office, python_job, stand_ins, waits_for
+from tests.jobs_support import Deployment, python_job, stand_ins, waits_for
 from tests.run_plans import run_plan
 from tests.servers.secured import ADA, SECRET, Secured
 from tests.waiting import wait_until
@@ -67,25 +67,25 @@ def closed_settings(secured: Secured, folder: Path, creator: str) -> Settings:
     )
 
 
-def offices(secured: Secured, folder: Path, mark: str, creator: str) -> Iterator[Office]:
+def deployments(secured: Secured, folder: Path, mark: str, creator: str) -> Iterator[Deployment]:
     assert mark
-    made = Office(closed_settings(secured, folder, creator))
+    made = Deployment(closed_settings(secured, folder, creator))
     yield made
     made.close()
 
 
 @pytest.fixture
-def office(secured: Secured, tmp_path: Path, process_mark: str) -> Iterator[Office]:
-    """An office whose worker has a login of the scheme digest, with a password that cannot be guessed."""
-    yield from offices(secured, tmp_path, process_mark, "digest")
+def deployment(secured: Secured, tmp_path: Path, process_mark: str) -> Iterator[Deployment]:
+    """A deployment whose worker has a login of the scheme digest, with a password that cannot be guessed."""
+    yield from deployments(secured, tmp_path, process_mark, "digest")
 
 
 @pytest.fixture(params=["sasl", "x509", "short digest"])
-def other_office(
+def other_deployment(
     secured: Secured, tmp_path: Path, process_mark: str, request: pytest.FixtureRequest
-) -> Iterator[Office]:
-    """An office whose worker has a login of another scheme."""
-    yield from offices(secured, tmp_path, process_mark, request.param)
+) -> Iterator[Deployment]:
+    """A deployment whose worker has a login of another scheme."""
+    yield from deployments(secured, tmp_path, process_mark, request.param)
 
 
 def plan_in(file: Path) -> dict[str, Any]:
@@ -104,17 +104,17 @@ def tree(session: Session, path: str) -> Iterator[str]:
         yield from tree(session, f"{path}/{name}")
 
 
-def attempt_of(office: Office, job_id: str, number: int = 1) -> Attempt:
-    record = office.queues.get(job_id)
-    path = attempt_path(office.queues.layout.record(job_id), record.run_key, number)
-    attempt = Attempt.read(office.queues.session, path)
+def attempt_of(deployment: Deployment, job_id: str, number: int = 1) -> Attempt:
+    record = deployment.queues.get(job_id)
+    path = attempt_path(deployment.queues.layout.record(job_id), record.run_key, number)
+    attempt = Attempt.read(deployment.queues.session, path)
     assert attempt is not None
     return attempt
 
 
-def is_started(office: Office, job_id: str) -> bool:
-    return JobState.model_validate(office.queues.get(job_id).payload).attempt > 0 and (
-        attempt_of(office, job_id).state is AttemptState.STARTED
+def is_started(deployment: Deployment, job_id: str) -> bool:
+    return JobState.model_validate(deployment.queues.get(job_id).payload).attempt > 0 and (
+        attempt_of(deployment, job_id).state is AttemptState.STARTED
     )
 
 
@@ -132,31 +132,31 @@ def intruder(zookeeper: dict[str, Any]) -> Iterator[Any]:
         client.close()
 
 
-def populate(office: Office, folder: Path) -> list[str]:
+def populate(deployment: Deployment, folder: Path) -> list[str]:
     """A root with a node of each kind; return the ids of jobs that run until `folder/go` exists."""
-    client = office.client
+    client = deployment.client
     client.schedules.put(python_job("pass", name="nightly", schedule={"every": "1h"}))
     client.config.change(warn_after=7)
-    ended = office.submit("pass", name="ended")
+    ended = deployment.submit("pass", name="ended")
     client.change_pool("default", cap=5)
     client.change_pool("default", cap=6)
-    running = [office.submit(waits_for(folder / "go"), name="limited", concurrency=2)]
+    running = [deployment.submit(waits_for(folder / "go"), name="limited", concurrency=2)]
     client.submit(python_job("pass"), delay=3600)
-    office.wait(ended)
-    wait_until(lambda: is_started(office, running[0]), WAIT_S, "the other job runs")
+    deployment.wait(ended)
+    wait_until(lambda: is_started(deployment, running[0]), WAIT_S, "the other job runs")
     return running
 
 
-def test_a_hostile_driver_can_touch_its_own_attempt_alone(office: Office, tmp_path: Path) -> None:
-    office.worker(slots=3)
-    session, root = office.queues.session, office.settings.root
-    (victim,) = populate(office, tmp_path)
+def test_a_hostile_driver_can_touch_its_own_attempt_alone(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.worker(slots=3)
+    session, root = deployment.queues.session, deployment.settings.root
+    (victim,) = populate(deployment, tmp_path)
     plan_file = tmp_path / "plan.json"
-    hostile = office.submit(SHOW_PLAN.format(str(plan_file)) + waits_for(tmp_path / "go"))
+    hostile = deployment.submit(SHOW_PLAN.format(str(plan_file)) + waits_for(tmp_path / "go"))
     plan = plan_in(plan_file)
-    own = attempt_of(office, hostile)
+    own = attempt_of(deployment, hostile)
     wait_until(lambda: session.exists(own.alive), WAIT_S, "it shows life")
-    stop = office.queues.layout.stop("default", victim)
+    stop = deployment.queues.layout.stop("default", victim)
     commit(session, [Create(stop, encode({"run_key": "an earlier job's"}))])
     paths = list(tree(session, root))
     kinds = (
@@ -177,30 +177,32 @@ def test_a_hostile_driver_can_touch_its_own_attempt_alone(office: Office, tmp_pa
         assert {path for path, can in found.items() if can} == {own.path, own.alive}
         assert found[own.path] == {"see", "read", "list", "see rights", "write", "create"}
         shown = {entry.id.id for entry in client.get_acls(session.folder + own.path)[0]}
-        assert FindingKind.FOREIGN_RIGHTS not in {finding.kind for finding in office.client.doctor.check()}
+        assert FindingKind.FOREIGN_RIGHTS not in {
+            finding.kind for finding in deployment.client.doctor.check()
+        }
         assert f"{ADA.user}:x" in shown, "the hash of the worker's password is not shown"
     (tmp_path / "go").touch()
-    assert office.wait(hostile).job.status is Status.SUCCESS
-    assert office.wait(victim).job.status is Status.SUCCESS
+    assert deployment.wait(hostile).job.status is Status.SUCCESS
+    assert deployment.wait(victim).job.status is Status.SUCCESS
 
 
 def test_a_driver_that_closes_what_it_shows_to_its_worker_is_ended_at_its_limit_all_the_same(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    office.worker()
+    deployment.worker()
     plan_file = tmp_path / "plan.json"
     program = SHOW_PLAN.format(str(plan_file)) + "import time; time.sleep(600)"
-    job_id = office.submit(program, timeout={"run": "6s"})
+    job_id = deployment.submit(program, timeout={"run": "6s"})
     plan = plan_in(plan_file)
     with intruder(plan["zookeeper"]) as client:
-        alive = attempt_of(office, job_id).alive
-        wait_until(lambda: client.exists(office.queues.session.folder + alive), WAIT_S, "it shows life")
-        acls = client.get_acls(office.queues.session.folder + alive)[0]
+        alive = attempt_of(deployment, job_id).alive
+        wait_until(lambda: client.exists(deployment.queues.session.folder + alive), WAIT_S, "it shows life")
+        acls = client.get_acls(deployment.queues.session.folder + alive)[0]
         own = [entry for entry in acls if entry.id.id.startswith("run-")]
-        client.set_acls(office.queues.session.folder + alive, own)
-    assert office.client.detail(job_id).progress is None
-    assert [finding for finding in office.client.doctor.check() if alive in str(finding)] == []
-    error = office.wait(job_id).job.error
+        client.set_acls(deployment.queues.session.folder + alive, own)
+    assert deployment.client.detail(job_id).progress is None
+    assert [finding for finding in deployment.client.doctor.check() if alive in str(finding)] == []
+    error = deployment.wait(job_id).job.error
     assert error is not None
     assert error.type == "RunTimeout", error
 
@@ -227,41 +229,43 @@ LITTER = {
 @pytest.mark.parametrize("litter", LITTER.values(), ids=[*LITTER])
 @pytest.mark.parametrize("way", ["by an operator", "at the end of its retention"])
 def test_a_job_is_run_again_and_removed_whatever_its_program_leaves_below_its_attempt(
-    office: Office, litter: str, way: str
+    deployment: Deployment, litter: str, way: str
 ) -> None:
-    worker = office.worker(slots=1)
-    job_id = office.submit(f"{LITTERS}{litter}\n")
-    detail = office.wait(job_id)
+    worker = deployment.worker(slots=1)
+    job_id = deployment.submit(f"{LITTERS}{litter}\n")
+    detail = deployment.wait(job_id)
     assert detail.job.status is Status.SUCCESS, detail.job.error
-    office.client.retry(job_id, force=True)
-    assert office.wait(job_id).job.attempt == 2
+    deployment.client.retry(job_id, force=True)
+    assert deployment.wait(job_id).job.attempt == 2
     if way == "by an operator":
         worker.drain()
-        office.client.remove(job_id)
+        deployment.client.remove(job_id)
     else:
-        office.client.requeue(job_id)
-    record = office.queues.layout.record(job_id)
-    wait_until(lambda: office.queues.session.exists(record) is None, WAIT_S, "it is removed")
+        deployment.client.requeue(job_id)
+    record = deployment.queues.layout.record(job_id)
+    wait_until(lambda: deployment.queues.session.exists(record) is None, WAIT_S, "it is removed")
 
 
-def test_a_job_whose_nodes_only_its_driver_can_remove_stays_and_says_so(office: Office) -> None:
-    worker = office.worker()
-    job_id = office.submit(f"{LITTERS}for below in ('/a', '/a/b'): client.create(path + below, acl=own)\n")
-    assert office.wait(job_id).job.status is Status.SUCCESS
+def test_a_job_whose_nodes_only_its_driver_can_remove_stays_and_says_so(deployment: Deployment) -> None:
+    worker = deployment.worker()
+    job_id = deployment.submit(
+        f"{LITTERS}for below in ('/a', '/a/b'): client.create(path + below, acl=own)\n"
+    )
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
     worker.drain()
     with pytest.raises(StateConflict, match=r"attempt-1-.* has nodes below it"):
-        office.client.remove(job_id)
-    assert office.client.get(job_id).status is Status.SUCCESS
+        deployment.client.remove(job_id)
+    assert deployment.client.get(job_id).status is Status.SUCCESS
 
 
 # ---------------------------------------------------------------------- data for the driver
 def test_neither_password_nor_key_of_the_worker_reaches_a_driver(
-    other_office: Office, tmp_path: Path
+    other_deployment: Deployment, tmp_path: Path
 ) -> None:
-    office, settings = other_office, other_office.settings
-    office.worker()
+    deployment, settings = other_deployment, other_deployment.settings
+    deployment.worker()
     shown = tmp_path / "environment.json"
-    detail = office.wait(office.submit(SHOW_ENVIRONMENT.format(str(shown))))
+    detail = deployment.wait(deployment.submit(SHOW_ENVIRONMENT.format(str(shown))))
     assert detail.job.status is Status.SUCCESS, detail.job.error
     secrets = [SECRET.encode(), b"worker-password", ADA.digest_id.encode()]
     if (tls := settings.zookeeper_tls) is not None:
@@ -272,48 +276,50 @@ def test_neither_password_nor_key_of_the_worker_reaches_a_driver(
         assert not [secret for secret in secrets if secret in path.read_bytes()], path
 
 
-def test_the_password_of_a_run_is_only_in_private_files_of_its_host(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_the_password_of_a_run_is_only_in_private_files_of_its_host(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.worker()
     plan_file = tmp_path / "plan.json"
-    job_id = office.submit(SHOW_PLAN.format(str(plan_file)) + f"print(open({str(plan_file)!r}).read())")
-    detail = office.wait(job_id)
+    job_id = deployment.submit(SHOW_PLAN.format(str(plan_file)) + f"print(open({str(plan_file)!r}).read())")
+    detail = deployment.wait(job_id)
     assert detail.job.status is Status.SUCCESS, detail.job.error
     password = plan_in(plan_file)["zookeeper"]["digest"]["password"].encode()
-    for node in tree(office.queues.session, office.settings.root):
-        found = office.queues.session.get(node)
+    for node in tree(deployment.queues.session, deployment.settings.root):
+        found = deployment.queues.session.get(node)
         assert found is None or password not in found[0], node
     holding = {
         path.name
-        for path in (office.settings.state_dir).rglob("*")
+        for path in (deployment.settings.state_dir).rglob("*")
         if path.is_file() and password in path.read_bytes()
     }
     assert holding == {"plan.json", "secrets.json", "stdout.log"}  # the last: by the user's own program
-    for path in (office.settings.state_dir / "runs").rglob("plan.json"):
+    for path in (deployment.settings.state_dir / "runs").rglob("plan.json"):
         assert path.stat().st_mode & 0o077 == 0
         assert path.parent.stat().st_mode & 0o077 == 0
 
 
 # ---------------------------------------------------------------------- normal life
-def test_jobs_end_fail_are_run_again_and_killed(other_office: Office, tmp_path: Path) -> None:
-    office, flag = other_office, tmp_path / "flag"
-    office.worker(slots=3)
+def test_jobs_end_fail_are_run_again_and_killed(other_deployment: Deployment, tmp_path: Path) -> None:
+    deployment, flag = other_deployment, tmp_path / "flag"
+    deployment.worker(slots=3)
     once = f"import pathlib; f = pathlib.Path({str(flag)!r}); done = f.exists(); f.touch(); assert done"
     retry = {"attempts": 2, "delay": "100ms", "on": ["user"]}
-    again = office.submit(once, retry=retry)
-    killed = office.submit("import time; time.sleep(600)")
-    wait_until(lambda: is_started(office, killed), WAIT_S, "it runs")
-    office.client.kill(killed)
-    assert office.wait(killed).job.status is Status.KILL
-    detail = office.wait(again)
+    again = deployment.submit(once, retry=retry)
+    killed = deployment.submit("import time; time.sleep(600)")
+    wait_until(lambda: is_started(deployment, killed), WAIT_S, "it runs")
+    deployment.client.kill(killed)
+    assert deployment.wait(killed).job.status is Status.KILL
+    detail = deployment.wait(again)
     assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 2)
 
 
-def test_a_driver_whose_session_has_expired_shows_life_again(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_a_driver_whose_session_has_expired_shows_life_again(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.worker()
     go = tmp_path / "go"
-    job_id = office.submit(waits_for(go))
-    wait_until(lambda: is_started(office, job_id), WAIT_S, "it runs")
-    attempt, session = attempt_of(office, job_id), office.queues.session
+    job_id = deployment.submit(waits_for(go))
+    wait_until(lambda: is_started(deployment, job_id), WAIT_S, "it runs")
+    attempt, session = attempt_of(deployment, job_id), deployment.queues.session
     driver = psutil.Process(attempt.document["pid"])
     driver.suspend()
     wait_until(lambda: session.exists(attempt.alive) is None, WAIT_S, "its session has expired")
@@ -321,15 +327,15 @@ def test_a_driver_whose_session_has_expired_shows_life_again(office: Office, tmp
     wait_until(lambda: session.exists(attempt.alive), WAIT_S, "it shows life again")
     assert session.get(attempt.alive) is not None, "and the worker may read it"
     go.touch()
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
 
 
 # ---------------------------------------------------------------------- an attempt whose login is lost
-def announced(office: Office, program: str, login: str) -> str:
+def announced(deployment: Deployment, program: str, login: str) -> str:
     """A job whose attempt was announced by a worker that has died before it submitted a driver."""
     job_id, definition = "announced", python_job(program)
     state = JobState.enqueued("test").evolve(status=Status.RUNNING, attempt=1)
-    record = office.queues.put(
+    record = deployment.queues.put(
         Queue.RUNNING,
         job_id,
         state.model_dump(mode="json", exclude_defaults=True),
@@ -337,10 +343,10 @@ def announced(office: Office, program: str, login: str) -> str:
             Create(f"{path}/definition", encode(definition.model_dump(mode="json", exclude_defaults=True)))
         ],
     )
-    path = attempt_path(office.queues.layout.record(job_id), record.run_key, 1)
-    place = office.runner().place().to_json()
+    path = attempt_path(deployment.queues.layout.record(job_id), record.run_key, 1)
+    place = deployment.runner().place().to_json()
     made = intent(path, run_key=record.run_key, number=1, place=place, at=timestamp(), login=login)
-    commit(office.queues.session, [made])
+    commit(deployment.queues.session, [made])
     return job_id
 
 
@@ -348,21 +354,21 @@ LateDriver = Callable[[str, Login], AttemptHolder]
 
 
 @pytest.fixture
-def late_driver(office: Office) -> Iterator[LateDriver]:
+def late_driver(deployment: Deployment) -> Iterator[LateDriver]:
     """A driver of this process that the dead worker had submitted, before it takes the attempt."""
     with ExitStack() as ends:
 
         def make(job_id: str, login: Login) -> AttemptHolder:
-            attempt = attempt_of(office, job_id)
+            attempt = attempt_of(deployment, job_id)
             plan = run_plan(
                 attempt_path=attempt.path,
-                stop_path=office.queues.layout.stop("default", job_id),
+                stop_path=deployment.queues.layout.stop("default", job_id),
                 run_key=attempt.run_key,
                 incarnation="late",
             )
-            session = office.queues.session
+            session = deployment.queues.session
             owners = session.owners(attempt.path)
-            own = Session(office.settings.zookeeper_drivers.settings(session.settings, login, owners))
+            own = Session(deployment.settings.zookeeper_drivers.settings(session.settings, login, owners))
             ends.callback(own.close)
             holder = AttemptHolder(own.start(), plan)
             ends.callback(holder.abandon)  # or it would end this process when its attempt is gone
@@ -373,28 +379,30 @@ def late_driver(office: Office) -> Iterator[LateDriver]:
 
 @pytest.mark.parametrize("login", [None, Login.random("run-of-the-dead")], ids=["old", "lost"])
 def test_an_announced_attempt_whose_login_is_lost_is_submitted_with_a_new_one(
-    office: Office, login: Login | None
+    deployment: Deployment, login: Login | None
 ) -> None:
-    job_id = announced(office, "pass", "" if login is None else login.digest_id)
-    office.worker()
-    detail = office.wait(job_id)
+    job_id = announced(deployment, "pass", "" if login is None else login.digest_id)
+    deployment.worker()
+    detail = deployment.wait(job_id)
     assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 1), detail.job.error
-    assert attempt_of(office, job_id).login.startswith(f"run-{attempt_of(office, job_id).run}:")
+    assert attempt_of(deployment, job_id).login.startswith(f"run-{attempt_of(deployment, job_id).run}:")
 
 
 def test_a_driver_that_comes_after_its_attempt_was_given_to_another_is_superseded(
-    office: Office, late_driver: LateDriver, tmp_path: Path
+    deployment: Deployment, late_driver: LateDriver, tmp_path: Path
 ) -> None:
     login, go = Login.random("run-of-the-dead"), tmp_path / "go"
-    job_id = announced(office, waits_for(go), login.digest_id)
+    job_id = announced(deployment, waits_for(go), login.digest_id)
     late = late_driver(job_id, login)
-    office.worker()
-    wait_until(lambda: is_started(office, job_id), WAIT_S, "the new driver runs")
-    assert office.queues.get(job_id).claims == 1, "a new login is no progress: a job may end its workers so"
+    deployment.worker()
+    wait_until(lambda: is_started(deployment, job_id), WAIT_S, "the new driver runs")
+    assert deployment.queues.get(job_id).claims == 1, (
+        "a new login is no progress: a job may end its workers so"
+    )
     with pytest.raises(Superseded, match="for the driver of another submission"):
         late.take()
     go.touch()
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
 
 
 class Found(LocalRunner):
@@ -405,82 +413,84 @@ class Found(LocalRunner):
         return {run: [late[run], *found] for run, found in super().poll_many(runs).items()}
 
 
-def test_a_driver_that_came_too_late_fails_no_attempt(office: Office) -> None:
-    job_id = announced(office, "pass", Login.random("run-of-the-dead").digest_id)
-    office.worker(runner=Found(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN))
-    detail = office.wait(job_id)
+def test_a_driver_that_came_too_late_fails_no_attempt(deployment: Deployment) -> None:
+    job_id = announced(deployment, "pass", Login.random("run-of-the-dead").digest_id)
+    deployment.worker(runner=Found(stand_ins(deployment.settings.state_dir), driver_main=DRIVER_MAIN))
+    detail = deployment.wait(job_id)
     assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 1), detail.job.error
 
 
 def test_a_new_login_whose_reply_was_lost_is_the_one_that_is_submitted(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id = announced(office, "pass", Login.random("run-of-the-dead").digest_id)
+    job_id = announced(deployment, "pass", Login.random("run-of-the-dead").digest_id)
     lost = lose_reply(
         monkeypatch, lambda step: any(isinstance(o, Create) and o.grant for o in step), lambda: None
     )
-    office.worker()
-    detail = office.wait(job_id)
+    deployment.worker()
+    detail = deployment.wait(job_id)
     assert lost, "the new login was sent"
     assert (detail.job.status, detail.job.attempt) == (Status.SUCCESS, 1), detail.job.error
 
 
 def test_a_driver_that_takes_its_attempt_in_the_moment_of_the_adoption_is_the_one_that_runs(
-    office: Office, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     login = Login.random("run-of-the-dead")
-    job_id = announced(office, "raise SystemExit('this must not run')", login.digest_id)
+    job_id = announced(deployment, "raise SystemExit('this must not run')", login.digest_id)
     late, make = late_driver(job_id, login), JobContext.new_login
-    session = office.queues.session
+    session = deployment.queues.session
 
     def after_the_take(self: JobContext, run: str) -> str:
-        if not is_started(office, job_id):
+        if not is_started(deployment, job_id):
             late.take()
-            commit(session, [Delete(attempt_of(office, job_id).alive)])  # as if its session had ended at once
+            commit(
+                session, [Delete(attempt_of(deployment, job_id).alive)]
+            )  # as if its session had ended at once
         return make(self, run)
 
     monkeypatch.setattr(JobContext, "new_login", after_the_take)
-    office.worker()
-    wait_until(lambda: is_started(office, job_id), WAIT_S, "the late driver has it")
+    deployment.worker()
+    wait_until(lambda: is_started(deployment, job_id), WAIT_S, "the late driver has it")
     late.end({"state": "succeeded"})
-    assert office.wait(job_id).job.status is Status.SUCCESS
-    assert attempt_of(office, job_id).incarnation == "late"
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
+    assert attempt_of(deployment, job_id).incarnation == "late"
 
 
 # ---------------------------------------------------------------------- requests to stop
 def test_a_driver_out_of_reach_obeys_a_request_that_was_made_before_it_had_its_login(
-    office: Office, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = list[int]()
     monkeypatch.setattr(AttemptHolder, "_exit", lambda _self, code, _reason: ended.append(code))
     login = Login.random("run-elsewhere")
-    job_id = announced(office, "pass", login.digest_id)
+    job_id = announced(deployment, "pass", login.digest_id)
     driver = late_driver(job_id, login)
     driver.take()
-    attempt, layout = attempt_of(office, job_id), office.queues.layout
+    attempt, layout = attempt_of(deployment, job_id), deployment.queues.layout
     request = Create(
         layout.stop("default", job_id), encode({"run_key": attempt.run_key, "since": timestamp()})
     )
-    commit(office.queues.session, [request])  # as before the intent: of no driver's login
-    office.worker(runner=office.runner(office.settings.state_dir / "another"))
-    assert office.wait(job_id).job.status is Status.KILL
+    commit(deployment.queues.session, [request])  # as before the intent: of no driver's login
+    deployment.worker(runner=deployment.runner(deployment.settings.state_dir / "another"))
+    assert deployment.wait(job_id).job.status is Status.KILL
     assert ended
 
 
 def test_a_request_to_stop_can_be_read_by_the_driver_that_it_is_for_alone(
-    office: Office, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, late_driver: LateDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AttemptHolder, "_exit", lambda _self, _code, _reason: None)
     login = Login.random("run-elsewhere")
-    job_id = announced(office, "pass", login.digest_id)
-    driver, layout, session = late_driver(job_id, login), office.queues.layout, office.queues.session
+    job_id = announced(deployment, "pass", login.digest_id)
+    driver, layout, session = late_driver(job_id, login), deployment.queues.layout, deployment.queues.session
     driver.take()
-    stop, alive = layout.stop("default", job_id), attempt_of(office, job_id).alive
+    stop, alive = layout.stop("default", job_id), attempt_of(deployment, job_id).alive
     commit(session, [Create(stop, encode({"run_key": "an earlier job's"}))])
     driver.report("goes on")
     wait_until(lambda: b"goes on" in (session.get(alive) or (b"",))[0], WAIT_S, "it is not hindered")
-    office.client.kill(job_id)
-    wait_until(lambda: attempt_of(office, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
+    deployment.client.kill(job_id)
+    wait_until(lambda: attempt_of(deployment, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
     other = late_driver(job_id, Login.random("run-another"))
     assert not other._is_stopped()  # noqa: SLF001 - the check of its guard
 
@@ -492,24 +502,24 @@ def test_a_driver_without_a_login_ends_well_though_its_root_is_closed_meanwhile(
     assert process_mark
     settings = closed_settings(secured, tmp_path, "digest")
     with ExitStack() as stack:
-        before = Office(settings.model_copy(update={"zookeeper_acl": Acl.OPEN}))
+        before = Deployment(settings.model_copy(update={"zookeeper_acl": Acl.OPEN}))
         stack.callback(before.close)
         worker = before.worker()
         job_id = before.submit(waits_for(tmp_path / "go"))
         wait_until(lambda: is_started(before, job_id), WAIT_S, "the job runs")
         path = attempt_of(before, job_id).path
         worker.drain()
-        office = Office(settings)
-        stack.callback(office.close)
-        doctor = Doctor(office.queues)
+        deployment = Deployment(settings)
+        stack.callback(deployment.close)
+        doctor = Doctor(deployment.queues)
         left = [
             each
             for each in doctor.fix(doctor.check())
             if each.kind is FindingKind.OPEN_NODES and not each.fixed
         ]
         assert [each.path for each in left] == [path]
-        office.worker()
+        deployment.worker()
         (tmp_path / "go").touch()
-        assert office.wait(job_id).job.status is Status.SUCCESS
+        assert deployment.wait(job_id).job.status is Status.SUCCESS
         doctor.fix(doctor.check())
         assert FindingKind.OPEN_NODES not in {each.kind for each in doctor.check()}

@@ -31,7 +31,7 @@ from queues.session import Session
 from queues.store.batch import commit_many
 from queues.store.commit import commit
 from tests.claims_support import claim_of
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
@@ -304,10 +304,10 @@ def test_two_who_count_make_no_more_due_than_one(hall: Hall) -> None:
     assert hall.due_ids(Queue.FINISH) == [f"j{n:02}" for n in range(40)]
 
 
-def test_workers_remove_what_was_made_due(office: Office) -> None:
-    hall = Hall(office.settings)
+def test_workers_remove_what_was_made_due(deployment: Deployment) -> None:
+    hall = Hall(deployment.settings)
     finished(hall, "a", "b", "c")
-    office.worker()
+    deployment.worker()
     RetentionCount(hall.set, lambda: 1, tuple).step()
     wait_until(lambda: hall.ids(Queue.FINISH) == ["c"], 20, "the oldest are removed")
     assert not hall.set.contains("a")

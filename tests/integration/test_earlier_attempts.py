@@ -5,7 +5,7 @@ import pytest
 from orchestrator.model.states import Queue, Status
 from queues.model.operations import Create, Delete, Operation
 from spark_runner.protocol.attempt import AttemptState, attempt_path
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.operators_support import JOB, Stage
 from tests.waiting import wait_until
 
@@ -20,20 +20,22 @@ def with_earlier_name(stage: Stage) -> None:
     stage.commit(*again)
 
 
-def test_a_job_that_has_ended_is_shown_with_them_and_removed_with_them(office: Office, stage: Stage) -> None:
+def test_a_job_that_has_ended_is_shown_with_them_and_removed_with_them(
+    deployment: Deployment, stage: Stage
+) -> None:
     stage.put(Queue.FINISH, Status.SUCCESS, AttemptState.SUCCEEDED)
     with_earlier_name(stage)
     assert [each["state"] for each in stage.client.detail(JOB).attempts] == [AttemptState.SUCCEEDED]
-    office.worker()
+    deployment.worker()
     wait_until(lambda: not stage.queues.contains(JOB), 20, "it is removed")
 
 
 @pytest.mark.parametrize("reached", [AttemptState.SUCCEEDED, AttemptState.FAILED])
 def test_a_job_whose_driver_has_ended_meanwhile_ends_as_that_says(
-    office: Office, stage: Stage, reached: AttemptState
+    deployment: Deployment, stage: Stage, reached: AttemptState
 ) -> None:
     stage.put(Queue.RUNNING, None, reached)
     with_earlier_name(stage)
-    office.worker()
+    deployment.worker()
     ended = Status.SUCCESS if reached is AttemptState.SUCCEEDED else Status.ERROR_FAIL
-    assert office.wait(JOB, timeout=20).job.status is ended
+    assert deployment.wait(JOB, timeout=20).job.status is ended

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.model.states import Queue, Status
 from spark_runner.protocol.attempt import VERSION_STARTED, attempt_path
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.waiting import wait_until
 
 WAIT_S = 60
@@ -42,13 +42,13 @@ ENDED = {
 }
 
 
-def forged(office: Office, forgery: str) -> str:
+def forged(deployment: Deployment, forgery: str) -> str:
     """A job whose program has written this into its attempt, and stays."""
-    job_id = office.submit(FORGES + forgery + STAYS)
-    path = attempt_path(office.queues.layout.record(job_id), office.queues.get(job_id).run_key, 1)
+    job_id = deployment.submit(FORGES + forgery + STAYS)
+    path = attempt_path(deployment.queues.layout.record(job_id), deployment.queues.get(job_id).run_key, 1)
 
     def is_forged() -> bool:
-        found = office.queues.session.get(path)
+        found = deployment.queues.session.get(path)
         return found is not None and found[1].version > VERSION_STARTED
 
     wait_until(is_forged, WAIT_S, "the program has forged its attempt")
@@ -56,54 +56,56 @@ def forged(office: Office, forgery: str) -> str:
 
 
 @pytest.mark.parametrize("forgery", OPEN.values(), ids=[*OPEN])
-def test_a_job_is_killed_whatever_its_program_says_of_its_attempt(office: Office, forgery: str) -> None:
-    office.worker()
-    job_id = forged(office, forgery)
-    office.client.kill(job_id)
-    detail = office.wait(job_id, WAIT_S)
+def test_a_job_is_killed_whatever_its_program_says_of_its_attempt(
+    deployment: Deployment, forgery: str
+) -> None:
+    deployment.worker()
+    job_id = forged(deployment, forgery)
+    deployment.client.kill(job_id)
+    detail = deployment.wait(job_id, WAIT_S)
     assert (detail.job.queue, detail.job.status) == (Queue.FINISH, Status.KILL)
-    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
 
 
 @pytest.mark.parametrize("forgery", OPEN.values(), ids=[*OPEN])
-def test_another_worker_that_takes_the_job_over_kills_it_too(office: Office, forgery: str) -> None:
-    worker = office.worker()
-    job_id = forged(office, forgery)
+def test_another_worker_that_takes_the_job_over_kills_it_too(deployment: Deployment, forgery: str) -> None:
+    worker = deployment.worker()
+    job_id = forged(deployment, forgery)
     worker.drain()
-    office.worker()
-    office.client.kill(job_id)
-    detail = office.wait(job_id, WAIT_S)
+    deployment.worker()
+    deployment.client.kill(job_id)
+    detail = deployment.wait(job_id, WAIT_S)
     assert (detail.job.queue, detail.job.status) == (Queue.FINISH, Status.KILL)
 
 
 @pytest.mark.parametrize("forgery", ENDED.values(), ids=[*ENDED])
 def test_a_job_ends_with_its_program_whatever_its_attempt_says_of_the_end(
-    office: Office, monkeypatch: pytest.MonkeyPatch, forgery: str
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, forgery: str
 ) -> None:
     monkeypatch.setattr("orchestrator.handlers.running._SETTLE_SECONDS", 1.0)
     monkeypatch.setattr("orchestrator.handlers.running._OBEY_SECONDS", 1.0)
-    office.worker()
-    job_id = office.submit(FORGES + forgery + STAYS, retry={"attempts": 1, "submissions": 1})
-    detail = office.wait(job_id, WAIT_S)
+    deployment.worker()
+    job_id = deployment.submit(FORGES + forgery + STAYS, retry={"attempts": 1, "submissions": 1})
+    detail = deployment.wait(job_id, WAIT_S)
     assert (detail.job.queue, detail.job.status) == (Queue.FINISH, Status.ERROR_FAIL)
-    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
 
 
-def test_a_job_whose_program_fills_its_attempt_and_dies_has_failed(office: Office) -> None:
-    office.worker()
-    job_id = office.submit(FORGES + "forge(words='x' * 1_000_000)\nos._exit(3)\n", retry={"attempts": 1})
-    detail = office.wait(job_id, WAIT_S)
+def test_a_job_whose_program_fills_its_attempt_and_dies_has_failed(deployment: Deployment) -> None:
+    deployment.worker()
+    job_id = deployment.submit(FORGES + "forge(words='x' * 1_000_000)\nos._exit(3)\n", retry={"attempts": 1})
+    detail = deployment.wait(job_id, WAIT_S)
     assert (detail.job.queue, detail.job.status) == (Queue.FINISH, Status.ERROR_FAIL)
     assert detail.job.error is not None
     assert "exit code 3" in detail.job.error.message
 
 
 @pytest.mark.parametrize("forgery", ["started='2999-01-31T06:00:00Z'", "state='intent'"])
-def test_a_program_does_not_put_off_its_time_limit(office: Office, forgery: str) -> None:
-    office.worker()
+def test_a_program_does_not_put_off_its_time_limit(deployment: Deployment, forgery: str) -> None:
+    deployment.worker()
     again = f"while True:\n    forge({forgery})\n    time.sleep(0.05)\n"
-    job_id = office.submit(FORGES + again, timeout={"run": "3s"})
-    detail = office.wait(job_id, WAIT_S)
+    job_id = deployment.submit(FORGES + again, timeout={"run": "3s"})
+    detail = deployment.wait(job_id, WAIT_S)
     assert detail.job.status in {Status.KILL, Status.ERROR_FAIL}
     assert detail.job.error is not None
     assert detail.job.error.type == "RunTimeout"
@@ -121,16 +123,16 @@ OUTCOMES: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("words", [0, 2_000_000], ids=["small", "more than a node holds"])
 @pytest.mark.parametrize("outcome", OUTCOMES.values(), ids=[*OUTCOMES])
 def test_a_job_ends_whatever_its_program_leaves_as_its_outcome(
-    office: Office, outcome: dict[str, object], words: int
+    deployment: Deployment, outcome: dict[str, object], words: int
 ) -> None:
     """It is read if ZooKeeper has none, as for a driver that could not reach ZooKeeper at its end."""
-    office.worker()
+    deployment.worker()
     leaves = f"""
 import json, os
 with open(os.environ["ORCHESTRATOR_RUN_DIR"] + "/outcome.json", "w") as file:
     json.dump({outcome!r} | {{"words": "x" * {words}}}, file)
 os._exit(3)
 """
-    detail = office.wait(office.submit(leaves), WAIT_S)
+    detail = deployment.wait(deployment.submit(leaves), WAIT_S)
     assert (detail.job.queue, detail.job.status) == (Queue.FINISH, Status.ERROR_FAIL)
-    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS

@@ -18,7 +18,7 @@ from orchestrator.model.states import Status
 from queues.model.operations import Operation, Set
 from queues.session import ReplyLost, Session
 from queues.store.commit import commit
-from tests.jobs_support import Office, python_job, sleeps, waits_for
+from tests.jobs_support import Deployment, python_job, sleeps, waits_for
 from tests.waiting import wait_until
 
 THREADS, EACH = 6, 8
@@ -32,12 +32,12 @@ def names(runs: Sequence[Any]) -> list[str]:
     return [each["run"] for each in runs]
 
 
-def history(office: Office) -> History:
-    return History(office.session(), Nodes(office.settings.root))
+def history(deployment: Deployment) -> History:
+    return History(deployment.session(), Nodes(deployment.settings.root))
 
 
-def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -> None:
-    histories = [history(office), history(office), history(office)]
+def test_workers_that_note_at_once_lose_nothing_of_one_another(deployment: Deployment) -> None:
+    histories = [history(deployment), history(deployment), history(deployment)]
     failed: list[Exception] = []
 
     def note(thread: int) -> None:
@@ -66,8 +66,10 @@ def test_workers_that_note_at_once_lose_nothing_of_one_another(office: Office) -
     assert names(histories[1].read("flights")) == kept
 
 
-def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = history(office)
+def test_a_note_whose_reply_is_lost_is_there_once(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = history(deployment)
     mine.record("flights", run(0))
     post, lost = Session.post, list[bool]()
 
@@ -89,12 +91,12 @@ def test_a_note_whose_reply_is_lost_is_there_once(office: Office, monkeypatch: p
     assert names(mine.read("flights")) == ["run-000", "run-001"]
 
 
-def test_an_invalid_history_is_reported_and_begun_anew(office: Office) -> None:
-    mine, path = history(office), Nodes(office.settings.root).history("flights")
+def test_an_invalid_history_is_reported_and_begun_anew(deployment: Deployment) -> None:
+    mine, path = history(deployment), Nodes(deployment.settings.root).history("flights")
     with pytest.raises(HistoryNotFound, match="no run of a job named 'flights' is known"):
         mine.read("flights")
     mine.record("flights", run(0))
-    commit(office.session(), [Set(path, b"by hand", -1)])
+    commit(deployment.session(), [Set(path, b"by hand", -1)])
     with pytest.raises(CorruptHistory, match="cannot be read"):
         mine.read("flights")
     mine.record("flights", run(1))
@@ -102,25 +104,25 @@ def test_an_invalid_history_is_reported_and_begun_anew(office: Office) -> None:
 
 
 def test_every_attempt_is_in_the_history_with_what_it_took_and_why_it_failed(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    office.worker()
+    deployment.worker()
     once = tmp_path / "once"
     program = (
         f"import pathlib; p = pathlib.Path({str(once)!r}); seen = p.exists(); p.touch(); assert seen, 'why'"
     )
-    job_id = office.submit(program, retry={"attempts": 2, "delay": "100ms"})
-    assert office.wait(job_id).job.status is Status.SUCCESS
-    killed = office.submit(sleeps(tmp_path / "pid"))
-    wait_until(lambda: office.client.progress(office.client.get(killed)), 30, "it runs")
-    office.client.kill(killed)
-    office.wait(killed)
-    too_long = office.submit("import time; time.sleep(600)", timeout={"run": 1})
-    assert office.wait(too_long).job.error is not None
-    cancelled = office.client.submit(python_job("pass"), delay=3600).id
-    office.client.kill(cancelled)
-    office.wait(cancelled)
-    runs = office.client.history("test")
+    job_id = deployment.submit(program, retry={"attempts": 2, "delay": "100ms"})
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
+    killed = deployment.submit(sleeps(tmp_path / "pid"))
+    wait_until(lambda: deployment.client.progress(deployment.client.get(killed)), 30, "it runs")
+    deployment.client.kill(killed)
+    deployment.wait(killed)
+    too_long = deployment.submit("import time; time.sleep(600)", timeout={"run": 1})
+    assert deployment.wait(too_long).job.error is not None
+    cancelled = deployment.client.submit(python_job("pass"), delay=3600).id
+    deployment.client.kill(cancelled)
+    deployment.wait(cancelled)
+    runs = deployment.client.history("test")
     assert [(each["job"], each["attempt"], each["state"], each["class"]) for each in runs] == [
         (job_id, 1, "failed", "user"),
         (job_id, 2, "succeeded", None),
@@ -135,34 +137,41 @@ def test_every_attempt_is_in_the_history_with_what_it_took_and_why_it_failed(
     assert {each["application_id"] for each in runs} == {"local-standin"}
 
 
-def test_the_application_of_a_driver_that_says_no_word_is_known(office: Office, tmp_path: Path) -> None:
-    office.worker()
+def test_the_application_of_a_driver_that_says_no_word_is_known(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    deployment.worker()
     go = tmp_path / "go"
-    job_id = office.submit(waits_for(go) + "import os; os.kill(os.getpid(), 9)")
+    job_id = deployment.submit(waits_for(go) + "import os; os.kill(os.getpid(), 9)")
     wait_until(
-        lambda: (office.client.progress(office.client.get(job_id)) or {}).get("application_id"), 30, "it runs"
+        lambda: (deployment.client.progress(deployment.client.get(job_id)) or {}).get("application_id"),
+        30,
+        "it runs",
     )
     go.touch()
-    detail = office.wait(job_id)
+    detail = deployment.wait(job_id)
     assert detail.job.application_id == detail.attempts[0]["application_id"] == "local-standin"
-    (found,) = office.client.history("test")
+    (found,) = deployment.client.history("test")
     assert (found["class"], found["exit_code"]) == ("infrastructure", 137)
 
 
 def test_a_history_that_cannot_be_written_keeps_no_job_from_its_end(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
         raise ValueError("disk full")
 
     monkeypatch.setattr(History, "record", broken)
-    office.worker()
-    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+    deployment.worker()
+    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
 
 
-def test_histories_of_names_that_do_not_run_any_more_are_removed(office: Office) -> None:
-    mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
-    nodes = Nodes(office.settings.root)
+def test_histories_of_names_that_do_not_run_any_more_are_removed(deployment: Deployment) -> None:
+    mine, queue_set = (
+        history(deployment),
+        build_queue_set(deployment.session(), deployment.settings, owner="leader"),
+    )
+    nodes = Nodes(deployment.settings.root)
     for name in ("old", "older"):
         mine.record(name, run(0))
     election = Election(queue_set.session, nodes, "leader")
@@ -177,10 +186,13 @@ def test_histories_of_names_that_do_not_run_any_more_are_removed(office: Office)
     assert names(mine.read("old")) == ["run-001"]
 
 
-def test_a_history_that_seems_old_by_the_servers_clock_alone_stays(office: Office) -> None:
-    mine, queue_set = history(office), build_queue_set(office.session(), office.settings, owner="leader")
+def test_a_history_that_seems_old_by_the_servers_clock_alone_stays(deployment: Deployment) -> None:
+    mine, queue_set = (
+        history(deployment),
+        build_queue_set(deployment.session(), deployment.settings, owner="leader"),
+    )
     an_hour_later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     mine.record("flights", {"run": "run-1", "ended": an_hour_later})
     # As from a server whose clock was far behind: its time is older than the retention.
-    OldHistories(queue_set, Nodes(office.settings.root), tuple, keep_ms=-60_000).step()
+    OldHistories(queue_set, Nodes(deployment.settings.root), tuple, keep_ms=-60_000).step()
     assert names(mine.read("flights")) == ["run-1"]

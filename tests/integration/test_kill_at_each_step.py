@@ -14,7 +14,7 @@ from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import Runner, Submission, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.spark_submits import SparkSubmits
-from tests.jobs_support import Office, stand_ins
+from tests.jobs_support import Deployment, stand_ins
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("judged")
@@ -35,8 +35,8 @@ class Full(LocalRunner):
         raise SubmissionError(f"no room for {request.name}")
 
 
-def runner(office: Office, kind: str) -> Runner:
-    directory = office.settings.state_dir
+def runner(deployment: Deployment, kind: str) -> Runner:
+    directory = deployment.settings.state_dir
     match kind:
         case "full":
             return Full(stand_ins(directory), driver_main=DRIVER_MAIN)
@@ -45,52 +45,52 @@ def runner(office: Office, kind: str) -> Runner:
                 SparkSubmits(directory, spark_submit=("/bin/sh", "-c", "sleep 600")), driver_main=DRIVER_MAIN
             )
         case _:
-            return office.runner()
+            return deployment.runner()
 
 
-def paused(office: Office) -> str:
-    office.queues.ensure_pool()  # before anything was put
-    office.client.pause("default")
-    return office.submit(SLEEPS)
+def paused(deployment: Deployment) -> str:
+    deployment.queues.ensure_pool()  # before anything was put
+    deployment.client.pause("default")
+    return deployment.submit(SLEEPS)
 
 
-def waits_for_its_backend(office: Office) -> str:
-    job_id = office.submit(SLEEPS, retry=SOON)
-    wait_until(lambda: _is_at(office, job_id, Queue.ACCEPT, 1), 30, "its submission has failed")
+def waits_for_its_backend(deployment: Deployment) -> str:
+    job_id = deployment.submit(SLEEPS, retry=SOON)
+    wait_until(lambda: _is_at(deployment, job_id, Queue.ACCEPT, 1), 30, "its submission has failed")
     return job_id
 
 
-def submitted(office: Office) -> str:
-    job_id = office.submit(SLEEPS)
-    wait_until(lambda: _processes(office, job_id), 30, "something was started for it")
+def submitted(deployment: Deployment) -> str:
+    job_id = deployment.submit(SLEEPS)
+    wait_until(lambda: _processes(deployment, job_id), 30, "something was started for it")
     return job_id
 
 
-def running(office: Office) -> str:
-    job_id = office.submit(SLEEPS)
-    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+def running(deployment: Deployment) -> str:
+    job_id = deployment.submit(SLEEPS)
+    wait_until(lambda: deployment.client.progress(deployment.client.get(job_id)), 30, "it runs")
     return job_id
 
 
-def warned(office: Office) -> str:
-    job_id = office.submit(SLEEPS, timeout={"stall": "500ms"})
-    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 30, "it is warned")
+def warned(deployment: Deployment) -> str:
+    job_id = deployment.submit(SLEEPS, timeout={"stall": "500ms"})
+    wait_until(lambda: deployment.client.get(job_id).status is Status.RUNNING_WARN, 30, "it is warned")
     return job_id
 
 
-def waits_for_its_next_attempt(office: Office) -> str:
-    job_id = office.submit("raise ValueError", retry=SOON)
-    wait_until(lambda: _is_at(office, job_id, Queue.ACCEPT, 1), 30, "it has failed once")
+def waits_for_its_next_attempt(deployment: Deployment) -> str:
+    job_id = deployment.submit("raise ValueError", retry=SOON)
+    wait_until(lambda: _is_at(deployment, job_id, Queue.ACCEPT, 1), 30, "it has failed once")
     return job_id
 
 
-def _is_at(office: Office, job_id: str, queue: Queue, attempt: int) -> bool:
-    view = office.client.get(job_id)
+def _is_at(deployment: Deployment, job_id: str, queue: Queue, attempt: int) -> bool:
+    view = deployment.client.get(job_id)
     return (view.queue, view.attempt) == (queue, attempt)
 
 
-def _processes(office: Office, job_id: str) -> list[int]:
-    detail = office.client.detail(job_id)
+def _processes(deployment: Deployment, job_id: str) -> list[int]:
+    detail = deployment.client.detail(job_id)
     return processes_of(run_name(detail.run_key, 1)) if detail.job.attempt else []
 
 
@@ -107,29 +107,29 @@ def _processes(office: Office, job_id: str) -> list[int]:
     ],
 )
 def test_a_kill_counts_wherever_the_job_is(
-    office: Office,
-    comes_there: Callable[[Office], str],
+    deployment: Deployment,
+    comes_there: Callable[[Deployment], str],
     kind: str,
     end: tuple[Status, list[str]],
     held: bool,
 ) -> None:
-    worker = office.worker(runner=runner(office, kind))
-    job_id = comes_there(office)
+    worker = deployment.worker(runner=runner(deployment, kind))
+    job_id = comes_there(deployment)
     if not held:  # no worker watches it at the moment of the kill
         worker.drain()
-    office.client.kill(job_id)
+    deployment.client.kill(job_id)
     if not held:
-        office.worker(runner=runner(office, kind))
-    detail = office.wait(job_id, timeout=40)
+        deployment.worker(runner=runner(deployment, kind))
+    detail = deployment.wait(job_id, timeout=40)
     assert (detail.job.status, [attempt["state"] for attempt in detail.attempts]) == end
     assert processes_of(run_name(detail.run_key, 1)) == []
-    assert office.session().children(f"{office.settings.root}/stops/default") == []
+    assert deployment.session().children(f"{deployment.settings.root}/stops/default") == []
 
 
-def test_what_has_ended_cannot_be_killed_any_more(office: Office, tmp_path: Path) -> None:
-    office.worker()
-    job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    assert office.wait(job_id).job.status is Status.SUCCESS
+def test_what_has_ended_cannot_be_killed_any_more(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.worker()
+    job_id = deployment.submit(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
     with pytest.raises(AlreadyEnded):
-        office.client.kill(job_id)
-    assert office.client.get(job_id).status is Status.SUCCESS
+        deployment.client.kill(job_id)
+    assert deployment.client.get(job_id).status is Status.SUCCESS

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.cli.job.log_files import LogStream, print_logs
 from orchestrator.model.states import Status
 from spark_runner.runners.registry import Runners
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.kubernetes_support import KubernetesSite
 from tests.waiting import wait_until
 
@@ -29,21 +29,21 @@ sys.stdout.write("the last one has no end")
 
 
 def test_each_line_is_printed_once_while_its_pod_runs(
-    office: Office,
+    deployment: Deployment,
     kubernetes_site: KubernetesSite,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("orchestrator.cli.job.log_files._COPY_SECONDS", 0.3)
-    office.worker(runner=kubernetes_site.runner())
+    deployment.worker(runner=kubernetes_site.runner())
     target = kubernetes_site.target()
     program = PROGRAM.format(lines=LINES, folder=str(tmp_path))
-    job_id = office.submit(program, spark={"master": target.master, "kubernetes": {**target.options}})
+    job_id = deployment.submit(program, spark={"master": target.master, "kubernetes": {**target.options}})
     # Another runner, as that of `job logs` beside the worker: it has only the files.
     runners = Runners.of(kubernetes_site.runner())
     follower = threading.Thread(
         target=print_logs,
-        args=(office.client, runners, job_id, None, [LogStream.STDOUT]),
+        args=(deployment.client, runners, job_id, None, [LogStream.STDOUT]),
         kwargs={"follow": True},
     )
     printed = tmp_path / "printed"  # pytest's capture loses text that is printed while it is read
@@ -56,7 +56,7 @@ def test_each_line_is_printed_once_while_its_pod_runs(
         for number in range(LINES):
             wait_until(partial(is_printed, f"line {number}\n"), END_S, f"line {number} is printed")
             (tmp_path / f"go-{number}").touch()
-        assert office.wait(job_id).job.status is Status.SUCCESS
+        assert deployment.wait(job_id).job.status is Status.SUCCESS
         wait_until(lambda: not follower.is_alive(), END_S, "following ends with the job")
     assert printed.read_text().splitlines() == [
         *(f"line {number}" for number in range(LINES)),

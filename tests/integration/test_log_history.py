@@ -17,7 +17,7 @@ from orchestrator.logs.settings import LogSettings
 from orchestrator.metrics.registry import Metrics
 from orchestrator.model.states import Status
 from spark_runner.runners.base import Submission, SubmitRequest
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.waiting import wait_until
 
 ENDS_S = 60
@@ -25,10 +25,10 @@ COUNTED = "orchestrator_log_records_total"
 
 
 @pytest.fixture
-def pipeline(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogPipeline]:
-    """The logs of this process in the state directory of the office."""
-    monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(office.settings.state_dir))
-    with LogPipeline(LogSettings(), office.settings.state_dir / "logs", "test") as made:
+def pipeline(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogPipeline]:
+    """The logs of this process in the state directory of the deployment."""
+    monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(deployment.settings.state_dir))
+    with LogPipeline(LogSettings(), deployment.settings.state_dir / "logs", "test") as made:
         yield made
 
 
@@ -48,29 +48,36 @@ def entries_of(state_dir: Path, query: LogQuery, count: int) -> list[LogRecord]:
     return found
 
 
-def test_each_change_of_a_job_is_a_document_with_its_state(office: Office, pipeline: LogPipeline) -> None:
+def test_each_change_of_a_job_is_a_document_with_its_state(
+    deployment: Deployment, pipeline: LogPipeline
+) -> None:
     assert pipeline.trouble == ""
-    office.worker()
-    job_id = office.submit("print(1)")
-    office.wait(job_id)
+    deployment.worker()
+    job_id = deployment.submit("print(1)")
+    deployment.wait(job_id)
     query = LogQuery.of(job_id=job_id, event_action=TRANSITION)
-    found = entries_of(office.settings.state_dir, query, 3)
+    found = entries_of(deployment.settings.state_dir, query, 3)
     assert [entry.text("job.queue") for entry in found] == ["running", "success", "finish"]
     last = found[-1].document
     assert last["job.status"] == "SUCCESS"
     assert last["job.attempt"] == 1
     assert last["job.state"]["times"].keys() == {"accept", "running", "success", "finish"}
-    assert last["job.run_key"] == office.client.detail(job_id).run_key
+    assert last["job.run_key"] == deployment.client.detail(job_id).run_key
 
 
-def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(office: Office, pipeline: LogPipeline) -> None:
+def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(
+    deployment: Deployment, pipeline: LogPipeline
+) -> None:
     assert pipeline.spool is not None
-    office.worker()
-    failing, good = office.submit("raise ValueError('no')", retry={"attempts": 1}), office.submit("print(1)")
+    deployment.worker()
+    failing, good = (
+        deployment.submit("raise ValueError('no')", retry={"attempts": 1}),
+        deployment.submit("print(1)"),
+    )
     for job_id in (failing, good):
-        office.wait(job_id)
-        office.client.remove(job_id)
-        entries_of(office.settings.state_dir, LogQuery.of(job_id=job_id, event_action=TRANSITION), 3)
+        deployment.wait(job_id)
+        deployment.client.remove(job_id)
+        entries_of(deployment.settings.state_dir, LogQuery.of(job_id=job_id, event_action=TRANSITION), 3)
     (shown,) = archived_jobs(job_id=failing)
     assert (shown.id, shown.status) == (failing, Status.ERROR_FAIL)
     assert shown.error is not None
@@ -81,11 +88,11 @@ def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(office: Office, p
 
 
 def test_what_a_worker_says_while_it_looks_at_a_job_has_the_id_of_the_job(
-    office: Office, pipeline: LogPipeline, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, pipeline: LogPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pipeline.spool is not None
 
-    runner = office.runner()
+    runner = deployment.runner()
     submit = runner.submit
 
     def speaking(request: SubmitRequest) -> Submission:
@@ -93,21 +100,21 @@ def test_what_a_worker_says_while_it_looks_at_a_job_has_the_id_of_the_job(
         return submit(request)
 
     monkeypatch.setattr(runner, "submit", speaking)
-    office.worker(runner=runner)
-    job_id = office.submit("print(1)")
-    office.wait(job_id)
-    found = spooled(office.settings.state_dir).new(LogQuery.of(job_id=job_id))
+    deployment.worker(runner=runner)
+    job_id = deployment.submit("print(1)")
+    deployment.wait(job_id)
+    found = spooled(deployment.settings.state_dir).new(LogQuery.of(job_id=job_id))
     assert "something about it" in [entry.text("message") for entry in found]
 
 
-def test_the_doctor_tells_whose_logs_are_not_shipped(office: Office, tmp_path: Path) -> None:
+def test_the_doctor_tells_whose_logs_are_not_shipped(deployment: Deployment, tmp_path: Path) -> None:
     settings = LogSettings(url="https://127.0.0.1:9", ca_file=tmp_path / "none.pem")
     with LogPipeline(settings, tmp_path / "logs", "test") as pipeline:
         assert "none.pem" in pipeline.trouble
-        office.worker(logs=pipeline)
-        job_id = office.submit("print(1)")
-        assert office.wait(job_id).job.status is Status.SUCCESS, "the job runs all the same"
-        found = wait_until(lambda: _about_logs(office.client), ENDS_S, "the worker is announced")
+        deployment.worker(logs=pipeline)
+        job_id = deployment.submit("print(1)")
+        assert deployment.wait(job_id).job.status is Status.SUCCESS, "the job runs all the same"
+        found = wait_until(lambda: _about_logs(deployment.client), ENDS_S, "the worker is announced")
         assert "none.pem" in found[0].what
         query = LogQuery.of(job_id=job_id, event_action=TRANSITION)
         assert len(entries_of(tmp_path, query, 3)) == 3, "they wait"
@@ -118,15 +125,15 @@ def _about_logs(client: Client) -> list[Finding]:
 
 
 def test_an_unwritable_spool_is_reported_in_one_sentence_and_work_continues(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     occupied = tmp_path / "occupied"
     occupied.write_text("a file")
     logged = list[str]()
     handler = logger.add(lambda message: logged.append(message.record["message"]), level="WARNING")
     with LogPipeline(LogSettings(dir=occupied), tmp_path, "test") as pipeline:
-        office.worker(logs=pipeline)
-        assert office.wait(office.submit("print(1)")).job.status is Status.SUCCESS
+        deployment.worker(logs=pipeline)
+        assert deployment.wait(deployment.submit("print(1)")).job.status is Status.SUCCESS
     logger.remove(handler)
     assert [words for words in logged if "occupied" in words] == [pipeline.trouble]
 

@@ -26,7 +26,7 @@ from orchestrator.worker.worker import Worker
 from queues import EmbeddedZooKeeper, ServerConfig
 from queues.session import SessionState
 from tests.claims_support import SOON
-from tests.jobs_support import ScriptedOffice, python_job
+from tests.jobs_support import ScriptedDeployment, python_job
 from tests.queues_support import expire
 from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
@@ -44,8 +44,8 @@ def failing(worker: Worker, name: str) -> list[str]:
     return [line for line in probe(worker, name).report().lines if line.startswith("[-]")]
 
 
-def _runs(office: ScriptedOffice, job_id: str) -> bool:
-    return [attempt["state"] for attempt in office.client.detail(job_id).attempts] == ["started"]
+def _runs(deployment: ScriptedDeployment, job_id: str) -> bool:
+    return [attempt["state"] for attempt in deployment.client.detail(job_id).attempts] == ["started"]
 
 
 @pytest.fixture(autouse=True)
@@ -54,17 +54,17 @@ def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---------------------------------------------------------------------- metrics
-def test_what_happens_to_jobs_is_counted(scripted_office: ScriptedOffice) -> None:
-    worker = scripted_office.worker(slots=3)
-    well = scripted_office.submit("pass")
-    failed = scripted_office.submit("fail('no rows')", retry={"attempts": 2, "delay": "10ms"})
-    killed = scripted_office.submit("hang()")
-    wait_until(lambda: _runs(scripted_office, killed), 30, "it runs")
+def test_what_happens_to_jobs_is_counted(scripted_deployment: ScriptedDeployment) -> None:
+    worker = scripted_deployment.worker(slots=3)
+    well = scripted_deployment.submit("pass")
+    failed = scripted_deployment.submit("fail('no rows')", retry={"attempts": 2, "delay": "10ms"})
+    killed = scripted_deployment.submit("hang()")
+    wait_until(lambda: _runs(scripted_deployment, killed), 30, "it runs")
     assert value(worker, "slots") == 3
     assert (value(worker, "drivers", reach="within") or 0) >= 1
-    scripted_office.client.kill(killed)
+    scripted_deployment.client.kill(killed)
     for job_id in (well, failed, killed):
-        scripted_office.wait(job_id)
+        scripted_deployment.wait(job_id)
     wait_until(lambda: value(worker, "drivers", reach="within") == 0, 30, "all are let go")
     statuses = ("SUCCESS", "ERROR_FAIL", "KILL")
     wait_until(  # a job is counted after its move, which its client may see before
@@ -83,33 +83,35 @@ def test_what_happens_to_jobs_is_counted(scripted_office: ScriptedOffice) -> Non
     wait_until(lambda: value(worker, "queue_depth", queue="finish", pool="default") == 3, 30, "it counts")
 
 
-def test_an_attempt_that_ends_without_an_outcome_is_counted_as_such(scripted_office: ScriptedOffice) -> None:
-    worker = scripted_office.worker()
-    scripted_office.submit("leave(0)", retry={"attempts": 1})
+def test_an_attempt_that_ends_without_an_outcome_is_counted_as_such(
+    scripted_deployment: ScriptedDeployment,
+) -> None:
+    worker = scripted_deployment.worker()
+    scripted_deployment.submit("leave(0)", retry={"attempts": 1})
     wait_until(lambda: value(worker, "attempts_total", end="no_outcome") == 1, 30, "it is counted")
 
 
-def test_what_keeps_jobs_back_is_counted(scripted_office: ScriptedOffice) -> None:
-    worker = scripted_office.worker(slots=1, memory_guard=True)
-    scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})
+def test_what_keeps_jobs_back_is_counted(scripted_deployment: ScriptedDeployment) -> None:
+    worker = scripted_deployment.worker(slots=1, memory_guard=True)
+    scripted_deployment.submit("pass", spark={"driver": {"memory": "900000g"}})
     wait_until(lambda: value(worker, "jobs_declined_total", reason="memory"), 30, "it is left")
     wait_until(lambda: value(worker, "refuses", reason="slots") == 0, 30, "its slot is free again")
-    scripted_office.submit("hang()")
+    scripted_deployment.submit("hang()")
     wait_until(lambda: value(worker, "refuses", reason="slots") == 1, 30, "its slot is taken")
     assert value(worker, "refuses", reason="pressure") == 0
 
 
 def test_each_reason_to_take_no_job_is_counted(
-    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scripted_deployment: ScriptedDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy: list[str] = []
     monkeypatch.setattr(Guard, "refusal", lambda _self: busy[0] if busy else None)
-    worker = scripted_office.worker(slots=3)
+    worker = scripted_deployment.worker(slots=3)
     wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
     go = tmp_path / "go"
-    first = scripted_office.submit(f"until({str(go)!r})", name="alone", concurrency=1)
-    wait_until(lambda: _runs(scripted_office, first), 30, "it runs")
-    scripted_office.submit("pass", name="alone", concurrency=1)
+    first = scripted_deployment.submit(f"until({str(go)!r})", name="alone", concurrency=1)
+    wait_until(lambda: _runs(scripted_deployment, first), 30, "it runs")
+    scripted_deployment.submit("pass", name="alone", concurrency=1)
     wait_until(lambda: value(worker, "jobs_declined_total", reason="concurrency"), 30, "it is left")
     busy.append("the host is busy")
     worker.look_again()
@@ -118,42 +120,42 @@ def test_each_reason_to_take_no_job_is_counted(
     worker.look_again()
     wait_until(lambda: value(worker, "refuses", reason="pressure") == 0, 30, "it is well again")
     go.touch()
-    scripted_office.wait(first)
+    scripted_deployment.wait(first)
     worker.stop_accepting()
     worker.look_again()
     wait_until(lambda: value(worker, "refuses", reason="draining") == 1, 30, "it is about to end")
 
 
 def test_a_job_that_is_taken_by_force_and_a_failing_handler_are_counted(
-    scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scripted_deployment: ScriptedDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = scripted_office.worker()
-    job_id = scripted_office.submit(f"until({str(tmp_path / 'go')!r})")
-    wait_until(lambda: _runs(scripted_office, job_id), 30, "it runs")
-    scripted_office.queues.move(job_id, Queue.RUNNING, force=True)
+    worker = scripted_deployment.worker()
+    job_id = scripted_deployment.submit(f"until({str(tmp_path / 'go')!r})")
+    wait_until(lambda: _runs(scripted_deployment, job_id), 30, "it runs")
+    scripted_deployment.queues.move(job_id, Queue.RUNNING, force=True)
     (tmp_path / "go").touch()  # its holder has a change to commit
     wait_until(lambda: value(worker, "claims_lost_total", reason="taken") == 1, 30, "the claim is lost")
     assert value(worker, "claims_lost_total", reason="session") == 0
-    assert scripted_office.wait(job_id).job.status is Status.SUCCESS
+    assert scripted_deployment.wait(job_id).job.status is Status.SUCCESS
 
     def broken(_self: object) -> None:
         raise RuntimeError("no place")
 
     monkeypatch.setattr(ScriptedRunner, "place", broken)
-    scripted_office.submit("pass")
+    scripted_deployment.submit("pass")
     wait_until(lambda: value(worker, "handler_errors_total"), 30, "its handler has failed")
 
 
-def test_a_job_that_a_schedule_enqueues_is_counted(scripted_office: ScriptedOffice) -> None:
-    worker = scripted_office.worker()
+def test_a_job_that_a_schedule_enqueues_is_counted(scripted_deployment: ScriptedDeployment) -> None:
+    worker = scripted_deployment.worker()
     assert value(worker, "puts_total") == 0
-    scripted_office.client.schedules.put(python_job("pass", name="tick", schedule={"every": "1s"}))
+    scripted_deployment.client.schedules.put(python_job("pass", name="tick", schedule={"every": "1s"}))
     wait_until(lambda: value(worker, "puts_total"), 30, "its job is enqueued")
 
 
-def test_a_session_that_ends_shows(scripted_office: ScriptedOffice) -> None:
-    worker = scripted_office.worker()
-    scripted_office.submit("hang()")
+def test_a_session_that_ends_shows(scripted_deployment: ScriptedDeployment) -> None:
+    worker = scripted_deployment.worker()
+    scripted_deployment.submit("hang()")
     wait_until(lambda: value(worker, "jobs_held", queue="running"), 30, "it runs")
     before = value(worker, "zookeeper_sessions_lost_total")
     session = worker.sessions.first
@@ -165,9 +167,9 @@ def test_a_session_that_ends_shows(scripted_office: ScriptedOffice) -> None:
     assert value(worker, "zookeeper_sessions") == 1
 
 
-def test_the_spool_is_measured(scripted_office: ScriptedOffice, tmp_path: Path) -> None:
+def test_the_spool_is_measured(scripted_deployment: ScriptedDeployment, tmp_path: Path) -> None:
     with LogPipeline(LogSettings(), tmp_path / "logs", "orchestrator") as logs:
-        worker = scripted_office.worker(logs=logs)
+        worker = scripted_deployment.worker(logs=logs)
         assert value(worker, "spool_limit_bytes") == LogSettings().max_bytes
         wait_until(lambda: value(worker, "spool_bytes"), 30, "what it logs is spooled")
 
@@ -190,8 +192,8 @@ def test_words_of_drivers_make_no_series() -> None:
 
 
 # ---------------------------------------------------------------------- probes
-def test_a_worker_is_live_and_ready_until_it_drains(scripted_office: ScriptedOffice) -> None:
-    worker = scripted_office.worker()
+def test_a_worker_is_live_and_ready_until_it_drains(scripted_deployment: ScriptedDeployment) -> None:
+    worker = scripted_deployment.worker()
     wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
     assert [line.partition(" ")[0] for line in probe(worker, "readyz").report().lines[:-1]] == [
         "[+]zookeeper",
@@ -210,9 +212,9 @@ def test_without_zookeeper_a_worker_is_live_and_not_ready(tmp_path: Path) -> Non
     settings = Settings(state_dir=tmp_path / "state", session_timeout=2.0)
     with ExitStack() as stack:
         server = stack.enter_context(EmbeddedZooKeeper(data))
-        office = ScriptedOffice(settings.model_copy(update={"zookeeper_hosts": server.hosts}))
-        stack.callback(office.close)
-        worker = office.worker()
+        deployment = ScriptedDeployment(settings.model_copy(update={"zookeeper_hosts": server.hosts}))
+        stack.callback(deployment.close)
+        worker = deployment.worker()
         served = serving(Listening(address="127.0.0.1:0"), worker.metrics.registry, worker.probes)
         url = stack.enter_context(served)
         wait_until(lambda: read(url, "/readyz") == (200, "ok\n"), 30, "it is ready")
@@ -238,9 +240,9 @@ def read(url: str, path: str) -> tuple[int, str]:
 
 
 def test_a_worker_whose_looks_at_the_queues_fail_is_not_ready(
-    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+    scripted_deployment: ScriptedDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = scripted_office.worker()
+    worker = scripted_deployment.worker()
     wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
 
     def broken(_self: object) -> None:
@@ -255,11 +257,11 @@ def test_a_worker_whose_looks_at_the_queues_fail_is_not_ready(
 
 
 def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
-    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+    scripted_deployment: ScriptedDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "STUCK_SECONDS", 0.05)
     go = threading.Event()
-    worker = scripted_office.worker(slots=20)
+    worker = scripted_deployment.worker(slots=20)
     hands = worker.dispatcher._quick  # noqa: SLF001 - the judged part
     look, threads = hands._work, hands._threads  # noqa: SLF001 - likewise
 
@@ -268,11 +270,11 @@ def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
         look(job)
 
     monkeypatch.setattr(hands, "_work", hang)
-    jobs = [scripted_office.submit("pass", pool="p0")]
+    jobs = [scripted_deployment.submit("pass", pool="p0")]
     try:
         wait_until(lambda: _stuck(worker), 30, "one hangs")
         assert failing(worker, "livez") == [], "the others go on"
-        jobs += [scripted_office.submit("pass", pool=f"p{number}") for number in range(1, len(threads))]
+        jobs += [scripted_deployment.submit("pass", pool=f"p{number}") for number in range(1, len(threads))]
         (words,) = wait_until(lambda: failing(worker, "livez"), 30, "all hang")
         assert words.startswith(
             f"[-]handlers failed: none of {len(threads)} threads makes progress; of one, one step"
@@ -281,7 +283,7 @@ def test_a_worker_whose_threads_for_jobs_all_hang_is_not_live(
     finally:
         go.set()
     for job_id in jobs:
-        scripted_office.wait(job_id)
+        scripted_deployment.wait(job_id)
     wait_until(lambda: not failing(worker, "livez"), 30, "it is live again")
 
 
@@ -293,9 +295,9 @@ def _stuck(worker: Worker) -> list[str]:
     "ignore::pytest.PytestUnhandledThreadExceptionWarning"
 )  # the one that is made here
 def test_a_worker_whose_loop_has_died_is_not_live(
-    scripted_office: ScriptedOffice, monkeypatch: pytest.MonkeyPatch
+    scripted_deployment: ScriptedDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = scripted_office.worker()
+    worker = scripted_deployment.worker()
     wait_until(lambda: not failing(worker, "readyz"), 30, "it is ready")
 
     def die(_self: object) -> None:

@@ -19,7 +19,7 @@ from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.settings import LogSettings
 from orchestrator.logs.shipping.shipper import Shipper
 from orchestrator.metrics.server import serving
-from tests.jobs_support import ScriptedOffice
+from tests.jobs_support import ScriptedDeployment
 from tests.promql import Served, labels_asked
 from tests.waiting import wait_until
 
@@ -30,7 +30,9 @@ NOBODY = "http://127.0.0.1:9"  # the target of logs: records wait
 
 
 @pytest.fixture
-def text(scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def text(
+    scripted_deployment: ScriptedDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
     """The metrics of a leading worker after its first job."""
     monkeypatch.setattr("orchestrator.leader.queues._LOOK_SECONDS", 0.1)
     close = Shipper.close
@@ -38,8 +40,8 @@ def text(scripted_office: ScriptedOffice, tmp_path: Path, monkeypatch: pytest.Mo
         Shipper, "close", lambda shipper: close(shipper, 0.1)
     )  # no server is there to wait for
     with LogPipeline(LogSettings(url=NOBODY), tmp_path / "logs", "orchestrator") as logs:
-        worker = scripted_office.worker(logs=logs)
-        scripted_office.wait(scripted_office.submit("pass"))
+        worker = scripted_deployment.worker(logs=logs)
+        scripted_deployment.wait(scripted_deployment.submit("pass"))
         finished = {"queue": "finish", "pool": "default"}
         wait_until(
             lambda: worker.metrics.registry.get_sample_value("orchestrator_queue_depth", finished),

@@ -15,7 +15,7 @@ from queues.model.errors import ClaimLost, CorruptRecord, ItemNotFound
 from queues.model.operations import Create, Delete, Set
 from queues.queue_set import QueueSet
 from spark_runner.protocol.attempt import AttemptState, attempt_path
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.operators_support import JOB, Stage
 
 FAILED, STARTED, INTENT = AttemptState.FAILED, AttemptState.STARTED, AttemptState.INTENT
@@ -148,12 +148,12 @@ def test_a_job_that_is_run_again_keeps_what_it_is_and_nothing_of_what_became_of_
     assert again == fresh.evolve(**differs)
 
 
-def test_a_job_that_is_run_again_runs_in_an_attempt_of_its_own(office: Office) -> None:
-    job_id = office.submit("raise ValueError('not yet')")
-    office.worker()
-    assert office.wait(job_id).job.status is Status.ERROR_FAIL
-    office.client.retry(job_id)
-    detail = office.wait(job_id)
+def test_a_job_that_is_run_again_runs_in_an_attempt_of_its_own(deployment: Deployment) -> None:
+    job_id = deployment.submit("raise ValueError('not yet')")
+    deployment.worker()
+    assert deployment.wait(job_id).job.status is Status.ERROR_FAIL
+    deployment.client.retry(job_id)
+    detail = deployment.wait(job_id)
     assert [attempt["attempt"] for attempt in detail.attempts] == [1, 2]
     assert (detail.job.attempt, detail.job.failures) == (2, 1)
 
@@ -419,7 +419,7 @@ def test_a_job_that_is_finished_by_hand_is_kept_for_as_long_as_others(stage: Sta
     stage.put(Queue.FAIL)
     stage.client.move(JOB, Queue.FINISH)
     left = stage.queues.get(JOB).token.due - stage.clock.now_ms()
-    retention = stage.office.settings.retention * 1000
+    retention = stage.deployment.settings.retention * 1000
     assert retention - 60_000 < left <= retention
 
 

@@ -14,21 +14,23 @@ from orchestrator.policy.policy import Policy
 from orchestrator.policy.rules import PolicyRefused
 from tests.hostile_server import stranger
 from tests.integration.test_callback import BODY
-from tests.jobs_support import Office, ScriptedOffice, python_job
+from tests.jobs_support import Deployment, ScriptedDeployment, python_job
 from tests.receiver import receiver
 
 NONE_LISTED = PoolPolicy(masters=("yarn",), callback_hosts=("hooks.example.org",))
 
 
 @pytest.fixture
-def office(scripted_office: ScriptedOffice) -> Office:
-    scripted_office.settings = scripted_office.settings.model_copy(update={"policy": {"*": NONE_LISTED}})
-    return scripted_office
+def deployment(scripted_deployment: ScriptedDeployment) -> Deployment:
+    scripted_deployment.settings = scripted_deployment.settings.model_copy(
+        update={"policy": {"*": NONE_LISTED}}
+    )
+    return scripted_deployment
 
 
-def test_a_job_that_no_client_has_checked_fails_for_good_and_names_the_rule(office: Office) -> None:
-    office.worker()
-    detail = office.wait(office.submit("pass", retry={"attempts": 3, "on": ["submission", "user"]}))
+def test_a_job_that_no_client_has_checked_fails_for_good_and_names_the_rule(deployment: Deployment) -> None:
+    deployment.worker()
+    detail = deployment.wait(deployment.submit("pass", retry={"attempts": 3, "on": ["submission", "user"]}))
     assert detail.job.status is Status.ERROR_FAIL
     assert detail.attempts == []
     error = detail.job.error
@@ -38,15 +40,17 @@ def test_a_job_that_no_client_has_checked_fails_for_good_and_names_the_rule(offi
 
 
 def test_the_end_of_a_job_is_not_reported_to_a_receiver_that_is_not_listed(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    office.settings = office.settings.model_copy(
+    deployment.settings = deployment.settings.model_copy(
         update={"policy": {"*": PoolPolicy(callback_hosts=("hooks.example.org",))}}
     )
     with receiver() as there:
         monkeypatch.setenv("RECEIVER", there.url)  # a file of the worker: the client cannot check it
-        office.worker()
-        job = office.wait(office.submit("pass", callback={"url": "${env:RECEIVER}", "attempts": 5})).job
+        deployment.worker()
+        job = deployment.wait(
+            deployment.submit("pass", callback={"url": "${env:RECEIVER}", "attempts": 5})
+        ).job
     assert there.told == []
     assert job.status is Status.SUCCESS
     assert job.callback.attempts == 1  # the other four tries would end in the same way
@@ -58,24 +62,24 @@ def test_the_end_of_a_job_is_not_reported_to_a_receiver_that_is_not_listed(
     "policy", [{}, {"*": PoolPolicy(environment=("DATA_*",))}], ids=["no list", "listed"]
 )
 def test_a_refused_job_brings_no_variable_of_the_worker_to_its_receiver(
-    office: Office, monkeypatch: pytest.MonkeyPatch, policy: dict[str, PoolPolicy]
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, policy: dict[str, PoolPolicy]
 ) -> None:
     """No client has checked the job, and it reports its end as each job does."""
     monkeypatch.setenv("TOKEN_OF_THE_WORKER", "s3cret-word")
-    office.client = Client(office.queues, Policy({"*": PoolPolicy(environment=("*",))}))
-    office.settings = office.settings.model_copy(update={"policy": policy})
+    deployment.client = Client(deployment.queues, Policy({"*": PoolPolicy(environment=("*",))}))
+    deployment.settings = deployment.settings.model_copy(update={"policy": policy})
     with receiver() as there:
-        office.worker()
+        deployment.worker()
         url = f"{there.url}/${{env:TOKEN_OF_THE_WORKER}}"
-        job = office.wait(office.submit("pass", callback={"url": url, "attempts": 5})).job
+        job = deployment.wait(deployment.submit("pass", callback={"url": url, "attempts": 5})).job
     assert there.told == []
     assert job.status is Status.ERROR_FAIL
     assert job.callback.attempts == 1
     assert "TOKEN_OF_THE_WORKER" in str(job.callback.error)
 
 
-def test_who_submits_with_the_settings_is_refused_before_anything_is_enqueued(office: Office) -> None:
-    client = Client(office.queues, Policy({"*": NONE_LISTED}))
+def test_who_submits_with_the_settings_is_refused_before_anything_is_enqueued(deployment: Deployment) -> None:
+    client = Client(deployment.queues, Policy({"*": NONE_LISTED}))
     with pytest.raises(PolicyRefused, match="the master 'spark://evil:7077' is refused"):
         client.submit(python_job("pass", spark={"master": "spark://evil:7077"}))
     assert list(client.list()) == []

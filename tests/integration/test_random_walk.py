@@ -18,7 +18,7 @@ from queues.claims.claim import Claim
 from queues.claims.claim_attempt import Candidate
 from queues.queue_set import QueueSet
 from spark_runner.runners.registry import Runners
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 
 REASON = JobError(error_class="handler", message="as the walk wants it")
 
@@ -44,8 +44,10 @@ def target(state: JobState, queue: Queue, action: Action) -> tuple[Status, Queue
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(walk=st.lists(actions, min_size=1, max_size=14))
-def test_a_random_walk_takes_legal_steps_alone(office: Office, walk: Sequence[Action]) -> None:
-    worker = build_worker(office.queues.session, office.settings, runners=Runners({}))  # never started
+def test_a_random_walk_takes_legal_steps_alone(deployment: Deployment, walk: Sequence[Action]) -> None:
+    worker = build_worker(
+        deployment.queues.session, deployment.settings, runners=Runners({})
+    )  # never started
     context: WorkerContext = worker._context  # noqa: SLF001 - of a worker as it is composed
     queue_set: QueueSet = worker._set  # noqa: SLF001 - likewise
     job_id = f"walk-{uuid.uuid4().hex[:8]}"

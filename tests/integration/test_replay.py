@@ -10,7 +10,7 @@ from queues.model.errors import CorruptRecord, ItemNotFound, NotClaimed
 from queues.model.names import Token
 from queues.model.operations import Delete, Set
 from spark_runner.protocol.attempt import AttemptState
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Deployment, python_job
 from tests.operators_support import JOB, Stage
 from tests.waiting import wait_until
 
@@ -190,18 +190,18 @@ def test_a_request_to_stop_from_before_does_not_stop_a_job_that_is_brought_back(
     assert not stage.is_there(stage.stop())
 
 
-def test_a_dead_job_runs_after_a_replay_when_its_cause_is_repaired(office: Office) -> None:
-    job_id = office.submit("pass")
-    definition = f"{office.client.detail(job_id).record_path}/definition"
-    session = office.session()
+def test_a_dead_job_runs_after_a_replay_when_its_cause_is_repaired(deployment: Deployment) -> None:
+    job_id = deployment.submit("pass")
+    definition = f"{deployment.client.detail(job_id).record_path}/definition"
+    session = deployment.session()
     found = session.get(definition)
     assert found is not None
-    stage = Stage(office)
+    stage = Stage(deployment)
     stage.commit(Set(definition, b"damaged", -1))
-    office.worker(handler_errors=1)
-    wait_until(lambda: office.client.get(job_id).queue is Queue.DEAD, 20, "the worker has given it up")
+    deployment.worker(handler_errors=1)
+    wait_until(lambda: deployment.client.get(job_id).queue is Queue.DEAD, 20, "the worker has given it up")
     stage.commit(Set(definition, found[0], -1))
-    (done,) = office.client.replay()
+    (done,) = deployment.client.replay()
     assert (done.queue, done.error) == (Queue.ACCEPT, None)
-    wait_until(lambda: office.client.get(job_id).queue is Queue.FINISH, 60, "it has run")
-    assert office.client.get(job_id).status is Status.SUCCESS
+    wait_until(lambda: deployment.client.get(job_id).queue is Queue.FINISH, 60, "it has run")
+    assert deployment.client.get(job_id).status is Status.SUCCESS

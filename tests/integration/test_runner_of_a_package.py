@@ -12,7 +12,7 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.states import Status
 from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import SparkTarget
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Deployment, python_job
 
 PACKAGE = """
 import os
@@ -45,13 +45,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_a_job_whose_master_a_package_serves_runs_there(office: Office, tmp_path: Path) -> None:
-    runners = build_runners(office.settings)
+def test_a_job_whose_master_a_package_serves_runs_there(deployment: Deployment, tmp_path: Path) -> None:
+    runners = build_runners(deployment.settings)
     runner = runners.for_target(SparkTarget("shed://corner"))
     assert (runner.backend, runner.place().backend) == ("shed", "shed")
-    office.worker(runner=runner)
+    deployment.worker(runner=runner)
     definition = python_job("print('here')", spark={"master": "shed://corner", "options": {"key": 1}})
-    detail = office.wait(office.client.submit(definition).id)
+    detail = deployment.wait(deployment.client.submit(definition).id)
     assert detail.job.status is Status.SUCCESS
     assert detail.attempts[0]["place"]["backend"] == "shed"
     assert runners.at(runner.place()) is runner

@@ -31,7 +31,7 @@ from queues.queue_set import QueueSet
 from queues.store.commit import commit
 from spark_runner.sql.errors import SqlError
 from tests.claims_support import lose_reply
-from tests.jobs_support import Office, python_job
+from tests.jobs_support import Deployment, python_job
 from tests.queues_support import expire
 from tests.waiting import wait_until
 
@@ -45,12 +45,12 @@ class Died(BaseException):
 class Hall:
     """A root with a clock that tests set, and any number of leaders, each on its own session."""
 
-    def __init__(self, office: Office) -> None:
-        self.office = office
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
         self.now = from_text("2026-11-21T11:00:00Z")
-        self.nodes = Nodes(office.settings.root)
-        self.store = ScheduleStore(office.session(), self.nodes, self.clock)
-        self.queues: QueueSet = build_queue_set(office.session(), office.settings, owner="test")
+        self.nodes = Nodes(deployment.settings.root)
+        self.store = ScheduleStore(deployment.session(), self.nodes, self.clock)
+        self.queues: QueueSet = build_queue_set(deployment.session(), deployment.settings, owner="test")
 
     def clock(self) -> int:
         return self.now
@@ -59,7 +59,7 @@ class Hall:
         self.now += round(seconds * 1000)
 
     def client(self) -> Client:
-        return build_client(self.office.session(), self.office.settings)
+        return build_client(self.deployment.session(), self.deployment.settings)
 
     def leader(
         self,
@@ -67,7 +67,7 @@ class Hall:
         fence: tuple[Operation, ...] = (),
     ) -> Planner:
         client = self.client()
-        store = ScheduleStore(self.office.session(), self.nodes, self.clock)
+        store = ScheduleStore(self.deployment.session(), self.nodes, self.clock)
         return Planner(store, submit=submit(client), get=client.get, fence=lambda: fence)
 
     def register(self, name: str = "tick", **schedule: Any) -> Definition:
@@ -77,7 +77,7 @@ class Hall:
 
     def runs(self) -> list[str]:
         """The fire times of all runs, from their ids."""
-        ids = sorted(job.id for job in self.office.client.jobs())
+        ids = sorted(job.id for job in self.deployment.client.jobs())
         return [job_id.rpartition("-")[2] for job_id in ids]
 
     def end(self, job_id: str) -> None:
@@ -98,8 +98,8 @@ class Hall:
 
 
 @pytest.fixture
-def hall(office: Office) -> Hall:
-    return Hall(office)
+def hall(deployment: Deployment) -> Hall:
+    return Hall(deployment)
 
 
 def lead_until(leader: Planner, condition: Callable[[], bool], what: str) -> None:
@@ -245,7 +245,7 @@ def test_a_run_is_a_job_like_any_other_with_its_fire_time(hall: Hall) -> None:
     hall.store.put(Definition(name="sql", script=script, schedule=Schedule(every=60), labels={"team": "a"}))
     hall.pass_time(MINUTE)
     hall.leader().step()
-    detail = hall.office.client.detail("sql-20261121T110100Z")
+    detail = hall.deployment.client.detail("sql-20261121T110100Z")
     assert (detail.job.name, detail.job.status) == ("sql", Status.ACCEPT)
     fire_time = "2026-11-21T11:01:00Z"
     assert detail.definition["labels"] == {"team": "a", "fire_time": fire_time}
@@ -266,7 +266,7 @@ def test_the_leader_passes_the_plan_of_a_run_on_and_compiles_nothing(
     monkeypatch.setattr(plans, "compile_script", refuse)
     hall.pass_time(MINUTE)
     hall.leader().step()
-    detail = hall.office.client.detail("sql-20261121T110100Z")
+    detail = hall.deployment.client.detail("sql-20261121T110100Z")
     found = hall.store.session.get(plan_path(detail.record_path))
     assert found is not None
     plan = decode_plan(found[0])
@@ -293,7 +293,7 @@ def test_a_schedule_that_comes_later_is_seen_by_the_leader(hall: Hall) -> None:
 def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     hall.register(overlap="queue")
     client = hall.client()
-    store = ScheduleStore(hall.office.session(), hall.nodes, hall.clock)
+    store = ScheduleStore(hall.deployment.session(), hall.nodes, hall.clock)
     leader = Planner(store, submit=client.enqueue, get=client.get, fence=tuple)
     leader.step()
     expire(store.session)
@@ -301,7 +301,7 @@ def test_changes_are_seen_also_after_the_session_was_lost(hall: Hall) -> None:
     hall.store.remove("tick")
     hall.pass_time(MINUTE)
     leader.step()
-    assert [job.id for job in hall.office.client.jobs()] == ["other-20261121T110100Z"]
+    assert [job.id for job in hall.deployment.client.jobs()] == ["other-20261121T110100Z"]
 
 
 def test_a_change_without_a_watch_event_is_found_by_the_rescan(
@@ -320,15 +320,15 @@ def test_a_change_without_a_watch_event_is_found_by_the_rescan(
     assert hall.runs() == ["20261121T110100Z"]
 
 
-def test_the_ensembles_clock_is_the_one_that_counts(office: Office) -> None:
-    store = office.client.schedules
+def test_the_ensembles_clock_is_the_one_that_counts(deployment: Deployment) -> None:
+    store = deployment.client.schedules
     view = store.put(python_job("pass", name="tick", schedule={"every": "1s"}))
-    now = build_queue_set(office.session(), office.settings, owner="test").clock.now_ms()
+    now = build_queue_set(deployment.session(), deployment.settings, owner="test").clock.now_ms()
     assert view.next is not None
     assert abs(from_text(view.next) - now) < 10_000
-    planner = Planner(store, submit=office.client.enqueue, get=office.client.get, fence=tuple)
+    planner = Planner(store, submit=deployment.client.enqueue, get=deployment.client.get, fence=tuple)
     loops = 0
-    while not (runs := list(office.client.jobs())):
+    while not (runs := list(deployment.client.jobs())):
         threading.Event().wait(planner.step())
         loops += 1
         assert loops < 50
@@ -501,7 +501,7 @@ def assert_only_the_new_one_runs(hall: Hall, runs: Sequence[str] = ()) -> None:
     hall.pass_time(MINUTE)
     hall.leader().step()
     assert hall.runs() == [*runs, "20261121T110200Z"]
-    definition = hall.office.client.detail("tick-20261121T110200Z").definition
+    definition = hall.deployment.client.detail("tick-20261121T110200Z").definition
     assert definition["python"] == "print('new')"
 
 
@@ -569,7 +569,7 @@ def test_what_was_asked_of_the_old_registration_does_not_happen_to_the_new_one(
     hall.register()
     hall.pass_time(MINUTE)
     lost = replaced_before_the_resend(hall, monkeypatch, arrives=True)
-    late = ScheduleStore(hall.office.session(), hall.nodes, hall.clock)
+    late = ScheduleStore(hall.deployment.session(), hall.nodes, hall.clock)
     if act is ScheduleStore.pause:  # it reads again, and then applies to the new one
         act(late, "tick")
         assert hall.node()["definition"]["python"] == "print('new')"
@@ -582,7 +582,7 @@ def test_what_was_asked_of_the_old_registration_does_not_happen_to_the_new_one(
 
 def test_a_leader_does_nothing_once_another_one_was_elected(hall: Hall) -> None:
     def elected() -> tuple[Operation, ...]:
-        session = hall.office.session()
+        session = hall.deployment.session()
         if session.exists(hall.nodes.leader) is not None:
             commit(session, [Delete(hall.nodes.leader)])
         election = Election(session, hall.nodes, "leader")
@@ -881,7 +881,7 @@ def test_a_rider_that_is_refused_keeps_the_job_out(hall: Hall) -> None:
     hall.register()
     entry, _version = hall.store.read("tick") or pytest.fail("it is not there")
     with pytest.raises(Conflict):
-        hall.office.client.submit(
+        hall.deployment.client.submit(
             python_job("pass"), job_id="x", extra_operations=hall.store.unchanged(entry, 7)
         )
     assert not hall.queues.contains("x")
@@ -893,7 +893,7 @@ Type = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def typed(hall: Hall, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
-    settings = hall.office.settings
+    settings = hall.deployment.settings
     monkeypatch.setenv("ZOOKEEPER_HOSTS", settings.zookeeper_hosts)
     monkeypatch.setenv("ORCHESTRATOR_ROOT", settings.root)
     monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(settings.state_dir))
@@ -915,7 +915,7 @@ def test_a_definition_with_a_schedule_is_registered_instead_of_enqueued(
     name, following = out.split()
     assert (code, name) == (0, "nightly")
     assert following.endswith("-01-01T00:00:00Z")
-    assert list(hall.office.client.jobs()) == []
+    assert list(hall.deployment.client.jobs()) == []
     assert json.loads(typed("schedule", "show", "nightly", "-o", "json")[1])["next"] == following
     code, out, err = typed("job", "submit", str(file), "--wait")
     assert (code, out) == (2, "")

@@ -10,7 +10,7 @@ from orchestrator.config.zookeeper import DriverAccess, LoginFile, TlsFiles
 from orchestrator.model.states import Status
 from queues.model.errors import AccessDenied
 from queues.session import Acl
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.servers.secured import ADA, SECRET, Secured
 
 
@@ -44,12 +44,12 @@ def test_a_job_succeeds_and_no_secret_is_stored_anywhere(
     settings: Settings, tmp_path: Path, process_mark: str
 ) -> None:
     assert process_mark
-    office = Office(settings)
+    deployment = Deployment(settings)
     try:
-        office.worker()
-        detail = office.wait(office.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')"))
+        deployment.worker()
+        detail = deployment.wait(deployment.submit(f"open({str(tmp_path / 'ran')!r}, 'a').write('x')"))
     finally:
-        office.close()
+        deployment.close()
     assert detail.job.status is Status.SUCCESS, detail.job.error
     assert (tmp_path / "ran").read_text() == "x"
     written = [path for path in settings.state_dir.rglob("*") if path.is_file()]

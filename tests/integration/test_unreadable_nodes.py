@@ -19,7 +19,7 @@ from queues.model.errors import CorruptRecord, InvalidName, QueueError
 from queues.model.operations import Create, Operation, Set
 from queues.store.commit import commit
 from spark_runner.protocol.attempt import AttemptState, attempt_path
-from tests.jobs_support import ScriptedOffice, python_job
+from tests.jobs_support import ScriptedDeployment, python_job
 from tests.operators_support import Stage
 from tests.waiting import wait_until
 
@@ -258,24 +258,28 @@ def test_a_schedule_that_cannot_be_read_is_listed_and_keeps_no_other_back(stage:
     assert [schedule.name for schedule in known] == ["good"]
 
 
-def test_a_worker_continues_whatever_the_nodes_of_other_jobs_contain(scripted_office: ScriptedOffice) -> None:
-    office, layout = scripted_office, scripted_office.queues.layout
-    session = office.session()
+def test_a_worker_continues_whatever_the_nodes_of_other_jobs_contain(
+    scripted_deployment: ScriptedDeployment,
+) -> None:
+    deployment, layout = scripted_deployment, scripted_deployment.queues.layout
+    session = deployment.session()
     for number, data in enumerate([b"[" * 50_000, b'{"a": "\\ud800"}', b"\xff", HALF_POOL]):
         job_id = f"bad-{number}"
-        office.client.submit(python_job("pass"), job_id=job_id)
+        deployment.client.submit(python_job("pass"), job_id=job_id)
         path = layout.record(job_id)
         good = session.get(path)
         assert good is not None
         spoilt = good[0].replace(b'"pool": "default"', data) if data == HALF_POOL else data
         commit(session, [Set(path, spoilt, -1)])
-    office.client.submit(python_job("pass"), job_id="bad-definition")
+    deployment.client.submit(python_job("pass"), job_id="bad-definition")
     commit(session, [Set(f"{layout.record('bad-definition')}/definition", b"[" * 50_000, -1)])
-    office.worker()
-    assert office.wait(office.submit("pass")).job.status is Status.SUCCESS
+    deployment.worker()
+    assert deployment.wait(deployment.submit("pass")).job.status is Status.SUCCESS
     bad = {f"bad-{number}" for number in range(4)}
     wait_until(
-        lambda: bad <= {row["id"] for row in office.client.jobs_in_queue(Queue.DEAD)}, 30, "they are in dead"
+        lambda: bad <= {row["id"] for row in deployment.client.jobs_in_queue(Queue.DEAD)},
+        30,
+        "they are in dead",
     )
-    listed = {view.id: view for view in office.client.list(queues=[Queue.DEAD])}
+    listed = {view.id: view for view in deployment.client.list(queues=[Queue.DEAD])}
     assert all(not listed[job_id].is_readable for job_id in bad)

@@ -25,7 +25,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm import WarmServers, WarmSpec, WarmSupervisor
 from spark_runner.sql.restrictions import JAVA_FUNCTIONS
 from tests.class_archive import archives
-from tests.jobs_support import STAND_IN, Office
+from tests.jobs_support import STAND_IN, Deployment
 from tests.waiting import wait_until
 from tests.warm_support import SPEC, WarmHouse, ask, look_into, warm_house
 
@@ -61,24 +61,24 @@ NOTHING: dict[str, list[object]] = {"jobs": [], "threads": [], "tasks": []}
 
 
 class Bench:
-    """An office in whose default pool scripts start warm."""
+    """A deployment in whose default pool scripts start warm."""
 
     def __init__(
         self,
-        office: Office,
+        deployment: Deployment,
         house: WarmHouse,
         folder: Path,
         *,
         keeper: WarmSupervisor | None = None,
         spark_submit: Sequence[str] | None = None,
     ) -> None:
-        office.settings = warm_settings(office.settings)
-        self.office, self.house, self.folder = office, house, folder
+        deployment.settings = warm_settings(deployment.settings)
+        self.deployment, self.house, self.folder = deployment, house, folder
         self._submitted = 0
-        state_dir = office.settings.state_dir
+        state_dir = deployment.settings.state_dir
         self.submits = SparkSubmits(state_dir, spark_submit=spark_submit, quick_start=archives())
         self.runner = LocalRunner(self.submits, driver_main=DRIVER_MAIN, warm=keeper or house.keeper)
-        office.worker(runner=self.runner)
+        deployment.worker(runner=self.runner)
         self.rows(FEW)
 
     def rows(self, number: int) -> None:
@@ -88,14 +88,14 @@ class Bench:
 
     def submit(self, **fields: object) -> str:
         self._submitted += 1  # each writes to another folder
-        return self.office.client.submit(script_job(self.folder, self._submitted, **fields)).id
+        return self.deployment.client.submit(script_job(self.folder, self._submitted, **fields)).id
 
     def written(self) -> list[Path]:
         return list(self.folder.glob("counts-*/part-*"))
 
     def wait_at_work(self, job_id: str, *, rows: int = 0) -> None:
         """Wait until tasks of its query run, after this many rows were read from files."""
-        client = self.office.client
+        client = self.deployment.client
 
         def at_work() -> bool:
             shown = client.progress(client.get(job_id)) or {}
@@ -104,7 +104,7 @@ class Bench:
         wait_until(at_work, END_S, f"the query of {job_id} runs")
 
     def directory(self, job_id: str, attempt: int = 1) -> RunDirectory:
-        run = run_name(self.office.client.detail(job_id).run_key, attempt)
+        run = run_name(self.deployment.client.detail(job_id).run_key, attempt)
         return run_directories(self.submits.state_dir, run)[-1]
 
     def server(self, job_id: str, attempt: int = 1) -> ServerFiles | None:
@@ -178,9 +178,9 @@ def server(warm: WarmHouse) -> ServerFiles:
 
 
 @pytest.fixture
-def bench(server: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path) -> Bench:
+def bench(server: ServerFiles, warm: WarmHouse, deployment: Deployment, tmp_path: Path) -> Bench:
     assert server
-    return Bench(office, warm, tmp_path)
+    return Bench(deployment, warm, tmp_path)
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def ended(warm: WarmHouse) -> ServerFiles:
 def test_a_script_runs_in_the_server_by_a_driver_without_a_jvm(bench: Bench, server: ServerFiles) -> None:
     first, second = bench.submit(), bench.submit()
     for job_id in (first, second):
-        detail = bench.office.wait(job_id, END_S)
+        detail = bench.deployment.wait(job_id, END_S)
         assert detail.job.status is Status.SUCCESS, detail
         assert bench.server(job_id) == server
         assert not (bench.directory(job_id).path / "spark.log").exists()
@@ -216,14 +216,14 @@ def test_a_killed_job_leaves_no_query_in_the_server(bench: Bench, server: Server
     assert len(seen["jobs"]) == 1
     assert len(seen["threads"]) == 1
     assert seen["tasks"]
-    bench.office.client.kill(job_id)
-    assert bench.office.wait(job_id, 20).job.status is Status.KILL
+    bench.deployment.client.kill(job_id)
+    assert bench.deployment.wait(job_id, 20).job.status is Status.KILL
     assert look_into(server) == NOTHING
     assert list(server.tenants()) == []
     assert not bench.written()
     bench.rows(FEW)
     after = bench.submit()
-    assert bench.office.wait(after, END_S).job.status is Status.SUCCESS
+    assert bench.deployment.wait(after, END_S).job.status is Status.SUCCESS
     assert bench.server(after) == server
 
 
@@ -237,7 +237,7 @@ def test_a_driver_that_is_killed_has_ended_when_its_query_has(bench: Bench, serv
         assert [found.state for found in bench.runner.find(directory.run)] == [RunState.RUNNING]
         with pytest.raises(SparkRunnerError, match="is running"):
             bench.runner.cleanup(directory.run)
-    detail = bench.office.wait(job_id, END_S)
+    detail = bench.deployment.wait(job_id, END_S)
     assert (detail.job.status, bench.attempts(detail)) == (
         Status.ERROR_FAIL,
         [("failed", "infrastructure")],
@@ -246,16 +246,16 @@ def test_a_driver_that_is_killed_has_ended_when_its_query_has(bench: Bench, serv
 
 
 def test_a_job_with_settings_of_its_own_and_a_program_do_not_run_in_the_server(
-    server: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path
+    server: ServerFiles, warm: WarmHouse, deployment: Deployment, tmp_path: Path
 ) -> None:
-    bench = Bench(office, warm, tmp_path, spark_submit=STAND_IN)
+    bench = Bench(deployment, warm, tmp_path, spark_submit=STAND_IN)
     own = bench.submit(spark={"conf": {"spark.sql.ansi.enabled": "false"}})
-    python = office.submit("pass")
+    python = deployment.submit("pass")
     for job_id in (own, python):
-        assert office.wait(job_id, END_S).job.is_final
+        assert deployment.wait(job_id, END_S).job.is_final
         assert bench.server(job_id) is None
         assert (bench.directory(job_id).path / "spark.properties").exists()  # for another JVM
-    assert office.client.get(python).status is Status.SUCCESS
+    assert deployment.client.get(python).status is Status.SUCCESS
     assert warm.wait_open() == server
 
 
@@ -271,7 +271,7 @@ def test_the_jobs_of_a_server_that_crashes_are_lost_and_run_again_in_a_jvm_of_th
         bench.wait_at_work(job_id, rows=1)
     bench.rows(FEW)
     process_of(server, "java").kill()
-    details = {job_id: bench.office.wait(job_id, END_S) for job_id in jobs}
+    details = {job_id: bench.deployment.wait(job_id, END_S) for job_id in jobs}
     for job_id, detail in details.items():
         assert bench.server(job_id, 1) == server
         assert detail.attempts[0]["error"]["type"] == "JvmGone"
@@ -286,7 +286,7 @@ def test_a_script_that_ends_its_jvm_gets_one_of_its_own_and_is_no_success(
     bench: Bench, server: ServerFiles
 ) -> None:
     job_id = bench.submit(script=ENDS_ITS_JVM)
-    detail = bench.office.wait(job_id, END_S)
+    detail = bench.deployment.wait(job_id, END_S)
     assert bench.attempts(detail) == [("failed", "no_outcome")]
     assert detail.job.status is Status.ERROR_FAIL
     assert bench.server(job_id) is None
@@ -300,7 +300,7 @@ def test_a_driver_refuses_what_no_plan_should_bring_into_a_server(
 ) -> None:
     monkeypatch.setattr("spark_runner.sql.compile.may_share", lambda _statement: True)
     job_id = bench.submit(script=ENDS_ITS_JVM)
-    detail = bench.office.wait(job_id, END_S)
+    detail = bench.deployment.wait(job_id, END_S)
     assert bench.server(job_id) == server
     assert bench.attempts(detail) == [("failed", "definition")]
     assert "may not run in a JVM that other jobs use" in detail.attempts[0]["error"]["message"]
@@ -316,11 +316,11 @@ def test_a_server_has_no_function_that_calls_java(warm: WarmHouse, function: str
 
 
 def test_a_job_that_comes_too_late_for_a_server_is_submitted_again_in_the_same_attempt(
-    ended: ServerFiles, warm: WarmHouse, office: Office, tmp_path: Path
+    ended: ServerFiles, warm: WarmHouse, deployment: Deployment, tmp_path: Path
 ) -> None:
-    bench = Bench(office, warm, tmp_path, keeper=Trusting(warm.servers, ended))
+    bench = Bench(deployment, warm, tmp_path, keeper=Trusting(warm.servers, ended))
     job_id = bench.submit()
-    detail = office.wait(job_id, END_S)
+    detail = deployment.wait(job_id, END_S)
     assert (detail.job.status, bench.attempts(detail)) == (Status.SUCCESS, [("succeeded", "")])
     first, second = run_directories(bench.submits.state_dir, run_name(detail.run_key, 1))
     assert ((first.path / LINK).readlink(), first.exit_code()) == (ended.path, exit_codes.NO_CONTACT)
@@ -334,14 +334,14 @@ def test_a_query_that_cannot_be_cancelled_costs_the_server_and_no_more(
     bench.rows(ENDLESS)
     job_id = bench.submit()
     bench.wait_at_work(job_id, rows=1)
-    bench.office.client.kill(job_id)
-    assert bench.office.wait(job_id, 20).job.status is Status.KILL
+    bench.deployment.client.kill(job_id)
+    assert bench.deployment.wait(job_id, 20).job.status is Status.KILL
     assert not bench.house.servers.runs(server)
     assert not bench.written()
     bench.rows(FEW)
     bench.house.wait_open(other_than=server)
     after = bench.submit()
-    assert bench.office.wait(after, END_S).job.status is Status.SUCCESS
+    assert bench.deployment.wait(after, END_S).job.status is Status.SUCCESS
     assert bench.server(after) not in {None, server}
 
 
@@ -353,25 +353,25 @@ def test_who_kills_a_job_ends_a_server_that_hangs(
     job_id = bench.submit(script=PATIENT)
     bench.wait_at_work(job_id)
     with stopped(server):
-        bench.office.client.kill(job_id)
-        assert bench.office.wait(job_id, 30).job.status is Status.KILL
+        bench.deployment.client.kill(job_id)
+        assert bench.deployment.wait(job_id, 30).job.status is Status.KILL
         assert not bench.house.servers.runs(server)
 
 
 def test_a_server_is_replaced_after_so_many_jobs_and_ends_without_workers(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     with warm_house(tmp_path, Recycling(jobs=2, alone=0.1, late=0.1)) as house:
         first = house.wait_open()
-        bench = Bench(office, house, tmp_path)
+        bench = Bench(deployment, house, tmp_path)
         jobs = [bench.submit() for _ in range(2)]
-        assert [office.wait(job_id, END_S).job.status for job_id in jobs] == [Status.SUCCESS] * 2
+        assert [deployment.wait(job_id, END_S).job.status for job_id in jobs] == [Status.SUCCESS] * 2
         assert [bench.server(job_id) for job_id in jobs] == [first, first]
         wait_until(lambda: not house.servers.runs(first), END_S, "the first server has ended")
         assert RunDirectory(first.path).exit_code() == 0
         assert "2 drivers have used it" in (first.path / "stdout.log").read_text("utf-8")
         second = house.wait_open(other_than=first)
-        office.close()  # the worker ends before its servers
+        deployment.close()  # the worker ends before its servers
         house.keeper.stop()
         wait_until(lambda: not house.servers.runs(second), END_S, "the second server has ended")
         assert RunDirectory(second.path).exit_code() == 0

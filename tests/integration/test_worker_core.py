@@ -38,7 +38,7 @@ from queues.store.watched_folder import WatchedFolder
 from spark_runner.runners.base import Submission, SubmissionPlace, SubmitRequest
 from spark_runner.runners.local import LocalRunner
 from spark_runner.runners.registry import Runners
-from tests.jobs_support import Office, rescan_often, sleeps, stand_ins, waits_for
+from tests.jobs_support import Deployment, rescan_often, sleeps, stand_ins, waits_for
 from tests.queues_support import expire
 from tests.waiting import wait_until
 
@@ -53,8 +53,8 @@ def set_default(monkeypatch: pytest.MonkeyPatch, kind: type, name: str, value: f
 class Scripted(LocalRunner):
     """A local runner that calls a function of the test before it submits."""
 
-    def __init__(self, office: Office, before_submit: Callable[[], None]) -> None:
-        super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
+    def __init__(self, deployment: Deployment, before_submit: Callable[[], None]) -> None:
+        super().__init__(stand_ins(deployment.settings.state_dir), driver_main=DRIVER_MAIN)
         self._before_submit = before_submit
 
     def submit(self, request: SubmitRequest) -> Submission:
@@ -65,8 +65,8 @@ class Scripted(LocalRunner):
 class OnHost(LocalRunner):
     """A local runner with the host name of the test."""
 
-    def __init__(self, office: Office, host: str) -> None:
-        super().__init__(stand_ins(office.settings.state_dir / host), driver_main=DRIVER_MAIN)
+    def __init__(self, deployment: Deployment, host: str) -> None:
+        super().__init__(stand_ins(deployment.settings.state_dir / host), driver_main=DRIVER_MAIN)
         self._host = host
 
     def place(self) -> SubmissionPlace:
@@ -93,17 +93,17 @@ def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
     assert sorted(backlog.find({"j0", "j1"})) == sorted(names)
 
 
-def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(office: Office) -> None:
+def test_a_hook_that_is_cancelled_does_not_end_the_thread_that_commits(deployment: Deployment) -> None:
     class Cancelled(Hook):
         def after_transition(self, *_: object) -> None:
             raise asyncio.CancelledError  # no Exception
 
-    office.worker(hooks=[Cancelled()])
-    assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
+    deployment.worker(hooks=[Cancelled()])
+    assert deployment.wait(deployment.submit("pass"), timeout=30).job.status is Status.SUCCESS
 
 
 def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_default(monkeypatch, JobDispatcher, "threads", 1)
     submitted: list[str] = []
@@ -114,8 +114,8 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
         at_it.set()
         assert go_on.wait(30)
 
-    worker = office.worker(slots=2, runner=Scripted(office, wait))
-    ids = [office.submit("pass") for _ in range(2)]
+    worker = deployment.worker(slots=2, runner=Scripted(deployment, wait))
+    ids = [deployment.submit("pass") for _ in range(2)]
     assert at_it.wait(30)
     wait_until(
         lambda: worker.dispatcher.in_flight.count(Queue.ACCEPT, Queue.RUNNING) == 2, 20, "both are in hand"
@@ -126,42 +126,44 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
     go_on.set()
     draining.join()
     assert len(submitted) == 1
-    office.worker(slots=2)
-    assert [office.wait(job_id).job.status for job_id in ids] == [Status.SUCCESS] * 2
+    deployment.worker(slots=2)
+    assert [deployment.wait(job_id).job.status for job_id in ids] == [Status.SUCCESS] * 2
 
 
-def test_errors_of_a_handler_are_counted_however_many_there_were(office: Office) -> None:
-    queue_set = office.queues  # a job in running whose attempt is missing
+def test_errors_of_a_handler_are_counted_however_many_there_were(deployment: Deployment) -> None:
+    queue_set = deployment.queues  # a job in running whose attempt is missing
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=2_000)
     queue_set.put(Queue.RUNNING, "broken", state.model_dump(mode="json"))
-    office.worker()
+    deployment.worker()
     wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
 
 
-def test_a_running_job_does_not_become_a_dead_letter_although_it_is_in_another_queue(office: Office) -> None:
-    queue_set = office.queues  # a driver may run, and no worker watches it in dead
+def test_a_running_job_does_not_become_a_dead_letter_although_it_is_in_another_queue(
+    deployment: Deployment,
+) -> None:
+    queue_set = deployment.queues  # a driver may run, and no worker watches it in dead
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=99)
     queue_set.put(Queue.FAIL, "astray", state.model_dump(mode="json"))
-    office.worker(handler_errors=2)
+    deployment.worker(handler_errors=2)
     wait_until(lambda: queue_set.get("astray").payload["handler_errors"] > 99, 20, "it is counted")
     assert queue_set.get("astray").queue == Queue.FAIL
 
 
-def test_the_failure_of_a_job_stays_on_record_in_dead(office: Office) -> None:
-    queue_set = office.queues  # a job whose definition is missing
+def test_the_failure_of_a_job_stays_on_record_in_dead(deployment: Deployment) -> None:
+    queue_set = deployment.queues  # a job whose definition is missing
     error = JobError(error_class="lost", message="no life")
     state = JobState.enqueued("x").evolve(error=error)
     queue_set.put(Queue.ACCEPT, "unlucky", state.model_dump(mode="json"))
-    office.worker(handler_errors=1)
-    wait_until(lambda: office.client.get("unlucky").queue is Queue.DEAD, 20, "it is a dead letter")
-    view = office.client.get("unlucky")
+    deployment.worker(handler_errors=1)
+    wait_until(lambda: deployment.client.get("unlucky").queue is Queue.DEAD, 20, "it is a dead letter")
+    view = deployment.client.get("unlucky")
     assert view.error is not None
     assert "definition" in view.error.message
     assert view.buried_error == error
 
 
-def test_the_removed_node_of_a_worker_is_created_again(office: Office) -> None:
-    session, nodes = office.session(), Nodes(office.settings.root)
+def test_the_removed_node_of_a_worker_is_created_again(deployment: Deployment) -> None:
+    session, nodes = deployment.session(), Nodes(deployment.settings.root)
     announcement = Announcement(
         session, nodes, "w", slots=1, pools=None, places=[], running=list, refresh_seconds=0.1
     )
@@ -173,50 +175,52 @@ def test_the_removed_node_of_a_worker_is_created_again(office: Office) -> None:
         announcement.stop()
 
 
-def test_a_large_payload_that_is_no_jobs_comes_to_dead(office: Office) -> None:
-    queue_set = office.queues  # the library of queues accepts any payload
+def test_a_large_payload_that_is_no_jobs_comes_to_dead(deployment: Deployment) -> None:
+    queue_set = deployment.queues  # the library of queues accepts any payload
     queue_set.put(Queue.ACCEPT, "poison", {"junk": "x" * 65_000})
-    office.worker()
+    deployment.worker()
     wait_until(lambda: queue_set.get("poison").queue == Queue.DEAD, 20, "it is in dead")
     assert queue_set.get("poison").payload["junk"] == "x" * 65_000
     assert "validation" in str(queue_set.get("poison").error)
 
 
-def alone(office: Office, tmp_path: Path, name: str) -> tuple[str, Path]:
+def alone(deployment: Deployment, tmp_path: Path, name: str) -> tuple[str, Path]:
     """A job that runs one at a time by name, and the file that ends it."""
     go = tmp_path / name
-    return office.submit(waits_for(go), name="alone", concurrency=1), go
+    return deployment.submit(waits_for(go), name="alone", concurrency=1), go
 
 
-def test_a_stop_reaches_a_job_that_waits_for_others_of_its_name(office: Office, tmp_path: Path) -> None:
-    worker = office.worker()
-    running, go = alone(office, tmp_path, "first")
-    wait_until(lambda: office.client.get(running).attempt, 30, "one runs")
-    waiting, _ = alone(office, tmp_path, "second")
+def test_a_stop_reaches_a_job_that_waits_for_others_of_its_name(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    worker = deployment.worker()
+    running, go = alone(deployment, tmp_path, "first")
+    wait_until(lambda: deployment.client.get(running).attempt, 30, "one runs")
+    waiting, _ = alone(deployment, tmp_path, "second")
     declined = worker._context.admission.declined  # noqa: SLF001 - no other trace
     wait_until(lambda: not declined.accepts(waiting), 30, "the other one is left for now")
-    office.client.kill(waiting)
-    assert office.wait(waiting, timeout=20).job.status is Status.CANCEL
+    deployment.client.kill(waiting)
+    assert deployment.wait(waiting, timeout=20).job.status is Status.CANCEL
     go.touch()
-    assert office.wait(running).job.status is Status.SUCCESS
+    assert deployment.wait(running).job.status is Status.SUCCESS
 
 
 def test_a_running_job_that_was_declined_before_it_ran_elsewhere_is_adopted(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    first = office.worker()
-    job_id, go = alone(office, tmp_path, "go")
-    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
-    second = office.worker()
+    first = deployment.worker()
+    job_id, go = alone(deployment, tmp_path, "go")
+    wait_until(lambda: deployment.client.progress(deployment.client.get(job_id)), 30, "it runs")
+    second = deployment.worker()
     second._context.admission.declined.add_named(job_id, "alone", 1)  # noqa: SLF001 - as while another one ran
     first.drain()
-    wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is adopted")
+    wait_until(lambda: deployment.client.detail(job_id).held_by, 20, "it is adopted")
     go.touch()
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
 
 
 def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rescan_often(monkeypatch)
     monkeypatch.setattr("orchestrator.handlers.accept._NO_ROOM_SECONDS", 0.1, raising=False)
@@ -227,11 +231,11 @@ def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
         rescan(self)
 
     monkeypatch.setattr(PoolViews, "rescan", counting)
-    settings = office.settings.model_copy(update={"memory_pressure_limit": 0.0, "memory_guard": True})
-    worker = build_worker(office.session(), settings, runners=Runners.of(office.runner()))
+    settings = deployment.settings.model_copy(update={"memory_pressure_limit": 0.0, "memory_guard": True})
+    worker = build_worker(deployment.session(), settings, runners=Runners.of(deployment.runner()))
     claimed: list[str] = []
     worker._set.listen(lambda event: claimed.append(event.id) if event.kind is EventKind.CLAIM else None)  # noqa: SLF001 - the counter
-    ids = [office.submit("pass", spark={"driver": {"memory": "900000g"}}) for _ in range(5)]
+    ids = [deployment.submit("pass", spark={"driver": {"memory": "900000g"}}) for _ in range(5)]
     worker.start()
     try:
         wait_until(lambda: set(claimed) == set(ids), 20, "each was looked at")
@@ -253,28 +257,30 @@ def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
 
 
 def test_a_name_is_asked_for_capacity_after_its_slot_was_freed(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session, left = office.session(), list[list[str] | None]()
+    session, left = deployment.session(), list[list[str] | None]()
     ended = Declined.ended
 
     def looked_at(self: Declined, name: str) -> None:
-        left.append(session.children(f"{office.settings.root}/named/{name}"))
+        left.append(session.children(f"{deployment.settings.root}/named/{name}"))
         ended(self, name)
 
     monkeypatch.setattr(Declined, "ended", looked_at)
-    office.worker()
-    assert office.wait(office.submit("pass", name="alone", concurrency=1)).job.status is Status.SUCCESS
+    deployment.worker()
+    assert (
+        deployment.wait(deployment.submit("pass", name="alone", concurrency=1)).job.status is Status.SUCCESS
+    )
     assert left == [[]]
 
 
 def test_a_killed_job_that_waits_for_its_callback_has_no_slot_among_the_running_ones(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    pools = office.queues.pools  # as `config set` does
-    office.queues.ensure_pool()
+    pools = deployment.queues.pools  # as `config set` does
+    deployment.queues.ensure_pool()
     pools.change("default", cap=1)
-    office.worker()
+    deployment.worker()
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     program, started = (
@@ -282,41 +288,45 @@ def test_a_killed_job_that_waits_for_its_callback_has_no_slot_among_the_running_
         tmp_path / "on",
     )
     url = f"http://127.0.0.1:{port}/"
-    job_id = office.submit(program, callback={"url": url, "attempts": 100})
+    job_id = deployment.submit(program, callback={"url": url, "attempts": 100})
     wait_until(started.exists, 30, "it runs")
-    office.client.kill(job_id)
-    wait_until(lambda: office.client.get(job_id).callback.attempts, 30, "a try of its callback has failed")
-    assert office.client.get(job_id).status is Status.KILL
-    assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+    deployment.client.kill(job_id)
+    wait_until(
+        lambda: deployment.client.get(job_id).callback.attempts, 30, "a try of its callback has failed"
+    )
+    assert deployment.client.get(job_id).status is Status.KILL
+    assert deployment.wait(deployment.submit("pass"), timeout=20).job.status is Status.SUCCESS
 
 
-def test_drivers_on_another_host_take_no_slots_of_who_watches_them(office: Office, tmp_path: Path) -> None:
-    first = office.worker(slots=1, runner=OnHost(office, "one"))
+def test_drivers_on_another_host_take_no_slots_of_who_watches_them(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    first = deployment.worker(slots=1, runner=OnHost(deployment, "one"))
     go = tmp_path / "go"
     program = waits_for(go)
-    there = office.submit(program)
-    wait_until(lambda: office.client.progress(office.client.get(there)), 30, "it runs")
+    there = deployment.submit(program)
+    wait_until(lambda: deployment.client.progress(deployment.client.get(there)), 30, "it runs")
     first.drain()  # its driver still runs
-    office.worker(slots=1, runner=OnHost(office, "two"))
-    wait_until(lambda: office.client.detail(there).held_by, 20, "it is watched from another host")
-    assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+    deployment.worker(slots=1, runner=OnHost(deployment, "two"))
+    wait_until(lambda: deployment.client.detail(there).held_by, 20, "it is watched from another host")
+    assert deployment.wait(deployment.submit("pass"), timeout=20).job.status is Status.SUCCESS
     go.touch()
-    assert office.wait(there).job.status is Status.SUCCESS
+    assert deployment.wait(there).job.status is Status.SUCCESS
 
 
 def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
-    office: Office, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    first = office.worker(runner=OnHost(office, "one"))
+    first = deployment.worker(runner=OnHost(deployment, "one"))
     started = tmp_path / "started"
     program = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)"
-    job_id = office.submit(program, timeout={"run": "3s"})
+    job_id = deployment.submit(program, timeout={"run": "3s"})
     wait_until(started.exists, 30, "it runs")
     first.drain()
-    stop = f"{office.settings.root}/stops/default/{job_id}"
-    commit(office.session(), [Create(stop, b'{"run_key": "of an earlier job"}')])
-    office.worker(runner=OnHost(office, "two"))
-    detail = office.wait(job_id, timeout=30)
+    stop = f"{deployment.settings.root}/stops/default/{job_id}"
+    commit(deployment.session(), [Create(stop, b'{"run_key": "of an earlier job"}')])
+    deployment.worker(runner=OnHost(deployment, "two"))
+    detail = deployment.wait(job_id, timeout=30)
     assert detail.job.error is not None
     assert detail.job.error.type == "RunTimeout"
 
@@ -324,8 +334,8 @@ def test_a_time_limit_is_obeyed_though_a_stop_of_an_earlier_job_is_there(
 class Stubborn(LocalRunner):
     """A local runner whose drivers take a given time to end."""
 
-    def __init__(self, office: Office) -> None:
-        super().__init__(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__(stand_ins(deployment.settings.state_dir), driver_main=DRIVER_MAIN)
         self.at_it, self.go_on = threading.Semaphore(0), threading.Event()
 
     def kill(self, run: str, *, grace_seconds: float) -> None:
@@ -334,11 +344,11 @@ class Stubborn(LocalRunner):
         super().kill(run, grace_seconds=grace_seconds)
 
 
-def kill_by_client(office: Office, job_id: str, _: Path) -> None:
-    office.client.kill(job_id)
+def kill_by_client(deployment: Deployment, job_id: str, _: Path) -> None:
+    deployment.client.kill(job_id)
 
 
-def hang(_office: Office, _job_id: str, pid: Path) -> None:
+def hang(_deployment: Deployment, _job_id: str, pid: Path) -> None:
     os.kill(int(pid.read_text()), signal.SIGSTOP)
 
 
@@ -346,48 +356,48 @@ def hang(_office: Office, _job_id: str, pid: Path) -> None:
     ("end", "status"), [(kill_by_client, Status.KILL), (hang, Status.ERROR_FAIL)], ids=["killed", "lost"]
 )
 def test_jobs_whose_end_takes_long_keep_no_other_from_being_started(
-    office: Office,
+    deployment: Deployment,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    end: Callable[[Office, str, Path], None],
+    end: Callable[[Deployment, str, Path], None],
     status: Status,
 ) -> None:
     set_default(monkeypatch, JobDispatcher, "threads", 2)
     monkeypatch.setattr("orchestrator.handlers.liveness._LEASE_MARGIN_SECONDS", -4.0)  # of a lease of 5 s
-    runner = Stubborn(office)
-    office.worker(slots=4, runner=runner)
+    runner = Stubborn(deployment)
+    deployment.worker(slots=4, runner=runner)
     ended: dict[str, Path] = {}
     for number in range(2):
         pid = tmp_path / str(number)
-        ended[office.submit(sleeps(pid), timeout={"lease": 5}, retry={"attempts": 1})] = pid
+        ended[deployment.submit(sleeps(pid), timeout={"lease": 5}, retry={"attempts": 1})] = pid
     wait_until(lambda: all(pid.exists() and pid.read_text() for pid in ended.values()), 30, "both run")
     for job_id, pid in ended.items():
-        end(office, job_id, pid)
+        end(deployment, job_id, pid)
     try:
         assert runner.at_it.acquire(timeout=40)
-        assert office.wait(office.submit("pass"), timeout=20).job.status is Status.SUCCESS
+        assert deployment.wait(deployment.submit("pass"), timeout=20).job.status is Status.SUCCESS
     finally:
         runner.go_on.set()
-    assert [office.wait(job_id).job.status for job_id in ended] == [status] * 2
+    assert [deployment.wait(job_id).job.status for job_id in ended] == [status] * 2
 
 
 def test_a_cap_counts_what_ran_before_there_was_one(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rescan_often(monkeypatch)
-    pools = office.queues.pools  # as `config set` does
-    worker = office.worker(slots=4)
+    pools = deployment.queues.pools  # as `config set` does
+    worker = deployment.worker(slots=4)
     go = tmp_path / "go"
     program = waits_for(go)
-    running = [office.submit(program) for _ in range(2)]
+    running = [deployment.submit(program) for _ in range(2)]
     wait_until(lambda: len(worker.dispatcher.in_flight.running()) == 2, 30, "two run without a cap")
     pools.change("default", cap=2)
     rescans = scans_of(worker)
-    third = office.submit("pass")
+    third = deployment.submit("pass")
     wait_until(lambda: rescans() > 5, 20, "the queue was looked at again and again")
-    attempts = office.client.get(third).attempt
+    attempts = deployment.client.get(third).attempt
     go.touch()
-    assert [office.wait(job_id).job.status for job_id in (*running, third)] == [Status.SUCCESS] * 3
+    assert [deployment.wait(job_id).job.status for job_id in (*running, third)] == [Status.SUCCESS] * 3
     assert attempts == 0
 
 
@@ -410,7 +420,7 @@ def test_a_worker_drains_within_ten_seconds_though_zookeeper_has_stopped_to_answ
     assert process_mark
     with EmbeddedZooKeeper(ServerConfig(tmp_path / "zookeeper", tick_ms=2_000, owner="tests")) as server:
         settings = Settings(zookeeper_hosts=server.hosts, state_dir=tmp_path / "state", session_timeout=20.0)
-        frozen = Office(settings)
+        frozen = Deployment(settings)
         worker = frozen.worker()
         wait_until(lambda: frozen.client.count(Queue.ACCEPT) == 0, 10, "it serves")
         pid = server.pid
@@ -427,7 +437,7 @@ def test_a_worker_drains_within_ten_seconds_though_zookeeper_has_stopped_to_answ
 
 
 def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     init = LockSessions.__init__
 
@@ -436,24 +446,24 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
         self._limit = 0  # each lock in a session of its own
 
     monkeypatch.setattr(LockSessions, "__init__", tiny)
-    worker = office.worker()
-    job_id, go = alone(office, tmp_path, "go")
-    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    worker = deployment.worker()
+    job_id, go = alone(deployment, tmp_path, "go")
+    wait_until(lambda: deployment.client.progress(deployment.client.get(job_id)), 30, "it runs")
     job = worker.dispatcher.in_flight.get(job_id)
     assert job is not None
     wait_until(lambda: job.monitor.backend.polls > 1, 20, "what the backend says is known")
     wait_until(worker.dispatcher.timers.parked, 20, "it waits")
     assert job.claim.hold.session is not worker._set.session  # noqa: SLF001 - the object under test
     expire(job.claim.hold.session)
-    wait_until(lambda: office.client.detail(job_id).held_by, 20, "it is held again")
+    wait_until(lambda: deployment.client.detail(job_id).held_by, 20, "it is held again")
     go.touch()
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
     worker.drain()
     worker._set.close()  # noqa: SLF001 - the sessions of the locks
 
 
 def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rescan_often(monkeypatch)
     broken = [True]
@@ -466,11 +476,11 @@ def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
         return run_transitions(steps)
 
     monkeypatch.setattr("queues.dispatch.dispatcher.run_transitions", bug)
-    office.worker()
-    assert office.wait(office.submit("pass"), timeout=30).job.status is Status.SUCCESS
+    deployment.worker()
+    assert deployment.wait(deployment.submit("pass"), timeout=30).job.status is Status.SUCCESS
 
 
-def test_a_backend_that_says_much_is_a_warning_like_any_other(office: Office, tmp_path: Path) -> None:
+def test_a_backend_that_says_much_is_a_warning_like_any_other(deployment: Deployment, tmp_path: Path) -> None:
     class Talkative(LocalRunner):
         talks = False
 
@@ -479,12 +489,12 @@ def test_a_backend_that_says_much_is_a_warning_like_any_other(office: Office, tm
                 raise ConnectionError("<html>" * 20_000)
             return super().poll_many(runs)
 
-    runner = Talkative(stand_ins(office.settings.state_dir), driver_main=DRIVER_MAIN)
-    office.worker(runner=runner, warn_after=1)
-    job_id, go = alone(office, tmp_path, "go")
-    wait_until(lambda: office.client.progress(office.client.get(job_id)), 30, "it runs")
+    runner = Talkative(stand_ins(deployment.settings.state_dir), driver_main=DRIVER_MAIN)
+    deployment.worker(runner=runner, warn_after=1)
+    job_id, go = alone(deployment, tmp_path, "go")
+    wait_until(lambda: deployment.client.progress(deployment.client.get(job_id)), 30, "it runs")
     runner.talks = True
-    wait_until(lambda: office.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
+    wait_until(lambda: deployment.client.get(job_id).status is Status.RUNNING_WARN, 20, "the warning")
     runner.talks = False
     go.touch()
-    assert office.wait(job_id).job.status is Status.SUCCESS
+    assert deployment.wait(job_id).job.status is Status.SUCCESS

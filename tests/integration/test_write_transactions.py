@@ -11,7 +11,7 @@ from orchestrator.config.settings import Settings
 from orchestrator.model.states import Status
 from queues import EmbeddedZooKeeper, ServerConfig
 from queues.embedded.java import find_jars, find_java
-from tests.jobs_support import Office, poll_often, waits_for
+from tests.jobs_support import Deployment, poll_often, waits_for
 from tests.waiting import wait_until
 
 MOST = 8  # submit, claim, intent, driver's start, driver's end, verdict, history, finish
@@ -19,16 +19,16 @@ TOOL = "org.apache.zookeeper.server.persistence.TxnLogToolkit"
 
 
 @pytest.fixture
-def own_office(tmp_path: Path, process_mark: str) -> Iterator[Office]:
+def own_deployment(tmp_path: Path, process_mark: str) -> Iterator[Deployment]:
     assert process_mark
     with EmbeddedZooKeeper(ServerConfig(tmp_path / "zookeeper", tick_ms=500)) as server:
-        office = Office(
+        deployment = Deployment(
             Settings(
                 zookeeper_hosts=server.hosts, root="/jobs", state_dir=tmp_path / "state", session_timeout=4.0
             )
         )
-        yield office
-        office.close()
+        yield deployment
+        deployment.close()
 
 
 def transactions(data_dir: Path) -> list[str]:
@@ -48,19 +48,19 @@ def of_job(entries: list[str], job_id: str) -> list[str]:
 
 
 def test_a_job_costs_eight_write_transactions_and_watching_it_none(
-    own_office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poll_often(monkeypatch)
-    worker = own_office.worker()
+    worker = own_deployment.worker()
     go = tmp_path / "go"
-    job_id = own_office.submit(waits_for(go))
-    wait_until(lambda: own_office.client.progress(own_office.client.get(job_id)), 30, "it runs")
+    job_id = own_deployment.submit(waits_for(go))
+    wait_until(lambda: own_deployment.client.progress(own_deployment.client.get(job_id)), 30, "it runs")
     job = worker.dispatcher.in_flight.get(job_id)
     assert job is not None
     seen = job.monitor.backend.polls
     wait_until(lambda: job.monitor.backend.polls >= seen + 4, 60, "it was polled some more times")
     go.touch()
-    assert own_office.wait(job_id).job.status is Status.SUCCESS
-    own_office.close()
+    assert own_deployment.wait(job_id).job.status is Status.SUCCESS
+    own_deployment.close()
     mine = of_job(transactions(tmp_path / "zookeeper"), job_id)
     assert len(mine) == MOST, "\n".join(mine)

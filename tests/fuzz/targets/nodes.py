@@ -21,7 +21,7 @@ from queues.session import Session
 from queues.store.commit import commit
 from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.fuzz.promises import Broken, check_error, check_printable
-from tests.jobs_support import Office
+from tests.jobs_support import Deployment
 from tests.operators_support import Stage
 from tests.servers.zookeeper import zookeeper_server
 
@@ -35,7 +35,7 @@ class _Cluster:
 
     def __init__(self, folder: Path, hosts: str) -> None:
         settings = Settings(zookeeper_hosts=hosts, root="/fuzz", state_dir=folder, cache_dir=folder)
-        self.stage = Stage(Office(settings))
+        self.stage = Stage(Deployment(settings))
         self.client, self.session = self.stage.client, self.stage.session
         nodes, layout = Nodes(settings.root), self.stage.queues.layout
         for job_id in _WELL:
