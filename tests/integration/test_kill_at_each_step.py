@@ -126,7 +126,7 @@ def test_a_kill_counts_wherever_the_job_is(
     assert deployment.session().children(f"{deployment.settings.root}/stops/default") == []
 
 
-def test_what_has_ended_cannot_be_killed_any_more(deployment: Deployment, tmp_path: Path) -> None:
+def test_an_ended_job_cannot_be_killed(deployment: Deployment, tmp_path: Path) -> None:
     deployment.worker()
     job_id = deployment.submit(f"open({str(tmp_path / 'ran')!r}, 'w')")
     assert deployment.wait(job_id).job.status is Status.SUCCESS

@@ -56,6 +56,6 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("trace", UNKNOWN.values(), ids=UNKNOWN)
-def test_what_may_have_been_done_violates_nothing(trace: Trace) -> None:
+def test_a_request_of_unknown_outcome_violates_nothing(trace: Trace) -> None:
     report = judge(trace)
     assert report.ok, str(report)
