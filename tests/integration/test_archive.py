@@ -243,7 +243,7 @@ def follow_to_mark(queues: QueueSet, job_id: str, archive: PausingArchive) -> No
 
 
 # ---------------------------------------------------------------------- traces of runs
-def test_what_runs_of_this_host_have_left_is_removed_with_the_job(
+def test_traces_of_runs_on_this_host_are_removed_with_the_job(
     queues: QueueSet, folder: Path, runner: LocalRunner, tmp_path: Path
 ) -> None:
     key = str(uuid.uuid4())
@@ -280,7 +280,7 @@ def test_a_job_is_not_removed_while_the_session_of_a_driver_lives(queues: QueueS
     assert queues.contains(job_id)
 
 
-def test_what_cannot_be_cleaned_up_does_not_keep_the_job_for_ever(
+def test_a_failed_cleanup_does_not_keep_the_job_for_ever(
     queues: QueueSet, runner: LocalRunner, run: str, tmp_path: Path
 ) -> None:
     submitted = request(run)

@@ -148,7 +148,7 @@ def test_the_run_of_an_attempt_is_the_one_of_its_node_whatever_its_driver_has_wr
 
 
 @pytest.mark.parametrize("written", [None, 7, "", "user", "world:anyone", "a:b", "run:" + "x" * 28 + "\n"])
-def test_what_a_driver_writes_as_its_login_gets_no_rights_unless_it_is_one(written: object) -> None:
+def test_only_a_valid_login_in_an_attempt_gets_rights(written: object) -> None:
     assert Attempt("/jobs/id/attempt-3-key", 1, {"login": written}).login == ""
     login = Login.random("run-key-3").digest_id
     assert Attempt("/jobs/id/attempt-3-key", 1, {"login": login}).login == login

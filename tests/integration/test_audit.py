@@ -392,9 +392,7 @@ def test_an_entry_that_cannot_be_read_becomes_a_document_that_says_so(
     ]
 
 
-def test_what_others_put_there_makes_no_index_and_no_id_that_it_likes(
-    stage: Stage, logs: LogPipeline, tmp_path: Path
-) -> None:
+def test_forged_entries_choose_neither_index_nor_id(stage: Stage, logs: LogPipeline, tmp_path: Path) -> None:
     stage.session.ensure_path(stage.nodes.audit)
     for name, at in (
         ('a","_index":"b', "9999-01-01T00:00:00Z"),

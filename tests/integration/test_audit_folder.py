@@ -91,7 +91,7 @@ def test_without_a_leader_the_folder_is_bounded_and_each_login_and_action_stays_
 
 
 @pytest.mark.usefixtures("small")
-def test_what_was_summed_up_becomes_a_document(stage: Stage, logs: LogPipeline, tmp_path: Path) -> None:
+def test_a_summary_becomes_a_document(stage: Stage, logs: LogPipeline, tmp_path: Path) -> None:
     change_caps(stage, 30)
     duty = leader(stage, logs)
     while duty.step() == 0:
@@ -144,7 +144,7 @@ def test_two_who_sum_up_at_once_count_nothing_twice(stage: Stage, monkeypatch: p
 
 
 @pytest.mark.usefixtures("small")
-def test_what_cannot_be_removed_hinders_no_change(stage: Stage) -> None:
+def test_an_entry_that_cannot_be_removed_hinders_no_change(stage: Stage) -> None:
     stage.session.ensure_path(stage.nodes.audit)
     for number in range(12):
         stage.session.ensure_path(f"{stage.nodes.audit_entry(f'0-{number:02}')}/below")

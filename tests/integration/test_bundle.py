@@ -49,7 +49,7 @@ def test_many_steps_travel_in_few_multis(
     assert len(sent) < 10
 
 
-def test_nothing_to_do_is_done(session: Session, sent: list[Sequence[Operation]]) -> None:
+def test_an_empty_batch_sends_nothing(session: Session, sent: list[Sequence[Operation]]) -> None:
     assert commit_many(session, []) == []
     assert sent == []
 
@@ -337,7 +337,7 @@ def test_many_that_are_refused_for_one_reason_cost_one_multi_and_not_one_each(
     assert len(sent) == 2  # one is refused, and one omits all that would be refused
 
 
-def test_what_a_companion_changes_is_not_held_against_those_who_follow(
+def test_a_change_by_a_multi_of_a_batch_does_not_fail_the_following_ones(
     session: Session, zookeeper_root: str
 ) -> None:
     root = zookeeper_root

@@ -268,7 +268,7 @@ def test_a_server_that_takes_no_connection_holds_no_call() -> None:
                 member.close()
 
 
-def test_who_refuses_or_has_no_name_is_named_with_the_reason() -> None:
+def test_an_error_of_a_refused_or_unresolved_host_has_its_name_and_the_reason() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert failure(f"http://127.0.0.1:{port}/x") == f"http://127.0.0.1:{port}: Connection refused"
@@ -377,7 +377,9 @@ def test_a_variable_that_holds_no_address_is_a_failure_that_does_not_show_it(
 
 
 @pytest.mark.parametrize("value", ["x\r\nEvil: 1", "x y", "x\x7f", "x\udcff"])
-def test_what_a_variable_holds_cannot_add_to_the_request(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_value_of_a_variable_cannot_add_to_the_request(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PART", value)
     with receiver() as there:
         assert "characters that no URL may have" in failure(there.url + "${env:PART}")

@@ -63,7 +63,7 @@ def test_a_claim_made_for_a_stop_is_void_without_it_and_leaves_the_item_as_it_wa
     assert (record.payload, record.claims) == ({"n": 1}, 0)  # it killed no job
 
 
-def test_who_gives_a_claim_up_takes_back_that_one_and_not_those_before(open_queues: Open) -> None:
+def test_a_claim_that_is_given_up_does_not_count_and_the_earlier_ones_do(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {})
     for _ in range(3):
@@ -72,7 +72,7 @@ def test_who_gives_a_claim_up_takes_back_that_one_and_not_those_before(open_queu
     assert (queues.get(ITEM).claims, locks(queues)) == (3, [])
 
 
-def test_what_a_stop_has_moved_on_is_due_at_once_and_does_not_need_the_stop_any_more(
+def test_an_item_that_a_stop_has_moved_is_due_at_once_without_the_stop(
     open_queues: Open,
 ) -> None:
     queues = open_queues()

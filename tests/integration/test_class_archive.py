@@ -143,7 +143,7 @@ def test_the_first_driver_starts_without_and_the_next_ones_with_an_archive(
 
 
 @pytest.mark.parametrize("backend", ["kubernetes", "yarn"])
-def test_who_hands_a_driver_over_to_a_cluster_has_the_archive_too(
+def test_the_launcher_of_a_driver_in_a_cluster_has_the_archive_too(
     host: Host, archives: ClassArchives, backend: str
 ) -> None:
     host.launch(archives, options="-XX:+UseSerialGC")  # as for short jobs
@@ -196,7 +196,7 @@ def test_the_users_own_archive_stays(host: Host, archives: ClassArchives) -> Non
     ],
     ids=["a failing dump", "no archive", "a scrap", "a driver that fails with it"],
 )
-def test_what_was_not_made_well_is_not_used_and_not_tried_again(
+def test_a_faulty_archive_is_not_used_and_not_made_again(
     host: Host, archives: ClassArchives, dump: str, then: str
 ) -> None:
     host.spark(dump, then)
@@ -274,7 +274,7 @@ def test_a_truncated_archive_is_not_given_to_a_jvm(host: Host, archives: ClassAr
         assert "SharedArchiveFile" not in host.launch(each)[1]
 
 
-def test_what_makes_an_archive_ends_with_its_worker(host: Host, archives: ClassArchives) -> None:
+def test_the_maker_of_an_archive_ends_with_its_worker(host: Host, archives: ClassArchives) -> None:
     host.spark("sleep 600")
     run = f"class-archive-{host.fit(archives).key}"
     worker = (

@@ -142,7 +142,7 @@ def test_a_long_list_costs_few_requests(stage: Stage, monkeypatch: pytest.Monkey
     assert len(calls) < 10
 
 
-def test_what_cannot_be_read_is_in_the_list_and_named_in_its_queue(stage: Stage) -> None:
+def test_an_unreadable_job_is_listed_and_named_in_its_queue(stage: Stage) -> None:
     stage.put(job_id="well")
     stage.put(Queue.DEAD, pool="team")
     stage.commit(Set(stage.queues.layout.record(JOB), b"no record", -1))
@@ -310,7 +310,7 @@ def test_a_request_of_another_kind_is_replaced(stage: Stage, of_whom: str) -> No
     assert "reason" not in document
 
 
-def test_what_has_ended_or_is_not_there_cannot_be_killed(stage: Stage) -> None:
+def test_an_ended_or_missing_job_cannot_be_killed(stage: Stage) -> None:
     stage.put(Queue.FINISH, Status.SUCCESS)
     with pytest.raises(AlreadyEnded, match="SUCCESS"):
         stage.client.kill(JOB)

@@ -347,7 +347,7 @@ def test_a_clock_that_comes_back_from_its_jump_is_followed_again(
     assert world.writes == writes  # normal: measured every ten minutes
 
 
-def test_who_comes_after_a_jump_believes_those_who_saw_it_if_its_own_clock_agrees(
+def test_a_client_after_a_jump_follows_those_that_saw_it_if_its_own_clock_agrees(
     patched: Callable[[World], EnsembleClock],
 ) -> None:
     world = World()

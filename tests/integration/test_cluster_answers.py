@@ -151,7 +151,7 @@ def record_version(office: Office, job_id: str) -> int:
     return found.version
 
 
-def test_what_a_cluster_says_for_a_moment_is_no_warning(
+def test_a_short_message_of_a_cluster_is_no_warning(
     office: Office, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.handlers.attempt_monitor._PATIENCE_SECONDS", 3600)

@@ -75,7 +75,7 @@ def test_where_nothing_is_set_a_worker_goes_by_its_own_settings(open_config: Ope
     assert open_config(retention="2h").limits == Limits(retention=2 * HOUR)
 
 
-def test_what_is_set_wins_over_a_workers_own_until_it_is_taken_out(open_config: OpenConfig) -> None:
+def test_a_stored_limit_overrides_a_workers_own_until_it_is_removed(open_config: OpenConfig) -> None:
     operator = open_config(follow=False)
     operator.change(retention="3h", warn_after=7)
     worker = open_config(retention="2h")
@@ -95,7 +95,9 @@ def test_a_change_is_effective_within_two_seconds_in_another_session(open_config
     assert min(took) < EFFECTIVE_WITHIN_S, took
 
 
-def test_who_acts_on_the_limits_is_woken_when_others_hold_and_only_then(open_config: OpenConfig) -> None:
+def test_listeners_of_the_limits_are_called_only_when_effective_limits_change(
+    open_config: OpenConfig,
+) -> None:
     operator, worker, seen = open_config(follow=False), open_config(warn_after=4), list[Limits]()
     worker.on_change(lambda: seen.append(worker.limits))
     operator.change(warn_after=4)  # the default

@@ -48,7 +48,7 @@ def test_a_waiting_item_is_removed_due_or_not(open_queues: Open) -> None:
     queues.put("accept", "now", {})  # the id is free again
 
 
-def test_what_hangs_below_the_record_goes_with_the_item(open_queues: Open) -> None:
+def test_nodes_below_the_record_are_removed_with_the_item(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {}, extra=lambda path: [Create(f"{path}/definition")])
     queues.remove(ITEM, extra=lambda claim: [Delete(f"{queues.layout.record(claim.id)}/definition")])
@@ -120,7 +120,7 @@ def test_a_forced_move_is_seen_by_the_holder_as_a_lost_claim(
 
 
 @pytest.mark.parametrize("use", USES)
-def test_who_took_an_item_by_force_is_not_disturbed_by_the_old_holder(
+def test_the_new_holder_of_an_item_taken_by_force_is_not_disturbed_by_the_old_one(
     open_queues: Open, use: Callable[[Claim], None]
 ) -> None:
     holder, operator, next_ = open_queues(), open_queues(), open_queues()

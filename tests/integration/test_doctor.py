@@ -476,7 +476,7 @@ def test_a_pool_that_is_nearly_full_and_a_folder_that_is_large(
     assert practice.kinds() == {FindingKind.FULL_POOL: [folder], FindingKind.LARGE_FOLDER: [folder]}
 
 
-def test_what_cannot_be_listed_with_the_tools_of_zookeeper(
+def test_a_pool_limit_beyond_the_tools_of_zookeeper(
     practice: Practice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     practice.staff()
@@ -560,7 +560,9 @@ def test_mending_puts_right_what_is_safe_and_leaves_the_rest(
     assert last.kind is FindingKind.SEVERAL_TOKENS, "enqueued anew: the token in dead goes"
 
 
-def test_what_the_leader_removes_is_left_to_it(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_the_leader_removes_are_left_to_it(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = plant(practice)
     practice.staff()
     practice.later(monkeypatch, 2 * MINUTE_S)

@@ -106,7 +106,7 @@ def test_a_job_and_a_pool_that_are_named_like_an_attempt_hide_no_open_node(
         assert [path for path in open_nodes if path not in finding.what] == []
 
 
-def test_who_took_rights_by_name_while_the_tree_was_open_is_reported(zookeeper_hosts: str, root: str) -> None:
+def test_rights_by_name_from_the_time_of_an_open_tree_are_reported(zookeeper_hosts: str, root: str) -> None:
     mallory = make_digest_acl("mallory", "any", all=True)
     with queue_set(zookeeper_hosts, root, Acl.OPEN) as before, zookeeper_client(zookeeper_hosts) as stranger:
         before.put(Queue.ACCEPT, "job", {})
@@ -161,7 +161,9 @@ def test_a_root_that_is_closed_to_this_login_is_a_finding_and_no_error(
         assert (finding.kind, finding.path) == (FindingKind.FOREIGN_RIGHTS, root)
 
 
-def test_what_is_made_during_the_walk_below_a_closed_node_is_closed(zookeeper_hosts: str, root: str) -> None:
+def test_a_node_that_is_created_during_the_walk_below_a_closed_node_is_closed(
+    zookeeper_hosts: str, root: str
+) -> None:
     """Another user creates a node after the check of a folder's rights and before its listing."""
     with (
         queue_set(zookeeper_hosts, root, Acl.OPEN) as queues,

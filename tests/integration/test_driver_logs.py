@@ -115,7 +115,7 @@ def test_each_byte_is_collected_once_whoever_is_killed(harness: Harness, seed: i
         assert len(set(records)) == 1, "a repeated record has the same index and time"
 
 
-def test_what_was_announced_before_a_kill_comes_again_as_it_was(harness: Harness) -> None:
+def test_records_announced_before_a_kill_come_again_unchanged(harness: Harness) -> None:
     harness.write(b"one\ntwo\nthree\nfour\n")
     with subprocess.Popen([*MODULE, "die", str(harness.state_dir), "2"]) as collector:
         assert collector.wait(WAIT_S) == -signal.SIGKILL
@@ -210,7 +210,7 @@ def test_a_folder_that_all_nodes_see_is_collected_too(harness: Harness, tmp_path
     assert document["event.dataset"] == "spark.driver"
 
 
-def test_what_the_pods_of_executors_said_names_the_executor(harness: Harness) -> None:
+def test_logs_of_executor_pods_name_the_executor(harness: Harness) -> None:
     copies = harness.state_dir / "kubernetes-logs" / "key-1"
     for name, text in {"inc": b"driver\n", "inc.executor-3": b"26/11/22 10:00:00 WARN Task: slow\n"}.items():
         (copies / name).mkdir(parents=True)

@@ -279,7 +279,7 @@ def test_a_low_lane_counts_with_its_pool(hall: Hall) -> None:
     assert hall.due_ids(Queue.FINISH, "team.low") == ["b"]
 
 
-def test_what_waits_for_its_removal_counts_as_gone(hall: Hall) -> None:
+def test_jobs_due_for_removal_count_as_gone(hall: Hall) -> None:
     finished(hall, "gone-1", "gone-2", due_in_ms=-HOUR_MS)
     finished(hall, "a", "b", "c")
     duty = RetentionCount(hall.set, lambda: 2, tuple)
@@ -639,7 +639,7 @@ def test_two_who_scrub_at_once_do_no_harm(hall: Hall) -> None:
 
 
 # ---------------------------------------------------------------------- the fence
-def test_nothing_is_removed_by_who_does_not_lead_any_more(hall: Hall) -> None:
+def test_a_former_leader_removes_nothing(hall: Hall) -> None:
     paths = [stop(hall, "gone", "f00"), take_slot(hall, hall.nodes.slot("default", 0), "gone", "f00")]
     hall.elected(hall.queue_set())
     assert hall.election.is_leader  # it has not noticed

@@ -139,7 +139,7 @@ def test_login_and_nodes_outlive_a_restart_and_stay_closed(tmp_path: Path) -> No
         assert "superDigest" not in (tmp_path / "zoo.cfg").read_text()
 
 
-def test_what_is_planted_while_a_new_server_starts_is_gone_when_it_serves(
+def test_nodes_planted_while_a_new_server_starts_are_gone_when_it_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close = access_walk.close_nodes
@@ -236,7 +236,7 @@ def test_a_start_that_is_cut_off_before_the_nodes_are_closed_closes_them_next_ti
         assert tried(server.hosts, methodcaller("get", "/")) == "NoAuthError"
 
 
-def test_what_is_planted_in_a_new_server_whose_start_is_cut_off_is_gone_when_the_next_one_serves(
+def test_nodes_planted_in_a_new_server_whose_start_is_interrupted_are_gone_when_the_next_one_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:

@@ -236,7 +236,7 @@ def test_a_step_that_succeeds_forgets_earlier_failures(open_queues: Open) -> Non
         pytest.param(Move("running", pool="no/pool"), "InvalidName", id="no pool"),
     ],
 )
-def test_what_cannot_be_done_is_a_failure_of_the_handler(
+def test_an_impossible_action_is_a_failure_of_the_handler(
     open_queues: Open, action: Action, reason: str
 ) -> None:
     queues = open_queues()
@@ -351,7 +351,7 @@ def test_no_more_handlers_run_at_once_than_there_are_threads(open_queues: Open) 
 
 # ---------------------------------------------------------------------- lost claims
 @pytest.mark.parametrize("how", ["session", "lock", "force"])
-def test_what_a_handler_says_of_an_item_it_has_lost_counts_for_nothing(open_queues: Open, how: str) -> None:
+def test_the_action_of_a_handler_on_a_lost_item_is_ignored(open_queues: Open, how: str) -> None:
     queues, worker = open_queues(), open_queues()
     queues.put("accept", ITEM, {"n": 0})
     began, go_on = threading.Event(), threading.Event()
@@ -476,7 +476,7 @@ def test_a_pool_that_could_not_start_leaves_no_thread_and_can_be_started_again(
         wait_until(lambda: queues.count("accept") == 0, 10, "it is done")
 
 
-def test_what_was_let_go_is_handled_by_the_next(open_queues: Open) -> None:
+def test_released_items_are_handled_by_the_next_handler_pool(open_queues: Open) -> None:
     queues = open_queues()
     ids = put_some(queues, 40)
     handled: list[str] = []

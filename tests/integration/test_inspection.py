@@ -71,7 +71,7 @@ def test_pages_go_on_where_they_were_though_items_come_and_go(open_queues: Open)
     assert [record.id for record in rest.items] == ["i005", "i007", "i008", "i009", "new"]
 
 
-def test_what_cannot_be_read_and_what_is_foreign_does_not_break_a_listing(open_queues: Open) -> None:
+def test_unreadable_and_foreign_nodes_do_not_break_a_listing(open_queues: Open) -> None:
     queues = open_queues()
     put_some(queues, 3)
     commit(queues.session, [Set(queues.layout.record("i001"), b"garbage", -1)])
@@ -128,7 +128,7 @@ def test_the_age_of_the_oldest_item_counts_from_its_put_and_not_from_its_last_mo
     assert 0 <= put_ago <= queues.look.oldest_seconds("running", "default") < put_ago + 10
 
 
-def test_who_holds_what_since_when_is_known(open_queues: Open) -> None:
+def test_the_holders_of_items_are_listed_with_their_times(open_queues: Open) -> None:
     worker, other, operator = open_queues("worker-1"), open_queues("worker-2"), open_queues()
     for item_id in ("a", "b", "c"):
         worker.put("accept", item_id, {})

@@ -213,7 +213,7 @@ def test_a_main_that_returns_has_succeeded(site: Site) -> None:
         ("task failed: JAVA.LANG.OUTOFMEMORYERROR: heap", "memory"),
     ],
 )
-def test_what_main_throws_is_the_error_with_its_class_and_stack(
+def test_an_exception_of_main_is_the_error_with_its_class_and_stack(
     site: Site, message: str, error_class: str
 ) -> None:
     driver = site.start("throw", message)
@@ -262,7 +262,7 @@ def test_a_class_that_cannot_be_run_is_named(site: Site, name: str, words: str) 
     assert site.starts() == 0
 
 
-def test_what_main_ends_the_jvm_with_is_its_exit_code_and_the_worker_says_what_that_means(site: Site) -> None:
+def test_the_exit_code_of_main_is_that_of_the_driver_and_the_worker_explains_it(site: Site) -> None:
     driver = site.start("exit", "3")
     assert driver.ended() == 3
     assert site.attempt().state is AttemptState.STARTED

@@ -373,7 +373,7 @@ def test_a_taken_id_is_refused(office: Office) -> None:
         office.client.submit(python_job("pass"), job_id="one")
 
 
-def test_what_the_driver_shows_can_be_read_with_plain_tools(office: Office, tmp_path: Path) -> None:
+def test_progress_of_a_driver_can_be_read_with_plain_tools(office: Office, tmp_path: Path) -> None:
     office.worker()
     program, started, go = sleeper(tmp_path)
     job_id = office.submit(program)

@@ -126,7 +126,7 @@ def test_a_kill_counts_wherever_the_job_is(
     assert office.session().children(f"{office.settings.root}/stops/default") == []
 
 
-def test_what_has_ended_cannot_be_killed_any_more(office: Office, tmp_path: Path) -> None:
+def test_an_ended_job_cannot_be_killed(office: Office, tmp_path: Path) -> None:
     office.worker()
     job_id = office.submit(f"open({str(tmp_path / 'ran')!r}, 'w')")
     assert office.wait(job_id).job.status is Status.SUCCESS

@@ -101,7 +101,7 @@ def test_code_of_past_days_goes_with_the_next_run_but_not_while_a_pod_mounts_it(
     assert versions.code() == set()
 
 
-def test_what_a_worker_with_another_clock_has_just_made_stays(versions: Versions) -> None:
+def test_a_secret_that_a_worker_with_another_clock_has_just_made_stays(versions: Versions) -> None:
     ahead, behind = versions.worker("ahead"), versions.worker("behind")
     versions.on_day(1)
     runs = [versions.submit(ahead, "ahead")]

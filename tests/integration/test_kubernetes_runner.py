@@ -370,7 +370,7 @@ def _raises(harness: Harness) -> bool:
         ({}, {"spark.kubernetes.namespace": "other"}, "cannot set spark.kubernetes.namespace"),
     ],
 )
-def test_what_can_never_be_a_pod_is_refused_before_anything_is_made(
+def test_an_impossible_pod_is_refused_before_anything_is_created(
     harness: Harness, options: dict[str, str], conf: dict[str, str], words: str
 ) -> None:
     with pytest.raises(RefusedSubmission, match=words):

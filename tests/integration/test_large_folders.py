@@ -102,7 +102,7 @@ def test_a_rescan_finds_changes_without_events(open_queues: Open, monkeypatch: p
         seen.wait_for("a")
 
 
-def test_what_has_gone_from_a_large_folder_is_not_tried(open_queues: Open) -> None:
+def test_an_item_that_is_gone_from_a_large_folder_is_not_tried(open_queues: Open) -> None:
     queues = open_queues()
     fill(queues)
     with Collector(open_queues(), room=1) as seen:

@@ -221,9 +221,7 @@ def test_a_drain_is_quick_when_zookeeper_does_not_answer(stand: Stand, proxy: Fa
 
 
 # ---------------------------------------------------------------------- the fence
-def test_what_a_leader_sends_after_it_was_paused_for_too_long_is_refused(
-    stand: Stand, zookeeper_root: str
-) -> None:
+def test_writes_of_a_leader_after_too_long_a_pause_are_refused(stand: Stand, zookeeper_root: str) -> None:
     slow = Slow(f"{zookeeper_root}/too-late")
     old = stand(slow, start=False)
     slow.election = old.election

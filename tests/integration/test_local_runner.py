@@ -185,7 +185,7 @@ def test_all_that_may_hold_a_secret_is_private(runner: LocalRunner, run: str) ->
         ({"environment": {"A": "\0"}}, "null byte"),
     ],
 )
-def test_what_cannot_be_started_is_refused_and_leaves_no_submission(
+def test_a_failed_start_is_refused_and_leaves_no_submission(
     runner: LocalRunner, run: str, change: Mapping[str, Any], message: str
 ) -> None:
     with pytest.raises(SubmissionError, match=message):

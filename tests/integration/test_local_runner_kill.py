@@ -132,7 +132,7 @@ def test_kill_of_an_unknown_run_is_nothing(runner: LocalRunner, run: str) -> Non
     runner.kill(run, grace_seconds=0)
 
 
-def test_what_survives_everything_is_named(
+def test_a_process_that_survives_every_signal_is_named(
     runner: LocalRunner, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "SHIM_SECONDS", 0.1)

@@ -166,7 +166,7 @@ def test_an_orphan_lock_in_another_session_is_released_by_the_rescan(open_small:
         seen.wait_for(*ids, "i02")
 
 
-def test_what_was_held_in_another_session_that_ended_is_found_again(open_small: OpenSmall) -> None:
+def test_items_held_in_another_session_that_ended_are_found_again(open_small: OpenSmall) -> None:
     queues = open_small()
     ids = put_some(queues, 3)
     with Collector(queues, rescan_seconds=SOON) as seen:
@@ -222,7 +222,7 @@ def test_capacity_is_counted_for_each_session(zookeeper_hosts: str) -> None:
         assert not sessions.owns(second.id)
 
 
-def test_whoever_asked_is_woken_by_each_session(zookeeper_hosts: str) -> None:
+def test_a_listener_is_called_for_each_session(zookeeper_hosts: str) -> None:
     with Session(SessionSettings(zookeeper_hosts, session_timeout=4, max_ephemeral_bytes=100)) as first:
         sessions = LockSessions(first)
         woken: list[bool] = []

@@ -80,7 +80,7 @@ def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(office: Office, p
     assert archived_jobs(names=["another"]) == []
 
 
-def test_what_a_worker_says_while_it_looks_at_a_job_has_the_id_of_the_job(
+def test_log_records_of_a_worker_that_handles_a_job_have_the_id_of_the_job(
     office: Office, pipeline: LogPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pipeline.spool is not None
@@ -131,7 +131,7 @@ def test_an_unwritable_spool_is_reported_in_one_sentence_and_work_continues(
     assert [words for words in logged if "occupied" in words] == [pipeline.trouble]
 
 
-def test_what_became_of_records_is_counted_for_prometheus(
+def test_the_fate_of_records_is_counted_for_prometheus(
     tmp_path: Path, log_alias: str, elasticsearch_url: str
 ) -> None:
     metrics = Metrics()

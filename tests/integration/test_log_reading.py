@@ -64,7 +64,7 @@ def test_more_than_a_page_of_one_moment_is_read_in_order_and_whole(
     assert [entry.text("message") for entry in reader.all(LogQuery())] == [str(n) for n in range(count)]
 
 
-def test_what_is_shipped_and_what_waits_on_this_host_are_one_log(
+def test_shipped_records_and_those_waiting_on_this_host_are_one_log(
     tmp_path: Path, elasticsearch_url: str, log_alias: str
 ) -> None:
     root = shipped(tmp_path, elasticsearch_url, log_alias, [document(n) for n in (1, 2, 4)])
@@ -101,7 +101,7 @@ def test_fields_levels_times_and_words_are_looked_for(
     assert found(LogQuery.of(grep=Grep("x\\.[XY]"))) == ["m3"]
 
 
-def test_what_comes_later_is_followed(tmp_path: Path, elasticsearch_url: str, log_alias: str) -> None:
+def test_later_records_are_followed(tmp_path: Path, elasticsearch_url: str, log_alias: str) -> None:
     root = shipped(tmp_path, elasticsearch_url, log_alias, [document(1)])
     reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, report=pytest.fail)
     news = reader.follow(LogQuery(), reader.last(LogQuery(), 10))

@@ -69,7 +69,7 @@ def busy_for_half(asked: Asked) -> Said:
 
 
 # ---------------------------------------------------------------------- accepted records
-def test_what_a_program_logs_is_found_under_the_alias_on_the_day_of_its_own_time(
+def test_a_log_record_is_found_under_the_alias_in_the_index_of_its_own_day(
     log_index: LogIndex, tmp_path: Path
 ) -> None:
     settings = LogSettings(url=log_index.url, alias=log_index.alias, timezone="Europe/Berlin")
@@ -92,7 +92,7 @@ def test_what_a_program_logs_is_found_under_the_alias_on_the_day_of_its_own_time
     assert folders_in(tmp_path / "spool") == []
 
 
-def test_what_is_there_already_counts_as_done(log_index: LogIndex, tmp_path: Path) -> None:
+def test_a_record_that_exists_already_is_settled(log_index: LogIndex, tmp_path: Path) -> None:
     root = tmp_path / "spool"
     with shipped(root, log_index) as (spool, shipper, _):
         for number in range(40):

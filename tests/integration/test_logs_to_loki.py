@@ -77,7 +77,7 @@ def test_a_push_that_is_not_taken_comes_again(tmp_path: Path, script: list[Said]
         pytest.param(Said(429, b"Per stream rate limit exceeded", takes=True), id="a part was too much"),
     ],
 )
-def test_what_was_taken_without_a_word_is_there_once(tmp_path: Path, said: Said) -> None:
+def test_records_accepted_without_a_reply_are_stored_once(tmp_path: Path, said: Said) -> None:
     store, root = LokiStore(), tmp_path / "spool"
     spool = Spool(root)
     # Hours between the first and the last of a push: the first must not be too late on the second try.
@@ -115,7 +115,7 @@ def test_a_line_that_is_too_long_becomes_a_dead_letter_and_the_others_arrive(tmp
     assert (letter["status"], "Max entry size" in letter["reason"]) == (400, True)
 
 
-def test_what_another_process_left_hours_ago_is_not_too_late(tmp_path: Path) -> None:
+def test_records_that_another_process_left_hours_ago_are_not_too_late(tmp_path: Path) -> None:
     store, root = LokiStore(), tmp_path / "spool"
     spool = Spool(root)
     ids = fill(spool, [document(number) for number in range(30)])

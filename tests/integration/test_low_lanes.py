@@ -72,7 +72,7 @@ def test_the_low_lane_gets_its_share_though_its_pool_has_work(
     assert lanes(seen)[:20].count(LANE) == expected
 
 
-def test_what_the_low_lane_got_beyond_its_share_is_not_held_against_it(open_queues: Open) -> None:
+def test_turns_of_the_low_lane_beyond_its_share_are_not_deducted_later(open_queues: Open) -> None:
     queues = open_queues()
     queues.ensure_pool(POOL)
     queues.pools.change(POOL, low_share=0.5)
@@ -86,7 +86,7 @@ def test_what_the_low_lane_got_beyond_its_share_is_not_held_against_it(open_queu
     assert lanes(seen)[10:20].count(LANE) >= 4
 
 
-def test_who_pauses_a_pool_pauses_its_low_lane(open_queues: Open) -> None:
+def test_a_pause_of_a_pool_pauses_its_low_lane(open_queues: Open) -> None:
     queues = open_queues()
     queues.ensure_pool(POOL)
     queues.pools.change(POOL, paused=True)

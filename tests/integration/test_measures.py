@@ -54,7 +54,7 @@ def _prompt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---------------------------------------------------------------------- metrics
-def test_what_happens_to_jobs_is_counted(scripted_office: ScriptedOffice) -> None:
+def test_transitions_of_jobs_are_counted(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker(slots=3)
     well = scripted_office.submit("pass")
     failed = scripted_office.submit("fail('no rows')", retry={"attempts": 2, "delay": "10ms"})
@@ -89,7 +89,7 @@ def test_an_attempt_that_ends_without_an_outcome_is_counted_as_such(scripted_off
     wait_until(lambda: value(worker, "attempts_total", end="no_outcome") == 1, 30, "it is counted")
 
 
-def test_what_keeps_jobs_back_is_counted(scripted_office: ScriptedOffice) -> None:
+def test_reasons_that_delay_jobs_are_counted(scripted_office: ScriptedOffice) -> None:
     worker = scripted_office.worker(slots=1, memory_guard=True)
     scripted_office.submit("pass", spark={"driver": {"memory": "900000g"}})
     wait_until(lambda: value(worker, "jobs_declined_total", reason="memory"), 30, "it is left")

@@ -150,7 +150,7 @@ def test_with_a_certificate_it_speaks_tls_alone(serve: Serve, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "short", "with a space in it, so none", "ü" * 20, "x" * 5000], ids=len)
-def test_what_is_no_token_is_refused(serve: Serve, tmp_path: Path, text: str) -> None:
+def test_an_invalid_token_is_refused(serve: Serve, tmp_path: Path, text: str) -> None:
     (tmp_path / "token").write_text(text, "utf-8")
     with pytest.raises(SettingsError, match="holds no token: 16 to 4096 printable characters"):
         serve(token_file=tmp_path / "token")

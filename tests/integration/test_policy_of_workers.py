@@ -74,7 +74,9 @@ def test_a_refused_job_brings_no_variable_of_the_worker_to_its_receiver(
     assert "TOKEN_OF_THE_WORKER" in str(job.callback.error)
 
 
-def test_who_submits_with_the_settings_is_refused_before_anything_is_enqueued(office: Office) -> None:
+def test_a_submission_against_the_policy_in_the_settings_is_refused_before_anything_is_enqueued(
+    office: Office,
+) -> None:
     client = Client(office.queues, Policy({"*": NONE_LISTED}))
     with pytest.raises(PolicyRefused, match="the master 'spark://evil:7077' is refused"):
         client.submit(python_job("pass", spark={"master": "spark://evil:7077"}))

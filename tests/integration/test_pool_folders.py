@@ -242,7 +242,7 @@ def test_a_consumer_of_all_pools_serves_a_pool_that_was_removed_and_comes_again(
 
 
 @pytest.mark.parametrize(("pool", "words"), [(POOL, "1 in"), (LANE, LANE)], ids=["item", "low lane"])
-def test_what_is_put_while_a_pool_is_removed_stops_the_removal(
+def test_a_put_while_a_pool_is_removed_stops_the_removal(
     open_queues: Open, monkeypatch: pytest.MonkeyPatch, pool: str, words: str
 ) -> None:
     queues, producer = open_queues(), open_queues()
@@ -395,7 +395,7 @@ def test_an_operator_takes_an_item_whose_pool_has_no_node_any_more(open_queues: 
 
 
 @pytest.mark.parametrize("queue", ["accept", "dead"])
-def test_what_is_left_of_a_pool_without_a_node_is_removed_when_it_is_empty(
+def test_folders_of_a_pool_without_a_node_are_removed_when_they_are_empty(
     open_queues: Open, queue: str
 ) -> None:
     queues = open_queues()

@@ -114,7 +114,7 @@ def test_many_items_keep_their_order_and_travel_in_few_requests(
     assert queues.get("i17") == put[17]
 
 
-def test_what_cannot_be_put_is_named_with_its_reason_and_the_others_are_put(open_queues: Open) -> None:
+def test_a_refused_item_is_named_with_its_reason_and_the_others_are_put(open_queues: Open) -> None:
     queues = open_queues()
     first = queues.put("accept", "taken", {"n": 1})
     with pytest.raises(PutsFailed, match="6 of 9 items") as caught:
@@ -140,7 +140,7 @@ def test_what_cannot_be_put_is_named_with_its_reason_and_the_others_are_put(open
     assert queues.get("taken") == first
 
 
-def test_nothing_put_is_no_error(open_queues: Open) -> None:
+def test_an_empty_put_is_no_error(open_queues: Open) -> None:
     assert open_queues().put_many("accept", []) == []
 
 

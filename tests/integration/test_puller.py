@@ -47,13 +47,13 @@ def test_no_more_is_held_than_asked_for_though_several_queues_have_items(open_qu
         assert locks(queues) == [claim.id] == ["accept-00"]
 
 
-def test_nothing_comes_when_there_is_nothing_and_no_longer_than_asked_for(open_queues: Open) -> None:
+def test_a_claim_without_items_returns_nothing_after_its_timeout(open_queues: Open) -> None:
     with Puller(open_queues(), ["accept"]) as puller:
         assert puller.claim(2) == []
         assert puller.claim(2, timeout=0.2) == []
 
 
-def test_who_waits_gets_what_is_put_meanwhile(open_queues: Open) -> None:
+def test_a_waiting_claim_gets_an_item_that_is_put_meanwhile(open_queues: Open) -> None:
     queues = open_queues()
     got: list[Claim] = []
     with Puller(open_queues(), ["accept"]) as puller:

@@ -116,7 +116,7 @@ def test_a_driver_that_may_run_is_looked_after_again_whatever_was_noted(stage: S
     assert stage.state().status is Status.RUNNING
 
 
-def test_what_cannot_be_replayed_says_why_and_stays(stage: Stage) -> None:
+def test_a_job_that_cannot_be_replayed_stays_and_the_error_says_why(stage: Stage) -> None:
     stage.put(Queue.DEAD, job_id="damaged")
     stage.commit(Set(stage.queues.layout.record("damaged"), b"no record", -1))
     stage.put(Queue.DEAD, job_id="no-job")

@@ -452,7 +452,7 @@ def test_a_driver_that_left_nothing_is_gone_and_one_that_lives_is_not(kit: Kit) 
 
 
 @without_spark_of_its_own
-def test_what_a_running_driver_has_is_not_removed_and_what_an_ended_one_left_is(kit: Kit) -> None:
+def test_a_cleanup_keeps_a_running_driver_and_removes_the_traces_of_an_ended_one(kit: Kit) -> None:
     attempt = kit.attempt()
     kit.submit(attempt, "say('up')\nhang()")
     kit.wait_started(attempt)

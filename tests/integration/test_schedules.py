@@ -194,7 +194,7 @@ def test_a_schedule_that_is_not_there_is_said_to_be_missing(hall: Hall) -> None:
     assert hall.store.list() == ()
 
 
-def test_what_could_never_run_is_not_registered(hall: Hall) -> None:
+def test_a_definition_that_could_never_run_is_not_registered(hall: Hall) -> None:
     with pytest.raises(DefinitionError, match="'test' has no schedule"):
         hall.store.put(python_job("pass"))
     with pytest.raises(DefinitionError, match=r"job\.py:1:"):
@@ -558,7 +558,7 @@ def test_a_leader_whose_reply_was_lost_does_not_bring_the_old_program_back(
 
 
 @pytest.mark.parametrize("act", [ScheduleStore.pause, ScheduleStore.remove])
-def test_what_was_asked_of_the_old_registration_does_not_happen_to_the_new_one(
+def test_an_act_on_the_old_registration_does_not_apply_to_the_new_one(
     hall: Hall, monkeypatch: pytest.MonkeyPatch, act: Callable[[ScheduleStore, str], object]
 ) -> None:
     hall.register()
@@ -808,7 +808,7 @@ def test_a_paused_schedule_enqueues_nothing_and_makes_up_for_nothing_when_it_is_
     lead_until(leader, lambda: hall.runs() == ["20261121T111100Z"], "the next run is enqueued")
 
 
-def test_what_is_not_paused_loses_nothing_by_being_resumed(hall: Hall) -> None:
+def test_a_schedule_that_is_not_paused_loses_nothing_by_a_resume(hall: Hall) -> None:
     hall.register()
     hall.pass_time(MINUTE)
     hall.store.resume("tick")
@@ -817,7 +817,7 @@ def test_what_is_not_paused_loses_nothing_by_being_resumed(hall: Hall) -> None:
 
 
 # ---------------------------------------------------------------------- trouble
-def test_what_is_wrong_with_one_schedule_does_not_stop_the_others(hall: Hall) -> None:
+def test_a_fault_of_one_schedule_does_not_stop_the_others(hall: Hall) -> None:
     for name in ("a", "b", "c"):
         hall.register(name)
 

@@ -641,7 +641,7 @@ def test_an_item_that_is_locked_in_the_last_moment_is_not_touched(
     assert tree(queues) == before
 
 
-def test_what_this_process_holds_is_not_touched(open_queues: Open) -> None:
+def test_items_that_this_process_holds_are_not_changed(open_queues: Open) -> None:
     queues = open_queues()
     queues.put("accept", ITEM, {})
     claim = claim_of(queues, ITEM)

@@ -57,7 +57,7 @@ def test_a_job_succeeds_and_no_secret_is_stored_anywhere(
     assert not [path for path in written if SECRET.encode() in path.read_bytes()]
 
 
-def test_what_the_login_made_is_closed_to_others(
+def test_nodes_that_the_login_created_are_closed_to_others(
     settings: Settings, secured: Secured, tmp_path: Path
 ) -> None:
     with open_session(settings, settings.zookeeper_hosts) as session:

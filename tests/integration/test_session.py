@@ -180,7 +180,7 @@ def test_a_start_without_a_server_ends_by_its_deadline(server: EmbeddedZooKeeper
         server.start()
 
 
-def test_who_waits_for_the_connection_is_woken_by_the_close(server: EmbeddedZooKeeper) -> None:
+def test_a_waiter_for_the_connection_is_woken_by_the_close(server: EmbeddedZooKeeper) -> None:
     session = open_session(server).start()
     server.kill()
     try:
@@ -202,7 +202,7 @@ def test_who_waits_for_the_connection_is_woken_by_the_close(server: EmbeddedZooK
         server.start()
 
 
-def test_what_is_sent_without_a_connection_is_not_kept_to_be_sent_after_the_outage(
+def test_a_request_without_a_connection_is_not_sent_after_the_outage(
     server: EmbeddedZooKeeper,
 ) -> None:
     with open_session(server) as session:
@@ -350,7 +350,7 @@ def test_a_forked_child_gets_an_error_that_says_what_to_do_and_the_parent_contin
     assert (done.stdout, done.stderr, done.returncode) == ("unharmed\n", "", 0)
 
 
-def test_who_was_forgotten_is_not_woken_and_others_are(server: EmbeddedZooKeeper) -> None:
+def test_a_forgotten_watcher_is_not_called_and_the_others_are(server: EmbeddedZooKeeper) -> None:
     with open_session(server) as session:
         commit(session, [Create("/watched", b"")])
         kept, forgotten = threading.Event(), threading.Event()

@@ -117,7 +117,9 @@ def test_a_command_that_is_not_there_is_127_with_the_reason(a_shim: Shim) -> Non
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-def test_what_left_the_drivers_session_is_ended_before_the_exit_file(a_shim: Shim, stubborn: bool) -> None:
+def test_a_process_that_left_the_drivers_session_is_ended_before_the_exit_file(
+    a_shim: Shim, stubborn: bool
+) -> None:
     code = IGNORES_TERM + "time.sleep(60)" if stubborn else SLEEPS
     # Two generations that both exit: the grandchild's parent is an orphan itself.
     inner = f"import os; os.fork() or os.setsid(); {code}"
@@ -240,7 +242,7 @@ def test_an_exit_file_that_cannot_be_written_at_once_is_tried_again(a_shim: Shim
     assert json.loads(a_shim.text("exit.json"))["exit_code"] == 3
 
 
-def test_what_a_driver_prints_is_bounded_on_the_disk_and_its_end_is_kept(a_shim: Shim) -> None:
+def test_the_output_of_a_driver_is_bounded_on_the_disk_and_its_end_is_kept(a_shim: Shim) -> None:
     a_shim.python(
         """
 import os, time

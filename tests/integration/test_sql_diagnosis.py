@@ -143,7 +143,7 @@ def test_reading_a_target_before_it_was_written_points_at_the_read(fail: Fail) -
     assert "[TABLE_OR_VIEW_NOT_FOUND]" in error.message
 
 
-def test_what_a_program_finds_missing_is_of_its_definition_in_every_way_of_asking(
+def test_every_query_of_missing_data_is_an_error_of_the_definition(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for ask in (

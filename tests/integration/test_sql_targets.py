@@ -161,7 +161,7 @@ def left_by_a_dead_driver(spark: SparkSession, tmp_path: Path, *left: str) -> Pa
     return staged
 
 
-def test_what_a_dead_driver_has_replaced_does_not_come_back_when_the_target_is_removed(
+def test_data_that_a_dead_driver_has_replaced_does_not_return_when_the_target_is_removed(
     run: Run, rows: Rows, spark: SparkSession, tmp_path: Path
 ) -> None:
     insert = T.format("parquet") + "INSERT INTO t SELECT {} AS a"

@@ -64,7 +64,7 @@ def test_a_driver_that_the_master_has_never_had_is_unknown_and_not_ended(api: St
     api.kill_driver("driver-20200101000000-0000")
 
 
-def test_what_is_no_driver_is_refused(api: StandaloneMasters, standalone: Standalone) -> None:
+def test_a_driver_without_a_main_class_is_refused(api: StandaloneMasters, standalone: Standalone) -> None:
     with pytest.raises(SubmissionError, match="Main class is missing"):
         api.create_driver({**request(standalone.url), "mainClass": None})
 

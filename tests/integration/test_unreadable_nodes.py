@@ -203,7 +203,7 @@ def test_every_listing_continues_whatever_value_a_document_has(
 HALF_POOL = b'"pool": "\\ud800"'
 
 
-def test_what_cannot_be_read_is_listed_with_what_is_wrong(poisoned: Poisoned) -> None:
+def test_an_unreadable_node_is_listed_with_its_error(poisoned: Poisoned) -> None:
     good = poisoned.before[poisoned.paths["record"]]
     poisoned.spoil("record", good.replace(b'"created": "', b'"created": 7, "was": "'))
     (view,) = (view for view in poisoned.stage.client.list() if view.id == BAD)

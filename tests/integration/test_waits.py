@@ -344,7 +344,7 @@ def test_a_reason_of_a_newer_version_and_a_time_that_is_none_are_shown_as_they_a
     assert (waiting.reason, waiting.message) == ("moon", "worker ours deferred it at tonight: it is full")
 
 
-def test_what_was_said_of_a_job_goes_with_its_status() -> None:
+def test_the_reason_of_a_waiting_job_ends_with_its_status() -> None:
     state = JobState.enqueued("x").evolve(waiting=Waiting(reason=Reason.MEMORY, message="none"))
     assert state.evolve(updated="now").waiting is not None
     assert state.evolve(status=Status.RUNNING).waiting is None

@@ -76,7 +76,7 @@ class OnHost(LocalRunner):
         return place.host == self._host
 
 
-def test_what_becomes_free_while_others_are_brought_back_is_not_lost() -> None:
+def test_an_item_that_becomes_free_while_others_are_restored_is_not_lost() -> None:
     backlog = Backlog(
         "accept", "default", WatchedFolder(cast("Session", None), "/q", lambda: None), lambda *_: None
     )
@@ -242,7 +242,7 @@ def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
         worker.drain()
 
 
-def test_what_was_declined_and_is_never_asked_for_again_is_forgotten() -> None:
+def test_declined_jobs_that_are_never_offered_again_are_dropped() -> None:
     now = [0.0]
     declined = Declined(lambda _name, _limit: 0, clock=lambda: now[0])
     for number in range(1_000):
@@ -452,7 +452,7 @@ def test_a_job_is_taken_again_when_the_session_of_its_lock_alone_is_lost(
     worker._set.close()  # noqa: SLF001 - the sessions of the locks
 
 
-def test_what_cannot_be_committed_for_a_bug_is_let_go_and_not_kept_for_ever(
+def test_a_job_whose_commit_fails_for_a_bug_is_released_and_not_kept_for_ever(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rescan_often(monkeypatch)

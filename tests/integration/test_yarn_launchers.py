@@ -142,7 +142,7 @@ def test_a_launcher_that_failed_after_yarn_had_taken_it_decides_nothing(
         runner.cleanup(run)
 
 
-def test_what_another_host_submitted_is_found_and_comes_first(
+def test_a_submission_of_another_host_is_found_and_comes_first(
     start: Start, cluster: Cluster, run: str
 ) -> None:
     runner = start("import time; time.sleep(60)")

@@ -34,7 +34,7 @@ def test_zkcli_prints_the_answer_and_nothing_else(zookeeper_hosts: str, zookeepe
     assert missing.stderr == f"Node does not exist: {zookeeper_root}/none\n"
 
 
-def test_nothing_in_a_node_commands_the_terminal(zookeeper_hosts: str, zookeeper_root: str) -> None:
+def test_no_content_of_a_node_controls_the_terminal(zookeeper_hosts: str, zookeeper_root: str) -> None:
     with zookeeper_client(zookeeper_hosts) as client:
         client.create(zookeeper_root, "\x1b]0;title\x07 \x9b2J\r hidden\ttab äöü".encode())
     here, end = os.openpty()

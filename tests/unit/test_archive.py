@@ -45,7 +45,7 @@ def test_a_mark_is_read_as_it_was_written(owner: str, position: str, before: str
 
 
 @pytest.mark.parametrize("text", [None, "", "host", "a b c", "a 2026-11-21T00:00:00 c", "a b c d e f"])
-def test_what_is_no_mark_is_none(text: str | None) -> None:
+def test_an_invalid_mark_is_none(text: str | None) -> None:
     assert Mark.parse(text) is None
 
 

@@ -88,7 +88,7 @@ def test_a_document_that_another_has_written_is_on_the_disk_too(
 
 
 # ---------------------------------------------------------------------- once
-def test_what_was_written_behind_the_position_is_not_written_again(tmp_path: Path) -> None:
+def test_a_document_behind_the_position_is_not_written_again(tmp_path: Path) -> None:
     before, after = archive(tmp_path), archive(tmp_path)
     before.write(document("earlier"), since=before.position())
     since = before.position()
@@ -100,7 +100,7 @@ def test_what_was_written_behind_the_position_is_not_written_again(tmp_path: Pat
     assert run_keys(tmp_path) == ["earlier", "a", "other-0", "other-1", "other-2"]
 
 
-def test_what_was_written_in_the_month_before_is_not_written_again(tmp_path: Path) -> None:
+def test_a_document_of_the_month_before_is_not_written_again(tmp_path: Path) -> None:
     since = archive(tmp_path).position()
     archive(tmp_path).write(document("a"), since=since)
     archive(tmp_path, DECEMBER).write(document("b"), since=archive(tmp_path, DECEMBER).position())
@@ -108,7 +108,7 @@ def test_what_was_written_in_the_month_before_is_not_written_again(tmp_path: Pat
     assert run_keys(tmp_path) == ["a", "b"]
 
 
-def test_what_was_written_before_the_clock_was_set_back_is_not_written_again(tmp_path: Path) -> None:
+def test_a_document_from_before_the_clock_was_set_back_is_not_written_again(tmp_path: Path) -> None:
     since = archive(tmp_path, DECEMBER).position()
     archive(tmp_path).write(document("a"), since=since)
     archive(tmp_path).write(document("a"), since=since)
@@ -262,7 +262,7 @@ def test_a_disk_that_takes_no_more_leaves_no_part_of_a_line(tmp_path: Path) -> N
     assert run_keys(tmp_path) == ["a", "b"]
 
 
-def test_what_the_disk_did_not_confirm_does_not_count_as_written(
+def test_documents_that_the_disk_did_not_confirm_do_not_count_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = archive(tmp_path)

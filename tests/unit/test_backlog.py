@@ -150,7 +150,7 @@ def test_it_is_not_listed_again_while_what_is_known_goes_before_all_that_may_hav
     assert made.take_all(now=9) == ["a", "b", "new", "c"]  # as listed; the claim of a removed item fails
 
 
-def test_what_is_due_after_the_last_listing_waits_for_another_when_something_has_changed() -> None:
+def test_an_item_due_after_the_last_listing_waits_for_another_after_a_change() -> None:
     made = Made(token("c", 9))
     made.refresh(now=5)
     made.session.change(token("c", 9), token("new", 7))
@@ -160,7 +160,7 @@ def test_what_is_due_after_the_last_listing_waits_for_another_when_something_has
     assert made.take_all(now=9) == ["new", "c"]
 
 
-def test_what_is_due_after_the_last_listing_is_taken_when_nothing_has_changed() -> None:
+def test_an_item_due_after_the_last_listing_is_taken_if_nothing_has_changed() -> None:
     made = Made(token("c", 9))
     made.refresh(now=5)
     assert made.take_all(now=8) == []
@@ -188,7 +188,7 @@ def test_a_change_without_a_watch_event_is_noticed_by_its_zxid() -> None:
     assert made.take_all(now=3) == ["a"]
 
 
-def test_what_turned_out_to_be_stale_is_listed_before_anything_more_is_taken() -> None:
+def test_an_invalidated_backlog_is_listed_before_anything_more_is_taken() -> None:
     made = Made(token("a", 1), token("b", 2))
     made.refresh(now=5)
     made.backlog.invalidate()
@@ -320,7 +320,7 @@ def test_every_item_falls_to_exactly_one_consumer(count: int, items: set[str]) -
         assert sum(share.contains(item) for share in shares) == 1
 
 
-def test_who_is_no_member_yet_has_no_share_and_who_is_alone_has_all() -> None:
+def test_a_consumer_before_its_membership_has_no_share_and_a_single_member_has_all() -> None:
     assert not Share(None, 2).contains("a")
     assert Share(None, 1).contains("a")
     assert Share().contains("a")
@@ -343,7 +343,7 @@ def test_only_the_own_share_is_taken_and_others_share_only_after_a_while() -> No
     assert sorted(stolen) == sorted(item for item in others if items.index(item) + 1 <= 30)
 
 
-def test_what_is_held_is_not_stolen() -> None:
+def test_a_held_item_is_not_taken_over() -> None:
     made = Made(token("a", 1), token("b", 2))
     made.backlog.divide(Share(None, 2))
     made.refresh(now=9)

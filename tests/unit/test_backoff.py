@@ -18,7 +18,7 @@ def test_the_delay_of_a_definition_grows_by_its_factor() -> None:
     assert [retry.delay_after(failures) for failures in (1, 2, 3, 1_000)] == [1, 10, 100, 1e9]
 
 
-def test_what_failed_together_does_not_come_back_together() -> None:
+def test_simultaneous_failures_are_retried_at_different_times() -> None:
     delays = {jittered(10.0) for _ in range(200)}
     assert len(delays) > 100
     assert min(delays) >= 8.0

@@ -39,7 +39,7 @@ def body(
     return callback_body(record, job, definition, attempt, event=event, number=7, status=status)
 
 
-def test_what_is_not_known_is_null_and_each_field_is_there() -> None:
+def test_unknown_values_are_null_and_each_field_is_there() -> None:
     bare = body()
     assert bare == json.loads(json.dumps(bare))
     assert [name for name, value in bare.items() if value is None] == [
@@ -74,7 +74,7 @@ def test_a_status_that_the_job_gets_by_its_end_has_the_one_in_its_record_before_
     assert body(status=Status.CANCEL)["previous_status"] == "RUNNING"
 
 
-def test_what_was_written_is_bounded() -> None:
+def test_the_list_of_written_tables_is_bounded() -> None:
     table = {
         "target": "t" * 2_000,
         "connector": "csv",

@@ -56,6 +56,6 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("story", UNKNOWN.values(), ids=UNKNOWN)
-def test_what_may_have_been_done_violates_nothing(story: Story) -> None:
+def test_a_request_of_unknown_outcome_violates_nothing(story: Story) -> None:
     report = judge(story)
     assert report.ok, str(report)

@@ -156,7 +156,7 @@ def test_an_item_is_locked_before_it_is_due_and_changed_later() -> None:
     assert "claimed 5000 ms before it was due" in found
 
 
-def test_what_was_claimed_for_a_stop_that_is_gone_is_begun_before_it_is_due() -> None:
+def test_an_item_claimed_for_a_stop_that_is_gone_is_begun_before_it_is_due() -> None:
     due = NOW + 5_000
     steps: list[Step] = [(OTHER, put(due)), (OTHER, [Created(STOP, b"")]), (WORKER, claim(due))]
     begins = [Deleted(token(due=due)), *begun()[1:]]

@@ -45,7 +45,7 @@ def test_all_kinds_occur_among_forty_faults_and_in_order(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_stopped_or_killed_always_comes_back(seed: int) -> None:
+def test_a_stopped_or_killed_process_always_returns(seed: int) -> None:
     last: dict[object, Planned] = {}
     undone = {SigStop: SigCont, SigKill: Restart, KillLeader: RestartServers}
     for one in schedule(seed, 80):

@@ -80,7 +80,9 @@ def test_the_flags_that_matter_are_given_when_it_is_made(environment: dict[str, 
         "@options",
     ],
 )
-def test_who_has_plans_of_his_own_gets_no_archive(environment: dict[str, str], option: str) -> None:
+def test_a_driver_with_its_own_archive_options_gets_no_archive(
+    environment: dict[str, str], option: str
+) -> None:
     assert fit(environment, option) is None
 
 

@@ -32,7 +32,7 @@ def anew(store: ArchiveStore) -> ArchiveStore:
     return ArchiveStore(store.directory)
 
 
-def test_what_was_published_is_found(store: ArchiveStore) -> None:
+def test_a_published_archive_is_found(store: ArchiveStore) -> None:
     path = publish(store, "a")
     assert path.read_bytes() == b"x" * BYTES
     assert anew(store).find("a") == path
@@ -72,7 +72,7 @@ def test_an_archive_without_its_sum_is_not_there_yet(store: ArchiveStore) -> Non
     assert anew(store).find("a") is None
 
 
-def test_what_others_may_have_written_is_not_trusted(store: ArchiveStore) -> None:
+def test_an_archive_that_others_may_have_written_is_not_trusted(store: ArchiveStore) -> None:
     path = publish(store, "a")
     path.chmod(0o620)
     assert store.find("a") is None

@@ -120,7 +120,7 @@ def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
     assert capsys.readouterr().out == f"{SHOWN}\n"
 
 
-def test_what_rich_itself_says_to_a_terminal_is_let_through() -> None:
+def test_control_codes_of_rich_pass_to_a_terminal() -> None:
     console = stdout_console()
     with console.capture() as captured:
         console.print(Text("red", style="red"))
@@ -158,7 +158,7 @@ def test_words_of_the_log_on_stderr_command_no_terminal(capsys: pytest.CaptureFi
     assert SHOWN in capsys.readouterr().err
 
 
-def test_what_a_job_printed_commands_no_terminal_and_is_given_to_a_pipe_as_it_is(
+def test_output_of_a_job_controls_no_terminal_and_is_unchanged_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     log = tmp_path / "stdout"

@@ -270,7 +270,7 @@ def test_an_unknown_status_is_put_on_record_and_changes_nothing(answered: str) -
 
 @pytest.mark.parametrize("before", [Status.KILL, Status.CANCEL])
 @pytest.mark.parametrize("answered", Status)
-def test_what_was_killed_is_never_run_again(before: Status, answered: Status) -> None:
+def test_a_killed_job_is_never_run_again(before: Status, answered: Status) -> None:
     action = finished(conclude.conclude(Job(before, Receiver(answered.value)), before))
     assert action.status in FINAL
 
@@ -445,7 +445,7 @@ def test_a_stop_request_keeps_a_failed_job_from_its_next_attempt(
         ],
     ],
 )
-def test_what_ran_for_too_long_ends_or_is_run_again_as_the_time_limit_says(
+def test_a_job_that_ran_for_too_long_ends_or_is_retried_as_the_time_limit_says(
     on_run: str, on: Sequence[str], failures: int, expected: str
 ) -> None:
     retry = {**RETRY, "on": on}
@@ -464,7 +464,7 @@ def demoted(state: dict[str, Any], **fields: Any) -> Action:
 
 
 @pytest.mark.parametrize(("pool", "lane"), [("team", "team.low"), ("team.low", "team.low")])
-def test_what_ran_for_too_long_can_go_to_the_low_lane(pool: str, lane: str) -> None:
+def test_a_job_that_ran_for_too_long_can_move_to_the_low_lane(pool: str, lane: str) -> None:
     action = moved(demoted({"failures": 7, "demotions": 2}, retry=RETRY, pool=pool))
     assert (action.status, action.pool) == (Status.ACCEPT, lane)
     assert action.changes == {"demotions": 3, "callback": CallbackState()}
@@ -484,7 +484,7 @@ def test_a_job_that_timed_out_in_the_low_lane_too_often_becomes_a_dead_letter() 
 
 
 @pytest.mark.parametrize("on_run", ["fail", "retry", "demote"])
-def test_what_waited_for_too_long_ends_and_no_attempt_has_failed(on_run: str) -> None:
+def test_a_job_that_waited_for_too_long_ends_without_a_failed_attempt(on_run: str) -> None:
     job = failed(error_class="timeout", kind="QueuedTimeout", retry=RETRY, timeout={"on_run": on_run})
     action = finished(fail.handle(job))
     assert (action.status, set(action.changes)) == (Status.ERROR_FAIL, {"callback"})

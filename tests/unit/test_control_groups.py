@@ -54,7 +54,7 @@ def test_a_name_that_only_the_host_has_leaves_the_limit_that_is_mounted(files: H
     assert left(files) == [0]
 
 
-def test_what_is_mounted_may_be_a_group_below_the_top_of_the_tree(files: HostFiles) -> None:
+def test_the_mounted_group_may_be_below_the_top_of_the_tree(files: HostFiles) -> None:
     mount = files.tree("/docker/abc/inner", root="/docker/abc")
     memory_v2(mount, 4 * GIB, GIB)
     memory_v2(mount / "inner", 2 * GIB, GIB)

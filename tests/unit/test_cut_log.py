@@ -23,7 +23,7 @@ def read(path: Path, offset: int, size: int = 1000) -> LogSlice | None:
     return CutLog(path).read(offset, size, ended=False)
 
 
-def test_what_was_cut_is_read_from_the_older_part_and_on(path: Path) -> None:
+def test_data_that_was_cut_is_read_from_the_older_part(path: Path) -> None:
     grow(path, b"0123456789")
     assert read(path, 4) == LogSlice(4, b"456789")
     assert limit_log(path, 8)

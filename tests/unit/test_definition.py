@@ -145,7 +145,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "-5s", "5 weeks", "s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_seconds(text)
 
@@ -204,7 +204,7 @@ def test_json_with_escapes_and_tabs_is_read(tmp_path: Path) -> None:
         ("2001-99-99: 1", "unknown field '2001-99-99'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(text: str, words: str, tmp_path: Path) -> None:
+def test_a_definition_without_a_valid_meaning_is_refused(text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(DefinitionError) as caught:
         parse_definition(text, "job.yaml", tmp_path)
     assert words in str(caught.value)

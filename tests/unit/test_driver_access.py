@@ -61,7 +61,7 @@ def test_the_hash_of_a_password_that_could_be_guessed_is_not_shown_to_drivers(
 
 
 @pytest.mark.parametrize("scheme", ["sasl", "digest"])
-def test_what_drivers_present_is_configured_apart(password: Path, scheme: str) -> None:
+def test_the_credentials_of_drivers_are_configured_separately(password: Path, scheme: str) -> None:
     login = LoginFile.model_validate({"scheme": scheme, "user": "drivers", "password_file": password})
     access = DriverAccess(certificate_file=password, key_file=password, login=login)
     found = access.settings(WORKER, None, ())

@@ -31,7 +31,7 @@ def test_a_driver_gets_the_names_of_the_list_and_those_that_the_operator_adds() 
     }
 
 
-def test_what_hands_a_driver_over_gets_the_credentials_of_the_worker_for_its_cluster_too() -> None:
+def test_a_launcher_gets_the_credentials_of_the_worker_for_its_cluster() -> None:
     assert for_cluster_submit((), GIVEN | OF_THE_WORKER) == GIVEN | {"KUBECONFIG": "/etc/kube"}
 
 

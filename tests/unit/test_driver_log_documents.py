@@ -98,7 +98,7 @@ def test_an_event_of_spark_keeps_its_time_level_and_task() -> None:
     assert (found["spark.stage_id"], found["spark.task_id"]) == (7, 42)
 
 
-def test_what_is_too_long_is_cut_with_a_mark_and_no_secret_is_cut_in_half() -> None:
+def test_a_text_that_is_too_long_is_cut_with_a_mark_and_no_secret_is_cut_in_half() -> None:
     text = "a " * (MAX_MESSAGE // 2 - 4) + "hunter2-hunter2 and on"
     found = built(text.encode(), "stdout", "hunter2-hunter2")
     assert found["message"].endswith("*** and … [14 more characters]")

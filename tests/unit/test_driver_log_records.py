@@ -75,7 +75,7 @@ def test_a_trace_that_is_still_being_written_is_not_taken_apart(trace: bytes) ->
         assert b"".join(each.data for each in found) in {b"before\n", b""}, log[:end]
 
 
-def test_what_only_looks_like_a_trace_stays_lines() -> None:
+def test_lines_that_only_look_like_a_trace_stay_separate() -> None:
     log = b"at work\n  at home\nTraceback (most recent call last): is what Python says\nthere is more\n\n"
     assert {each.kind for each in records(log, 0, whole=True)} == {RecordKind.LINE}
 

@@ -65,7 +65,7 @@ def test_a_log_longer_than_a_chunk_is_taken_in_chunks(path: Path) -> None:
     assert (looks, lines) == (3, count)
 
 
-def test_what_was_not_taken_is_given_again(path: Path) -> None:
+def test_records_that_were_not_accepted_are_read_again(path: Path) -> None:
     grow(path, b"one\ntwo\n")
     stream = LogTail(path, "stderr", Chunk())
     first = stream.next(ended=True, flush=False)

@@ -53,7 +53,7 @@ def test_a_replaced_file_has_its_mode_whatever_the_umask_and_without_one_that_of
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == expected
 
 
-def test_what_cannot_be_replaced_leaves_no_draft_and_makes_no_folder(
+def test_a_failed_replacement_leaves_no_draft_and_creates_no_folder(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").mkdir()

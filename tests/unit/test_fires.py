@@ -54,13 +54,13 @@ def test_a_time_that_comes_twice_in_autumn_is_taken_once() -> None:
     assert times(schedule, "2026-10-24T12:00:00Z", 2) == ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]
 
 
-def test_who_starts_in_the_second_of_two_hours_does_not_get_the_time_of_the_first_one_again() -> None:
+def test_a_start_in_the_second_of_two_hours_does_not_yield_the_time_of_the_first_one() -> None:
     schedule = Schedule(cron="30 2 * * *", timezone=BERLIN)
     # 02:15 for the second time: 02:30 of the first time is 45 minutes ago
     assert times(schedule, "2026-10-25T01:15:00Z", 1) == ["2026-10-26T01:30:00Z"]
 
 
-def test_what_repeats_within_the_hour_follows_real_time_through_both_changes() -> None:
+def test_a_schedule_within_the_hour_follows_real_time_through_both_changes() -> None:
     schedule = Schedule(cron="*/30 * * * *", timezone=BERLIN)
     for start in ("2026-03-28T22:00:00Z", "2026-10-24T22:00:00Z"):
         found = [from_text(text) for text in times(schedule, start, 12)]
@@ -148,7 +148,7 @@ def test_nothing_is_due_before_the_next_fire_time() -> None:
     assert due(HOURLY, NOON, NOON + HOUR_MS) == Due((NOON + HOUR_MS,))
 
 
-def test_what_is_late_by_less_than_the_grace_is_not_missed() -> None:
+def test_a_fire_time_late_by_less_than_the_grace_is_not_missed() -> None:
     fire = NOON + HOUR_MS
     assert due(HOURLY, NOON, fire + GRACE_MS) == Due((fire,))
     assert due(HOURLY, NOON, fire + GRACE_MS + 1) == Due((), (fire, fire))
@@ -280,7 +280,7 @@ def test_a_name_whose_runs_would_have_no_valid_ids_is_refused() -> None:
         compile_registration(build_definition({**longest, "name": "x" * 112}, "job.yaml"))
 
 
-def test_what_has_no_schedule_is_not_registered() -> None:
+def test_a_definition_without_a_schedule_is_not_registered() -> None:
     with pytest.raises(DefinitionError, match="'nightly' has no schedule"):
         compile_registration(build_definition(SCRIPT, "job.yaml"))
 

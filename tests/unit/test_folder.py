@@ -20,7 +20,7 @@ class Listed:
         return self._names, SimpleNamespace(children_zxid=1)
 
 
-def test_what_is_new_in_a_folder_that_is_not_followed_waits_for_a_second_at_most(
+def test_a_new_item_in_a_folder_that_is_not_followed_waits_for_a_second_at_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = iter([0.0, 0.0, *[100.0] * 10])  # a listing that took long

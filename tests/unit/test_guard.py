@@ -86,7 +86,7 @@ def test_nothing_is_taken_while_work_waits_for_memory_for_too_long(files: HostFi
     assert worker.later(memory=100) is None
 
 
-def test_what_is_refused_is_over_ten_seconds_after_the_load_and_not_a_minute(files: HostFiles) -> None:
+def test_a_refusal_ends_ten_seconds_after_the_load_and_not_a_minute(files: HostFiles) -> None:
     """The average of a minute kept workers from idle processors for more than two."""
     worker = Worker(files, cpu_pressure_limit=60)
     assert worker.later(cpu=95) is not None

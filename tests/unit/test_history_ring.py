@@ -81,7 +81,7 @@ def test_a_run_whose_driver_reported_nothing_has_its_class_and_the_settings_of_t
         ({"state": "closed", "incarnation": "", "error": {"message": "away"}, "passing": True}, False),
     ],
 )
-def test_what_counts_as_a_run(facts: dict[str, Any], expected: bool) -> None:
+def test_attempts_that_count_as_runs(facts: dict[str, Any], expected: bool) -> None:
     assert is_run(attempt(**facts)) is expected
 
 

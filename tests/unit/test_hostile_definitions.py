@@ -130,7 +130,7 @@ def test_a_long_definition_is_read_in_little_time(tmp_path: Path) -> None:
         "",
     ],
 )
-def test_what_is_no_duration_is_refused_in_words(text: str) -> None:
+def test_an_invalid_duration_is_refused_with_a_message(text: str) -> None:
     with pytest.raises(ValueError, match="duration") as caught:
         parse_seconds(text)
     assert len(str(caught.value)) < 500
@@ -138,7 +138,7 @@ def test_what_is_no_duration_is_refused_in_words(text: str) -> None:
 
 # ---------------------------------------------------------------------- files
 @pytest.mark.parametrize("name", ["job.yaml", "job.json", "job.sql", "job.py"])
-def test_what_is_no_file_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> None:
+def test_a_path_that_is_no_file_is_refused_and_never_waited_for(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     makes: tuple[tuple[Callable[[], None], str], ...] = (
         (lambda: os.mkfifo(path), "is a pipe, not a file"),

@@ -68,7 +68,7 @@ def test_the_address_of_a_callback_can_be_seen(url: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "1e400", "-1", "0"])
-def test_what_is_no_number_of_seconds_is_refused_by_options(seconds: str) -> None:
+def test_options_refuse_an_invalid_number_of_seconds(seconds: str) -> None:
     app, seen = typer.Typer(), []
 
     @app.command()

@@ -100,7 +100,7 @@ def test_half_an_answer_is_none_and_what_was_sent_may_have_been_done(
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1/", "http://no.such.host.invalid/", "http://[::1/", "x://y/"]
 )
-def test_what_could_not_be_sent_was_not_done(url: str) -> None:
+def test_a_request_that_could_not_be_sent_was_not_carried_out(url: str) -> None:
     with pytest.raises(BackendUnreachable, match="does not answer") as raised:
         ClusterHttp().send("POST", url, {})
     assert not raised.value.sent

@@ -23,5 +23,5 @@ def test_of_the_flags_of_a_short_job_one_that_the_user_gave_is_left_out() -> Non
 @pytest.mark.parametrize(
     "chosen", [["-XX:+UseG1GC"], ["-XX:-UseSerialGC"], ["-XX:TieredStopAtLevel=4"], ["-Xint"], None]
 )
-def test_what_the_user_chose_stays(chosen: list[str] | None) -> None:
+def test_settings_of_the_user_stay(chosen: list[str] | None) -> None:
     assert quick_flags(SHORT_JOB_FLAGS, chosen) == []

@@ -33,7 +33,7 @@ def start(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
         (f"x.YarnException: Failed to submit application_1_0002 to YARN : {UNKNOWN_QUEUE}", UNKNOWN_QUEUE),
     ],
 )
-def test_what_yarn_refuses_is_said_without_the_stack(
+def test_a_refusal_of_yarn_is_shown_without_the_stack(
     monkeypatch: pytest.MonkeyPatch, words: str, why: str
 ) -> None:
     with pytest.raises(RefusedAtStart) as raised:

@@ -40,7 +40,7 @@ def test_a_pod_has_an_account_unless_a_context_is_wanted(tmp_path: Path) -> None
     assert str(KubernetesCredentials("etl")) == "~/.kube/config (context etl)"
 
 
-def test_what_helps_against_a_refusal_names_whose_rights_they_are() -> None:
+def test_the_remedy_of_a_refusal_names_the_source_of_the_rights() -> None:
     assert "~/.kube/config" in KubernetesCredentials().remedy(401)
     assert "docs/backends.md" in KubernetesCredentials().remedy(403)
     assert KubernetesCredentials().remedy(500) == ""

@@ -64,7 +64,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return Node(tmp_path, monkeypatch)
 
 
-def test_what_is_new_is_added_and_only_that_is_asked_for(node: Node) -> None:
+def test_new_lines_are_added_and_only_they_are_requested(node: Node) -> None:
     node.write("one\n", "two\n")
     assert node.copied() == "one\ntwo\n"
     inode = (node.folder / "stdout.log").stat().st_ino
@@ -102,7 +102,7 @@ def test_a_copy_without_a_stored_position_is_repeated_without_duplicates(node: N
     assert node.copied() == "one\ntwo\nthree\n"
 
 
-def test_what_the_node_has_rotated_away_is_not_missed_twice(node: Node) -> None:
+def test_lines_that_the_node_has_rotated_away_are_not_copied_twice(node: Node) -> None:
     node.write("one\n", "two\n")
     node.copied()
     del node.written[:]

@@ -158,13 +158,13 @@ def test_a_driver_whose_end_was_seen_keeps_it_when_the_api_has_forgotten_it() ->
         ("", None),
     ],
 )
-def test_what_the_driver_left_in_the_status_is_its_outcome(
+def test_the_outcome_in_the_status_file_is_that_of_the_driver(
     message: str, outcome: dict[str, Any] | None
 ) -> None:
     assert said(pod("Failed", containerStatuses=[ended(1, message=message)])).outcome == outcome
 
 
-def test_what_waits_says_for_what_where_it_is_no_passing_state_of_its_start() -> None:
+def test_a_waiting_pod_shows_the_reason_unless_it_is_a_passing_state_of_its_start() -> None:
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
     waits = pod("Pending", conditions=[unscheduled])
     assert said(waits).detail == "pod orch-a-run-1-driver: Unschedulable: no node"

@@ -44,7 +44,7 @@ def test_jars_run_in_java_but_where_python_is_asked_for(
     assert set(made.code["data"]) == {*ours, "log4j2.properties"}
 
 
-def test_what_a_definition_adds_to_the_paths_comes_after_ours(tmp_path: Path) -> None:
+def test_paths_of_a_definition_come_after_ours(tmp_path: Path) -> None:
     conf = {"spark.submit.pyFiles": "local:///opt/own.py", "spark.executorEnv.PYTHONPATH": "/opt/own"}
     properties = program(tmp_path, {"sql": []}, conf).properties
     assert properties["spark.submit.pyFiles"] == f"local://{CODE}/driver.zip,local:///opt/own.py"

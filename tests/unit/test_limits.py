@@ -68,7 +68,7 @@ def test_values_may_be_text_as_it_is_typed(name: str, text: str, value: object) 
         ("retentoin", 60),
     ],
 )
-def test_what_makes_no_sense_is_refused(name: str, value: object) -> None:
+def test_invalid_values_are_refused(name: str, value: object) -> None:
     with pytest.raises(ValidationError, match=name):
         Limits.model_validate({name: value})
 

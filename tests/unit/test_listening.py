@@ -43,7 +43,7 @@ def test_beyond_loopback_a_token_and_tls_are_demanded(address: str) -> None:
     "address",
     [":9187", "host:", "9187x", "1:70000", "70000", "a b:1", "::1", "-1", "h:\u0661", "\n:1", True],
 )
-def test_what_is_no_address_is_refused(address: object) -> None:
+def test_an_invalid_address_is_refused(address: object) -> None:
     with pytest.raises(ValidationError):
         Listening.model_validate({"address": address, **FILES})
 

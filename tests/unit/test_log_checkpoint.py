@@ -77,7 +77,7 @@ def test_delivered_segments_are_removed_even_if_a_full_disk_refuses_the_checkpoi
     stream.close()
 
 
-def test_what_comes_after_the_last_look_is_not_removed_with_the_folder(tmp_path: Path) -> None:
+def test_a_record_after_the_last_check_is_not_removed_with_the_folder(tmp_path: Path) -> None:
     with opened(tmp_path, SMALL) as spool:
         append(spool, range(3))
         spool.delivered = spool.end

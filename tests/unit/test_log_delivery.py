@@ -103,7 +103,7 @@ def test_every_record_is_settled_exactly_once_and_as_the_server_has_it(
 
 
 @pytest.mark.parametrize("end", [*TAKEN, (409, "version_conflict_engine_exception")])
-def test_what_was_taken_is_not_sent_again(tmp_path: Path, end: tuple[int, str]) -> None:
+def test_an_accepted_record_is_not_sent_again(tmp_path: Path, end: tuple[int, str]) -> None:
     stub = BulkStub(lambda _id: end)
     sender, _, _ = sender_of(tmp_path, stub.target())
     assert sender.deliver([record(number) for number in range(10)])
@@ -156,7 +156,7 @@ def test_a_fault_of_a_target_ends_no_thread_and_loses_nothing(tmp_path: Path) ->
     assert (counts.created, pace.trouble) == (4, "")
 
 
-def test_what_is_stopped_in_between_is_not_settled(tmp_path: Path) -> None:
+def test_a_delivery_that_is_stopped_is_not_settled(tmp_path: Path) -> None:
     def stop(_ids: list[str]) -> Answer:
         pace.stop()
         return error_answer(503)

@@ -101,7 +101,7 @@ def test_an_extra_that_cannot_be_shown_says_what_it_was(taken: Taken) -> None:
     assert (taken.last["labels"]["thing"], taken.last["job.id"]) == (shown, shown)
 
 
-def test_what_says_which_job_it_was_has_its_fields(taken: Taken) -> None:
+def test_a_record_bound_to_a_job_has_the_fields_of_the_job(taken: Taken) -> None:
     logger.bind(job_id="j", run_key="r", attempt=2, pool="p", fields={"event.kind": "x", "n": 1}).info(
         "hello"
     )
@@ -181,7 +181,7 @@ def test_secrets_are_masked_in_whatever_depth_of_a_field_they_stand(taken: Taken
     assert taken.last["job.state"] == {"error": {"message": "it failed with ***"}, "tried": ["password=***"]}
 
 
-def test_what_ships_logs_is_not_shipped(taken: Taken) -> None:
+def test_records_of_the_shipper_itself_are_not_shipped(taken: Taken) -> None:
     for name in ("elastic_transport.node", "urllib3.connectionpool", "elasticsearch"):
         logger.patch(lambda record, name=name: record.update(name=name)).info("x")  # type: ignore[misc]
     assert taken.raw == []

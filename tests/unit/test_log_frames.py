@@ -40,7 +40,7 @@ def written(folder: Path, data: bytes, *, compressed: bool = False) -> Segment:
 
 
 @given(RECORDS)
-def test_what_was_framed_is_read_again(records: list[bytes]) -> None:
+def test_framed_records_are_read_back(records: list[bytes]) -> None:
     data = b"".join(map(framed, records))
     assert [found for found, _ in frames(data)] == records
 

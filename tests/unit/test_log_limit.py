@@ -27,7 +27,7 @@ def test_a_log_within_its_limit_stays_as_it_is(tmp_path: Path, size: int) -> Non
     assert not older(path).exists()
 
 
-def test_one_that_is_too_long_begins_anew_and_its_end_is_the_older_part(tmp_path: Path) -> None:
+def test_a_log_that_is_too_long_begins_anew_and_its_end_is_the_older_part(tmp_path: Path) -> None:
     path = tmp_path / "stdout.log"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:

@@ -100,7 +100,7 @@ def test_shares_differ_from_host_to_host(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 0.3 < max(until) <= 0.4
 
 
-def test_what_the_server_asks_for_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delay_that_the_server_requests_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, pace = Clock(monkeypatch, 0.5), Pace(2)
     assert pace.enter()
     pace.slowed("busy", 7.0)
@@ -140,7 +140,7 @@ def test_the_longer_of_two_waits_counts(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("end", ["stop", "hurry"])
-def test_who_waits_is_woken_at_the_end(end: str) -> None:
+def test_a_waiter_is_woken_at_the_end(end: str) -> None:
     pace, found = Pace(2), list[bool]()
     assert pace.enter()
     pace.paused("forbidden")

@@ -97,7 +97,7 @@ def test_a_forked_child_closes_the_shipper_of_its_parent_at_once_and_changes_not
         wait_until(lambda: shelf.numbers == list(range(20)), 20, "the parent's records arrive")
 
 
-def test_what_ended_processes_left_is_shipped_by_the_next_one_and_removed(tmp_path: Path) -> None:
+def test_records_of_ended_processes_are_shipped_by_the_next_one_and_removed(tmp_path: Path) -> None:
     shelf, root = Shelf(), tmp_path / "spool"
     for start in range(0, 50, 10):
         with opened(root) as spool:

@@ -53,7 +53,7 @@ def test_of_one_moment_the_order_is_that_of_the_producer() -> None:
         (LogQuery.of(grep=Grep("^full")), False),
     ],
 )
-def test_what_is_looked_for(query: LogQuery, fits: bool) -> None:
+def test_matching_of_queries_and_records(query: LogQuery, fits: bool) -> None:
     found = entry(
         1,
         message="disk full",
@@ -84,7 +84,7 @@ def test_a_line_for_people_has_the_job_and_the_trace_below_it() -> None:
     assert second == "T"
 
 
-def test_what_a_job_printed_is_shown_as_it_was() -> None:
+def test_output_of_a_job_is_shown_unchanged() -> None:
     assert entry(1, message="  a,b", **{"log.stream": "stdout"}).line() == "  a,b"
 
 

@@ -79,7 +79,7 @@ INNOCENT = [
 
 
 @pytest.mark.parametrize("text", LEAKS)
-def test_what_looks_like_a_secret_is_masked(text: str) -> None:
+def test_text_that_looks_like_a_secret_is_masked(text: str) -> None:
     shown = Redactor().mask(text)
     assert MASK in shown
     for secret in (SECRET, SECRET.replace("/", ""), "abcdefghijkl", "AKIAIOSFODNN7EXAMPLE", SECRET[6:]):
@@ -109,7 +109,7 @@ PLAIN_NAMES = (
 
 
 @pytest.mark.parametrize("text", INNOCENT)
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_secrets_stays(text: str) -> None:
     assert Redactor().mask(text) == text
 
 
@@ -127,7 +127,7 @@ def test_masking_raises_nothing_and_again_changes_nothing(text: str) -> None:
 @given(
     st.lists(st.sampled_from(["x", "hunter22", "PASSWORD=a b", "tok", "en=7", "…" * 30])), st.integers(5, 40)
 )
-def test_what_fits_in_a_text_is_what_fits_in_each_part_of_it(parts: list[str], limit: int) -> None:
+def test_the_fit_for_a_text_is_that_of_each_part_of_it(parts: list[str], limit: int) -> None:
     redactor = Redactor(["hunter22"])
     fit = redactor.fit_for("\n".join(parts))
     assert [fit(part, limit) for part in parts] == [redactor.fit(part, limit) for part in parts]
@@ -141,7 +141,7 @@ def test_of_two_secrets_the_longer_is_masked_whole() -> None:
     assert Redactor(["abcd", "abcdefgh"]).mask("x abcdefgh y abcd z") == f"x {MASK} y {MASK} z"
 
 
-def test_what_is_too_short_for_a_secret_takes_no_words_apart() -> None:
+def test_secrets_that_are_too_short_are_not_masked_within_words() -> None:
     assert Redactor(["a", "the"]).mask("the apple") == "the apple"
 
 

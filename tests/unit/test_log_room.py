@@ -75,7 +75,7 @@ def test_a_blocked_log_call_continues_when_the_server_has_accepted_records(tmp_p
         assert spool.dropped == 0
 
 
-def test_what_others_left_gives_way_before_what_is_ours(tmp_path: Path) -> None:
+def test_abandoned_records_are_dropped_before_our_own(tmp_path: Path) -> None:
     with opened(tmp_path, limits(WhenFull.DROP_OLDEST)) as old:
         append(old, range(60))
     with opened(tmp_path, limits(WhenFull.DROP_OLDEST)) as spool:
@@ -86,7 +86,7 @@ def test_what_others_left_gives_way_before_what_is_ours(tmp_path: Path) -> None:
         assert spool.dropped == 60 - len(left) > 0
 
 
-def test_what_another_process_holds_does_not_give_way(tmp_path: Path) -> None:
+def test_a_spool_of_another_process_is_not_dropped(tmp_path: Path) -> None:
     with opened(tmp_path, limits(WhenFull.DROP_OLDEST)) as other:
         append(other, range(100))
         with opened(tmp_path, limits(WhenFull.DROP_OLDEST)) as spool:
@@ -95,7 +95,7 @@ def test_what_another_process_holds_does_not_give_way(tmp_path: Path) -> None:
             assert spool.dropped > 0
 
 
-def test_what_was_delivered_before_does_not_count_as_dropped(tmp_path: Path) -> None:
+def test_records_delivered_before_do_not_count_as_dropped(tmp_path: Path) -> None:
     with opened(tmp_path, limits(WhenFull.DROP_OLDEST)) as spool:
         append(spool, range(100))
         reader = SpoolReader(spool.folder.path)
@@ -109,7 +109,7 @@ def test_what_was_delivered_before_does_not_count_as_dropped(tmp_path: Path) -> 
         assert spool.dropped == 1_000 - delivered - len(left)
 
 
-def test_what_is_dropped_from_behind_damage_counts(tmp_path: Path) -> None:
+def test_records_that_are_dropped_behind_damage_are_counted(tmp_path: Path) -> None:
     with opened(tmp_path, limits(WhenFull.DROP_OLDEST)) as spool:
         append(spool, range(50))
         first = segments_in(spool.folder.path)[0].path
@@ -145,7 +145,7 @@ def test_a_write_that_was_cut_short_costs_its_record_and_no_other(
         assert (spool.spooled, spool.dropped) == (7, 3)
 
 
-def test_what_cannot_be_taken_back_either_is_passed_by_who_reads(
+def test_a_torn_record_that_cannot_be_truncated_is_skipped_by_the_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write

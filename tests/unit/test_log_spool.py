@@ -140,7 +140,7 @@ def test_a_compression_that_fails_leaves_the_segment_and_no_draft(
         assert not last.path.with_suffix(".tmp").exists()
 
 
-def test_what_a_crash_left_twice_is_read_once_and_removed_as_one(tmp_path: Path) -> None:
+def test_a_segment_that_a_crash_left_twice_is_read_once_and_removed_as_one(tmp_path: Path) -> None:
     with opened(tmp_path) as spool:
         append(spool, range(100))
         folder = spool.folder.path
@@ -271,7 +271,7 @@ def test_line_breaks_between_fields_do_not_take_a_request_apart(tmp_path: Path) 
     assert json.loads(record.split(b"\n")[1])["message"] == "n7 a\nb"
 
 
-def test_what_comes_after_the_end_is_not_taken_and_makes_no_folder(tmp_path: Path) -> None:
+def test_a_record_after_the_end_is_refused_and_creates_no_folder(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     spool.delivered = spool.end
     spool.close(remove=True)
@@ -280,7 +280,7 @@ def test_what_comes_after_the_end_is_not_taken_and_makes_no_folder(tmp_path: Pat
     assert spool.dropped == 1
 
 
-def test_what_was_killed_before_its_folder_was_whole_is_removed_after_a_while(tmp_path: Path) -> None:
+def test_an_incomplete_folder_of_a_killed_process_is_removed_after_a_while(tmp_path: Path) -> None:
     old, young, others = (tmp_path / name for name in (f".{'0a' * 8}", f".{'0b' * 8}", ".of-another-program"))
     for path in (old, young, others):
         path.mkdir()

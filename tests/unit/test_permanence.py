@@ -73,13 +73,13 @@ PERHAPS = [
 
 
 @pytest.mark.parametrize("error", NEVER, ids=repr)
-def test_what_no_further_attempt_can_change_is_an_error_of_the_definition(error: BaseException) -> None:
+def test_an_error_that_no_further_attempt_can_change_is_one_of_the_definition(error: BaseException) -> None:
     outcome = of_error(error)
     assert (outcome["state"], outcome["error"]["class"]) == ("failed", "definition")
 
 
 @pytest.mark.parametrize("error", PERHAPS, ids=repr)
-def test_whatever_else_a_program_raises_stays_with_its_user(error: BaseException) -> None:
+def test_every_other_error_of_a_program_is_one_of_its_user(error: BaseException) -> None:
     assert of_error(error)["error"]["class"] == "user"
 
 

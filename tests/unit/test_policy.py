@@ -231,7 +231,7 @@ REFUSALS: list[tuple[dict[str, list[str]], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("lists", "spark", "words"), REFUSALS)
-def test_what_is_not_listed_is_refused_with_the_rule(
+def test_unlisted_values_are_refused_with_the_rule(
     lists: dict[str, list[str]], spark: dict[str, Any], words: str
 ) -> None:
     job = definition(spark)
@@ -280,7 +280,7 @@ ALLOWED: list[tuple[dict[str, list[str]], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("lists", "spark"), ALLOWED)
-def test_what_is_listed_is_allowed(lists: dict[str, list[str]], spark: dict[str, Any]) -> None:
+def test_listed_values_are_allowed(lists: dict[str, list[str]], spark: dict[str, Any]) -> None:
     job = definition(spark)
     policy(**lists).check("team", job, spark=job.spark)
 
@@ -326,7 +326,7 @@ def test_a_master_over_plain_http_is_refused() -> None:
     assert "https only" in refused(Policy(), definition({"master": "k8s://http://one:6443"}))
 
 
-def test_what_the_settings_say_of_the_pool_needs_no_list() -> None:
+def test_defaults_of_a_pool_need_no_list() -> None:
     defaults = {
         "master": K8S,
         "kubernetes": {"namespace": "their-own", "context": "admin"},

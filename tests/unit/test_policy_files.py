@@ -89,7 +89,7 @@ def test_with_a_user_of_its_own_a_job_gets_no_file_that_is_not_for_all(secret: P
     check(made, {"files": [str(secret)]})
 
 
-def test_what_another_user_could_exchange_is_not_for_all(shelf: Path, jar: Path, secret: Path) -> None:
+def test_a_file_that_another_user_could_exchange_is_not_for_all(shelf: Path, jar: Path, secret: Path) -> None:
     """Between the check and the upload it could become a link to a secret."""
     made = Policy({}, RUN_AS)
     link = shelf / "link.jar"

@@ -64,7 +64,7 @@ def test_executors_may_need_the_ports_of_a_driver_in_client_mode(conf: dict[str,
 
 
 @pytest.mark.parametrize("conf", [*OPENINGS, *OTHER_WAYS, *OF_LOCAL_MASTERS])
-def test_what_a_driver_in_a_cluster_opens_is_for_the_cluster_to_say(conf: dict[str, str]) -> None:
+def test_ports_of_a_driver_in_a_cluster_are_not_restricted(conf: dict[str, str]) -> None:
     job = definition({"master": "yarn", "deploy_mode": "cluster", "conf": conf})
     Policy().check("team", job, spark=job.spark)
 
@@ -80,6 +80,6 @@ def test_what_a_driver_in_a_cluster_opens_is_for_the_cluster_to_say(conf: dict[s
         {"spark.api.mode": "classic"},
     ],
 )
-def test_what_opens_nothing_is_allowed(conf: dict[str, str]) -> None:
+def test_settings_that_open_no_port_are_allowed(conf: dict[str, str]) -> None:
     job = definition({"conf": conf})
     Policy().check("team", job, spark=job.spark)

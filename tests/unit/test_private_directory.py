@@ -20,7 +20,7 @@ def loose_umask() -> object:
 
 
 @pytest.mark.usefixtures("loose_umask")
-def test_what_is_made_is_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_created_files_are_private_whatever_the_umask(tmp_path: Path) -> None:
     made = private_directory(tmp_path / "a" / "b")
     write_private(made / "file", "text")
     assert [mode(path) for path in (tmp_path / "a", made, made / "file")] == [0o700, 0o700, 0o600]

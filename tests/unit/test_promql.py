@@ -46,6 +46,6 @@ def test_the_labels_of_an_answer_are_known(expression: str, labels: set[str]) ->
         "histogram_quantile(0.9, sum by (queue) (rate(seconds_bucket[5m])))",
     ],
 )
-def test_what_is_not_served_is_found(expression: str) -> None:
+def test_metrics_that_are_not_served_are_detected(expression: str) -> None:
     with pytest.raises((AssertionError, ValueError)):
         labels_asked(expression, SERVED)

@@ -28,7 +28,7 @@ def test_the_error_of_a_program_holds_no_kind_of_secret(kind: Kind) -> None:
         assert [trace for trace in kind.traces if trace in text] == []
 
 
-def test_what_a_plan_names_is_masked_in_all_that_is_recorded() -> None:
+def test_secrets_of_a_plan_are_masked_in_all_records() -> None:
     add_secrets(["word-of-the-plan"])
     table = {"target": "t", "location": "https://ada:hunter22@host/word-of-the-plan", "rows": 3}
     facts = outcome_facts({"state": "succeeded", "tables": [table], "exit_code": 0})

@@ -50,14 +50,14 @@ def ended(outcome: dict[str, Any] | None) -> Submission:
 
 
 @pytest.mark.parametrize("outcome", OTHERS)
-def test_what_no_driver_writes_is_as_no_outcome(outcome: dict[str, Any]) -> None:
+def test_an_outcome_that_no_driver_writes_is_ignored(outcome: dict[str, Any]) -> None:
     assert reported_end(outcome) is None
     verdict, operation = verdict_of_exit(started(), ended(outcome))
     assert (verdict.status, verdict.error and verdict.error.error_class) == (Status.ERROR_FAIL, "no_outcome")
     assert len(operation.data) < 2_000
 
 
-def test_what_is_not_for_an_outcome_to_say_is_left_out() -> None:
+def test_fields_that_a_driver_may_not_set_are_omitted() -> None:
     more = {"ended": "x", "recorded_by": "y", "run_key": "other", "attempt": 7, "login": "z", "place": 5}
     verdict, operation = verdict_of_exit(started(), ended({"state": "succeeded", "exit_code": 0, **more}))
     assert verdict.status is Status.SUCCESS
@@ -81,7 +81,7 @@ def test_an_error_that_cannot_be_read_is_an_error_all_the_same(error: object) ->
     assert reported_error(error, AttemptState.FAILED) == verdict.error
 
 
-def test_what_a_driver_writes_is_believed() -> None:
+def test_a_valid_outcome_of_a_driver_is_accepted() -> None:
     error = {"class": "memory", "type": "OutOfMemoryError", "message": "heap"}
     facts = {
         "exit_code": 1,

@@ -111,7 +111,7 @@ def test_the_low_lane_gets_at_least_its_share(share: float, turns: int) -> None:
     assert int(share * turns) - 1 <= taken.count("a.low") <= share * turns + 1
 
 
-def test_what_the_low_lane_got_beyond_its_share_is_not_held_against_it() -> None:
+def test_turns_of_the_low_lane_beyond_its_share_are_not_deducted_later() -> None:
     rotation = rotation_of({"a": 1}, 0.5)
     assert rotation.collect(taker({}, {"a": 100}), 50) == ["a.low"] * 50
     assert rotation.collect(taker({"a": 100}, {"a": 100}), 20).count("a.low") >= 9

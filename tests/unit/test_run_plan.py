@@ -58,7 +58,7 @@ def test_the_warm_server_of_a_driver_comes_last() -> None:
         ({"secrets": [1]}, "'secrets' holds more than strings"),
     ],
 )
-def test_what_is_no_plan_of_this_version_is_refused(changes: dict[str, Any], words: str) -> None:
+def test_an_invalid_plan_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=words):
         RunPlan.of({**run_plan().to_json(), **changes})
 

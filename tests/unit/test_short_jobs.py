@@ -17,7 +17,7 @@ def test_a_job_whose_last_runs_were_all_short_is_short(durations: tuple[float, .
 @pytest.mark.parametrize(
     "durations", [(), (5,), (5, 5), (5, 5, 61), (61, 5, 5, 5), (None, 5, 5), ("5", 5, 5)]
 )
-def test_one_with_a_long_run_or_too_few_of_them_is_not(durations: tuple[Any, ...]) -> None:
+def test_a_job_with_a_long_run_or_too_few_runs_is_not_short(durations: tuple[Any, ...]) -> None:
     assert not is_short(runs(*durations))
 
 

@@ -38,7 +38,7 @@ def test_an_event_is_read_with_its_task() -> None:
 @pytest.mark.parametrize(
     "other", [b"", b"{}\n", b"26/03/01 INFO X: y\n", line()[:-5], b'{"@timestamp":"x"}\n']
 )
-def test_what_is_no_event_is_shown_as_it_is(other: bytes) -> None:
+def test_a_line_that_is_no_event_is_shown_unchanged(other: bytes) -> None:
     assert spark_event(other) is None
     assert readable_lines(other) == other
 
@@ -50,7 +50,7 @@ def test_people_read_a_line_and_the_trace_below_it() -> None:
     assert rest == "WARN Executor: bad\na.B: c\n\tat d\nno end"
 
 
-def test_who_follows_a_log_reads_whole_lines_and_at_last_the_rest(tmp_path: Path) -> None:
+def test_a_follower_of_a_log_reads_whole_lines_and_finally_the_rest(tmp_path: Path) -> None:
     log = LogFile("inc", "spark", tmp_path / "spark.log")
     with ExitStack() as stack, log.path.open("ab", buffering=0) as file:
         tail = Tail(stack, log)

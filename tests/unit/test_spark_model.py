@@ -50,7 +50,9 @@ def test_the_form_of_a_master_says_which_backend_serves_it(master: str, backend:
         ({"kubernetes": {"namespace": "Team_A"}}, "pattern"),
     ],
 )
-def test_what_spark_would_refuse_or_misread_is_refused_at_once(fields: dict[str, object], words: str) -> None:
+def test_settings_that_spark_would_refuse_or_misread_are_refused_at_once(
+    fields: dict[str, object], words: str
+) -> None:
     with pytest.raises(ValidationError, match=words.replace("[", r"\[")):
         spark(**fields)
 
@@ -106,7 +108,7 @@ def test_a_pool_fills_up_what_a_definition_leaves_empty() -> None:
     assert [filled("etl", spark(start=own)).start for own in ("", "auto", "full")] == ["fast", "auto", "full"]
 
 
-def test_what_does_not_go_together_is_refused_when_it_is_filled_up() -> None:
+def test_contradictory_settings_are_refused_when_the_defaults_are_filled_in() -> None:
     filled = pool_spark({"etl": {"deploy_mode": "cluster"}})
     with pytest.raises(ValueError, match="needs a cluster"):
         filled("etl", spark(master="local[2]"))

@@ -190,7 +190,7 @@ def test_an_insert_that_would_destroy_its_input_is_refused(text: str) -> None:
         f"CREATE OR REPLACE TABLE t {P} 'x'); CREATE OR REPLACE TABLE t {P} 'y'); INSERT INTO t SELECT 1",
     ],
 )
-def test_what_destroys_nothing_is_not_refused(text: str) -> None:
+def test_an_insert_that_destroys_nothing_is_not_refused(text: str) -> None:
     assert len(steps(text, "insert")) == 1
 
 

@@ -144,7 +144,7 @@ SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and I
         ("INSERT INTO t WITH c AS (SELECT 1) MERGE INTO u USING c ON true", 36, "cannot hold a MERGE"),
     ],
 )
-def test_what_cannot_be_read_is_shown_with_what_can(text: str, column: int, message: str) -> None:
+def test_unreadable_records_are_shown_beside_readable_ones(text: str, column: int, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         parse(passage(text))
     assert message in caught.value.message

@@ -106,9 +106,7 @@ def test_a_semicolon_ends_a_statement_only_outside_of_quotes_and_comments(
         ("😀 'x", 1, 3, "this string has no closing quote"),
     ],
 )
-def test_what_is_never_closed_is_shown_where_it_opens(
-    text: str, line: int, column: int, message: str
-) -> None:
+def test_an_unclosed_text_is_reported_at_its_opening(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         statements(text)
     assert (caught.value.line, caught.value.column, caught.value.message) == (line, column, message)

@@ -82,7 +82,7 @@ def verdict(
 
 
 @pytest.mark.parametrize("state", ["SUBMITTED", "RUNNING", "RELAUNCHING"])
-def test_one_that_its_master_has_runs_whatever_it_has_already_written(
+def test_a_driver_that_its_master_lists_runs_whatever_it_has_already_written(
     directory: RunDirectory, state: str
 ) -> None:
     leave(directory, "submission", driver=DRIVER)
@@ -207,7 +207,7 @@ def test_a_driver_announces_its_process_and_the_namespace_of_its_process_id(
     assert found.process.pid_namespace
 
 
-def test_one_that_came_after_the_list_was_made_runs(directory: RunDirectory) -> None:
+def test_a_driver_that_came_after_the_listing_runs(directory: RunDirectory) -> None:
     leave(directory, "submission", driver=DRIVER)
     assert verdict(directory, masters=Masters(DriverState.SUBMITTED)).state is RunState.RUNNING
 
@@ -244,5 +244,5 @@ class TestOneWithoutAReply:
         assert verdict(directory, "SUBMITTED", started=old).state is RunState.GONE
 
 
-def test_one_that_was_submitted_just_now_runs(directory: RunDirectory) -> None:
+def test_a_driver_that_was_submitted_just_now_runs(directory: RunDirectory) -> None:
     assert verdict(directory).state is RunState.RUNNING

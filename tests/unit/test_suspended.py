@@ -108,7 +108,7 @@ def test_no_progress_while_the_machine_was_suspended_is_no_progress(suspend: Sus
     assert "timeout.stall" in words
 
 
-def test_what_was_seen_of_an_attempt_counts_whatever_the_clocks_say_after_that(suspend: Suspend) -> None:
+def test_observed_progress_of_an_attempt_counts_whatever_the_clocks_show_later(suspend: Suspend) -> None:
     monitor = AttemptMonitor(1)
     assert age(held(ensemble=60), attempt(hosts=60), monitor) == pytest.approx(60, abs=5)
     suspend(HOUR)

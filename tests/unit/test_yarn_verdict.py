@@ -41,7 +41,7 @@ def application(state: str, final_status: str, diagnostics: str = "") -> YarnApp
 
 
 @pytest.mark.parametrize("state", ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"])
-def test_what_has_not_ended_is_running(state: str) -> None:
+def test_a_process_that_has_not_ended_is_running(state: str) -> None:
     assert verdict_of(application(state, "UNDEFINED")).state is RunState.RUNNING
 
 
@@ -140,7 +140,7 @@ def test_arguments_of_processes_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(("state", "final_status"), [("KILLED", "KILLED"), ("FINISHED", "KILLED")])
-def test_what_was_killed_in_yarn_says_so(state: str, final_status: str) -> None:
+def test_an_application_that_was_killed_in_yarn_is_reported_so(state: str, final_status: str) -> None:
     words = "Application application_1_1 was killed by user root at 127.0.0.1"
     verdict = verdict_of(application(state, final_status, words))
     assert (verdict.state, verdict.exit_code) == (RunState.EXITED, exit_codes.KILLED)
