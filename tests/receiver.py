@@ -13,7 +13,7 @@ from tests.waiting import wait_until
 
 
 @dataclass(frozen=True)
-class Told:
+class Request:
     """One request."""
 
     path: str
@@ -48,7 +48,7 @@ def override(status: str) -> Answerer:
     return answer({"code": "SUCCESS", "data": {"status": status}})
 
 
-TOLD = answer({"code": "SUCCESS"})
+ACKNOWLEDGED = answer({"code": "SUCCESS"})
 REFUSED = answer({"code": "BUSY"})
 
 
@@ -57,20 +57,20 @@ class Receiver:
     """Answers requests with the entries of `answers` in turn, and then always with the last one."""
 
     url: str
-    answers: list[Answerer] = field(default_factory=lambda: [TOLD])
-    told: list[Told] = field(default_factory=list)
+    answers: list[Answerer] = field(default_factory=lambda: [ACKNOWLEDGED])
+    requests: list[Request] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     """For answers that wait; set at the end of the test."""
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, told: Told) -> Answerer:
+    def take(self, request: Request) -> Answerer:
         with self._guard:
-            self.told.append(told)
-            return self.answers[min(len(self.told), len(self.answers)) - 1]
+            self.requests.append(request)
+            return self.answers[min(len(self.requests), len(self.answers)) - 1]
 
-    def wait_told(self, count: int = 1, timeout: float = 30) -> list[Told]:
-        wait_until(lambda: len(self.told) >= count, timeout, f"{count} requests have arrived")
-        return self.told
+    def wait_requests(self, count: int = 1, timeout: float = 30) -> list[Request]:
+        wait_until(lambda: len(self.requests) >= count, timeout, f"{count} requests have arrived")
+        return self.requests
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def receiver(
 
         def do_POST(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
-            made.take(Told(self.path, dict(self.headers.items()), data))(self)
+            made.take(Request(self.path, dict(self.headers.items()), data))(self)
 
         def log_message(self, *_: object) -> None:
             return

@@ -35,8 +35,8 @@ def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_she
         (shared_shell.directory / "delays.yaml").write_text(yaml.safe_dump(definition), "utf-8")
         submitted = shared_shell.type("job", "submit", "delays.yaml")
         assert submitted.code == 0, submitted.stderr
-        there.wait_told(2, 2 * SPARK_TIMEOUT_S)
-    running, end = (each.body for each in there.told)
+        there.wait_requests(2, 2 * SPARK_TIMEOUT_S)
+    running, end = (each.body for each in there.requests)
     assert [running["event"], end["event"]] == ["running", "end"]
     assert (end["status"], end["previous_status"]) == ("SUCCESS", "RUNNING")
     assert {name for name, value in end.items() if value is None} == {"warning", "error"}

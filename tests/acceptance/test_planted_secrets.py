@@ -132,10 +132,10 @@ def test_secrets_of_each_kind_leave_the_processes_nowhere(shared_shell: Shell) -
             assert submitted.code == 0, submitted.stderr
             assert "seems to hold a secret" in submitted.stderr
             shown[f"submit {file.stem}"] = submitted.stdout + submitted.stderr
-        there.wait_told(2, 2 * SPARK_TIMEOUT_S)
+        there.wait_requests(2, 2 * SPARK_TIMEOUT_S)
         for job_id in ("program", "script"):
             shell.type("job", "wait", job_id, "--timeout", "60s")
-    for request in there.told:
+    for request in there.requests:
         shown[f"callback {request.body['id']}"] = request.data.decode()
     assert "RuntimeError" in shell.type("job", "show", "program").stdout
     for job_id in ("program", "script"):

@@ -25,7 +25,7 @@ from spark_runner.runners.local import LocalRunner
 from tests.crash_points import Point, points
 from tests.crash_worker import build_runner
 from tests.jobs_support import Deployment, python_job
-from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
+from tests.receiver import ACKNOWLEDGED, REFUSED, Answerer, Receiver, override, receiver
 from tests.sampling import sample
 from tests.scripted.backend import Backend
 from tests.scripted.functions import for_real_drivers
@@ -135,10 +135,14 @@ SCENARIOS = {
         "pass", Status.CANCEL, starts=0, then=kill_in_the_queue_of_the_cluster
     ),
     "is-cancelled": Scenario("pass", Status.CANCEL, starts=0, then=kill_before_it_starts, delay=3600),
-    "calls-back": Scenario("pass", Status.SUCCESS, answers=(TOLD,)),
-    "calls-back-after-a-failure": Scenario("fail('no rows today')", Status.ERROR_FAIL, answers=(TOLD,)),
-    "calls-back-after-a-kill": Scenario("hang()", Status.KILL, then=kill_while_it_runs, answers=(TOLD,)),
-    "calls-back-at-the-second-try": Scenario("pass", Status.SUCCESS, answers=(REFUSED, TOLD)),
+    "calls-back": Scenario("pass", Status.SUCCESS, answers=(ACKNOWLEDGED,)),
+    "calls-back-after-a-failure": Scenario(
+        "fail('no rows today')", Status.ERROR_FAIL, answers=(ACKNOWLEDGED,)
+    ),
+    "calls-back-after-a-kill": Scenario(
+        "hang()", Status.KILL, then=kill_while_it_runs, answers=(ACKNOWLEDGED,)
+    ),
+    "calls-back-at-the-second-try": Scenario("pass", Status.SUCCESS, answers=(REFUSED, ACKNOWLEDGED)),
     "calls-back-and-is-overridden": Scenario(
         "pass", Status.ERROR_FAIL, answers=(override("ERROR_FAIL"), override("ERROR_FAIL"))
     ),
@@ -230,7 +234,7 @@ def survive(scene: Scene, scenario: Scenario, point: Point) -> None:
     assert scene.ledger.starts_of(run_key) == scenario.starts
     assert max(scene.ledger.starts().values(), default=1) == 1
     assert _recorded(scene) == [f"{run_key}-{number}" for number in range(1, scenario.starts + 1)]
-    bodies = {request.data for request in scene.receiver.told}
+    bodies = {request.data for request in scene.receiver.requests}
     assert len(bodies) == bool(scenario.answers), bodies
     assert _archived(scene) == ([job_id] if scenario.is_removed else [])
     _assert_nothing_is_left(scene, run_key, removed)

@@ -19,7 +19,7 @@ from orchestrator.config.tables import PoolPolicy
 from orchestrator.logs.record.redaction import MASK, Redactor
 from orchestrator.model.definition import Callback
 from orchestrator.policy.policy import Policy
-from tests.receiver import TOLD, Answerer, Receiver, answer, override, receiver
+from tests.receiver import ACKNOWLEDGED, Answerer, Receiver, answer, override, receiver
 from tests.servers.secured import Certificates
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
@@ -86,11 +86,11 @@ def test_the_body_goes_as_json_with_a_key_to_know_repetitions_by() -> None:
     with receiver() as there:
         call(there.url + "?token=1")
         call(there.url + "?token=1")
-    assert [each.body for each in there.told] == [BODY, BODY]
-    assert there.told[0] == there.told[1]
-    assert there.told[0].path == "/ended?token=1"
-    assert there.told[0].headers["Content-Type"] == "application/json"
-    assert there.told[0].headers["Idempotency-Key"] == "key-2-end-SUCCESS-3"
+    assert [each.body for each in there.requests] == [BODY, BODY]
+    assert there.requests[0] == there.requests[1]
+    assert there.requests[0].path == "/ended?token=1"
+    assert there.requests[0].headers["Content-Type"] == "application/json"
+    assert there.requests[0].headers["Idempotency-Key"] == "key-2-end-SUCCESS-3"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
         redirect = answer({"code": "SUCCESS"}, status=status, headers={"Location": elsewhere.url})
         with receiver(redirect) as there:
             assert failure(there.url).endswith(f"HTTP {status}: redirects are not followed")
-        assert elsewhere.told == []
+        assert elsewhere.requests == []
 
 
 # ---------------------------------------------------------------------- sizes
@@ -291,7 +291,7 @@ def guarded(certificates: Certificates) -> Iterator[Receiver]:
     """A receiver with a certificate for `localhost`."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.server)
-    with receiver(TOLD, tls=tls) as there:
+    with receiver(ACKNOWLEDGED, tls=tls) as there:
         yield there
 
 
@@ -300,7 +300,7 @@ def test_a_trusted_certificate_is_enough(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certificates.ca)
     assert call(guarded.url).status is None
-    assert guarded.told[0].body == BODY
+    assert guarded.requests[0].body == BODY
 
 
 def test_an_untrusted_certificate_is_a_failure_and_the_server_receives_nothing(
@@ -309,7 +309,7 @@ def test_an_untrusted_certificate_is_a_failure_and_the_server_receives_nothing(
     assert "its certificate is not trusted" in failure(guarded.url)
     monkeypatch.setenv("SSL_CERT_FILE", certificates.other_ca)
     assert "its certificate is not trusted" in failure(guarded.url)
-    assert guarded.told == []
+    assert guarded.requests == []
 
 
 def test_a_certificate_of_another_host_is_a_failure(
@@ -317,13 +317,13 @@ def test_a_certificate_of_another_host_is_a_failure(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", certificates.ca)
     assert "its certificate is not trusted" in failure(guarded.url.replace("localhost", "127.0.0.1"))
-    assert guarded.told == []
+    assert guarded.requests == []
 
 
 def test_a_server_without_tls_is_a_failure() -> None:
     with receiver() as there:
         assert ": no TLS with it: " in failure(there.url.replace("http:", "https:"))
-    assert there.told == []
+    assert there.requests == []
 
 
 # ---------------------------------------------------------------------- addresses
@@ -337,7 +337,7 @@ def test_variables_of_the_workers_environment_are_filled_in_at_the_time_of_the_c
         for secret in ("first", "${env:WHERE}"):  # the value of a variable is not expanded again
             monkeypatch.setenv("SECRET", secret)
             callbacks.call(Callback(url="${env:WHERE}/of/${env:SECRET}?x=1"), BODY)
-        paths = [each.path for each in there.told]
+        paths = [each.path for each in there.requests]
     assert paths[0] == "/of/first?x=1"
     assert "WHERE" in paths[1]
     assert known.mask("the first one") == f"the {MASK} one", "logs show none of it"
@@ -383,20 +383,20 @@ def test_the_value_of_a_variable_cannot_add_to_the_request(
     monkeypatch.setenv("PART", value)
     with receiver() as there:
         assert "characters that no URL may have" in failure(there.url + "${env:PART}")
-    assert there.told == []
+    assert there.requests == []
 
 
 def test_user_and_password_are_sent_as_a_login() -> None:
     with receiver() as there:
         call(there.url.replace("//", "//ada:p%40ss@"))
-    assert there.told[0].headers["Authorization"] == "Basic YWRhOnBAc3M="
-    assert "ada" not in there.told[0].headers["Host"]
+    assert there.requests[0].headers["Authorization"] == "Basic YWRhOnBAc3M="
+    assert "ada" not in there.requests[0].headers["Host"]
 
 
 def test_other_scripts_in_a_path_are_quoted_once() -> None:
     with receiver() as there:
         call(there.url + "/fertig/ä?was=ü%20x")
-    assert there.told[0].path == "/ended/fertig/%C3%A4?was=%C3%BC%20x"
+    assert there.requests[0].path == "/ended/fertig/%C3%A4?was=%C3%BC%20x"
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ def test_no_failure_reveals_secrets_of_its_address(broken: Answerer, monkeypatch
         url = there.url.replace("//", "//ada:s3cret-word@") + "/s3cret-path/${env:TOKEN}?key=s3cret-key"
         with pytest.raises(CallbackError) as caught:
             call(url)
-        assert len(there.told) == 1
+        assert len(there.requests) == 1
     error: BaseException | None = caught.value
     while error is not None:  # as a traceback would show it
         assert "s3cret" not in str(error)
@@ -463,7 +463,7 @@ def test_eight_calls_are_made_at_once_half_of_them_to_one_receiver_and_no_more()
 
     def wait(request: BaseHTTPRequestHandler) -> None:
         there.released.wait(PATIENT)
-        TOLD(request)
+        ACKNOWLEDGED(request)
 
     def call_one(url: str) -> None:
         replies.append(callbacks.call(Callback(url=url, timeout=PATIENT), BODY))
@@ -472,21 +472,21 @@ def test_eight_calls_are_made_at_once_half_of_them_to_one_receiver_and_no_more()
         threads = [threading.Thread(target=call_one, args=(to.url,)) for to in (there, other) * 4]
         for thread in threads:
             thread.start()
-        there.wait_told(4)
-        other.wait_told(4)
+        there.wait_requests(4)
+        other.wait_requests(4)
         with pytest.raises(CallbacksBusy):
             callbacks.call(Callback(url="http://elsewhere"), BODY)
         there.released.set()
         for thread in threads:
             thread.join(PATIENT)
-        assert (len(replies), len(there.told), len(other.told)) == (8, 4, 4)
+        assert (len(replies), len(there.requests), len(other.requests)) == (8, 4, 4)
         call_one(there.url)
 
 
 def test_a_failed_call_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_THERE", raising=False)
     callbacks = Callbacks(1)
-    with receiver(answer(b""), TOLD) as there:
+    with receiver(answer(b""), ACKNOWLEDGED) as there:
         for url in ("${env:NOT_THERE}", "http://a..b/", there.url):
             with pytest.raises(CallbackError):
                 callbacks.call(Callback(url=url), BODY)
@@ -495,7 +495,7 @@ def test_a_failed_call_frees_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_thread_or_connection_is_left() -> None:
     before = threading.active_count()
-    with receiver(TOLD, override("SUCCESS")) as there:
+    with receiver(ACKNOWLEDGED, override("SUCCESS")) as there:
         call(there.url)
         call(there.url)
     with raw(trickle(b"HTTP/1.1 200 OK\r\nX: ", b"x")) as (port, _):

@@ -21,7 +21,7 @@ from spark_runner.runners.base import Submission
 from tests.crash_points import Point
 from tests.jobs_support import Deployment, ScriptedDeployment, poll_often, python_job
 from tests.operators_support import JOB, Stage
-from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
+from tests.receiver import ACKNOWLEDGED, REFUSED, Answerer, Receiver, override, receiver
 from tests.scripted.runner import ScriptedRunner
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
@@ -50,17 +50,17 @@ def ended(deployment: Deployment, job_id: str) -> JobView:
 
 
 def events_of(there: Receiver) -> list[tuple[str, str, int]]:
-    return [(each.body["event"], each.body["status"], each.body["attempt"]) for each in there.told]
+    return [(each.body["event"], each.body["status"], each.body["attempt"]) for each in there.requests]
 
 
 def keys(there: Receiver) -> list[str]:
-    return [each.headers["Idempotency-Key"] for each in there.told]
+    return [each.headers["Idempotency-Key"] for each in there.requests]
 
 
 def held_back(there: Callable[[], Receiver]) -> Answerer:
     def wait(request: BaseHTTPRequestHandler) -> None:
         there().released.wait(60)
-        TOLD(request)
+        ACKNOWLEDGED(request)
 
     return wait
 
@@ -73,7 +73,7 @@ def test_a_job_reports_that_it_runs_and_then_that_it_has_ended(
     go = tmp_path / "go"
     with receiver() as there:
         job_id = submit(deployment, there, f"until({str(go)!r})", labels={"team": "x"})
-        (running,) = there.wait_told(1)
+        (running,) = there.wait_requests(1)
         go.touch()
         view = ended(deployment, job_id)
     assert events_of(there) == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
@@ -89,9 +89,9 @@ def test_a_job_reports_that_it_runs_and_then_that_it_has_ended(
         "started": view.started,
         "ended": None,
     }
-    assert set(body) == set(there.told[1].body)
-    assert there.told[1].body["previous_status"] == "RUNNING"
-    assert [each.body["number"] for each in there.told] == [1, 2]
+    assert set(body) == set(there.requests[1].body)
+    assert there.requests[1].body["previous_status"] == "RUNNING"
+    assert [each.body["number"] for each in there.requests] == [1, 2]
 
 
 def test_each_attempt_reports_that_it_runs_however_short_it_was(deployment: Deployment) -> None:
@@ -102,25 +102,25 @@ def test_each_attempt_reports_that_it_runs_however_short_it_was(deployment: Depl
     runs = [("running", "RUNNING", number) for number in (1, 2, 3)]
     assert events_of(there) == [*runs, ("end", "SUCCESS", 3)]
     assert len(set(keys(there))) == 4
-    first = there.told[0].body["times"]["started"]
-    assert {each.body["times"]["first_started"] for each in there.told} == {first}
+    first = there.requests[0].body["times"]["started"]
+    assert {each.body["times"]["first_started"] for each in there.requests} == {first}
     assert view.started != first
 
 
 @pytest.mark.usefixtures("soon")
 def test_no_event_overtakes_one_that_is_tried_again(deployment: Deployment) -> None:
     deployment.worker()
-    with receiver(REFUSED, REFUSED, TOLD) as there:
+    with receiver(REFUSED, REFUSED, ACKNOWLEDGED) as there:
         view = ended(deployment, submit(deployment, there))
     assert [event for event, *_ in events_of(there)] == ["running"] * 3 + ["end"]
-    assert len({(each.data, each.headers["Idempotency-Key"]) for each in there.told[:3]}) == 1
+    assert len({(each.data, each.headers["Idempotency-Key"]) for each in there.requests[:3]}) == 1
     assert view.undelivered == ()
 
 
 @pytest.mark.usefixtures("soon")
 def test_an_event_that_is_given_up_is_on_record_and_the_next_one_is_delivered(deployment: Deployment) -> None:
     deployment.worker()
-    with receiver(REFUSED, REFUSED, TOLD) as there:
+    with receiver(REFUSED, REFUSED, ACKNOWLEDGED) as there:
         view = ended(deployment, submit(deployment, there, callback={"attempts": 2}))
     assert [event for event, *_ in events_of(there)] == ["running", "running", "end"]
     assert [(lost.event, lost.number, lost.tries) for lost in view.undelivered] == [("running", 1, 2)]
@@ -150,11 +150,11 @@ def test_a_warning_is_reported_while_the_job_runs(deployment: Deployment, tmp_pa
     go = tmp_path / "go"
     with receiver() as there:
         job_id = submit(deployment, there, f"until({str(go)!r})", timeout={"stall": 0.5})
-        there.wait_told(2)
+        there.wait_requests(2)
         go.touch()
         ended(deployment, job_id)
     assert events_of(there)[:2] == [("running", "RUNNING", 1), ("warn", "RUNNING_WARN", 1)]
-    warn = there.told[1].body
+    warn = there.requests[1].body
     assert (warn["previous_status"], "no progress" in warn["warning"]) == ("RUNNING", True)
     assert events_of(there)[-1] == ("end", "SUCCESS", 1)
 
@@ -165,14 +165,14 @@ def test_a_receiver_that_is_silent_keeps_no_job_from_its_outcome(
 ) -> None:
     deployment.worker()
     go = tmp_path / "go"
-    with receiver(held_back(lambda: there), TOLD) as there:
+    with receiver(held_back(lambda: there), ACKNOWLEDGED) as there:
         job_id = submit(deployment, there, f"until({str(go)!r})", callback={"timeout": 60})
-        there.wait_told(1)
+        there.wait_requests(1)
         go.touch()
         wait_until(
             lambda: deployment.client.get(job_id).queue is Queue.SUCCESS, 30, "its outcome is on record"
         )
-        assert len(there.told) == 1
+        assert len(there.requests) == 1
         there.released.set()
         ended(deployment, job_id)
     assert [event for event, *_ in events_of(there)] == ["running", "end"]
@@ -180,9 +180,9 @@ def test_a_receiver_that_is_silent_keeps_no_job_from_its_outcome(
 
 def test_a_receiver_that_is_silent_keeps_no_job_from_being_killed(deployment: Deployment) -> None:
     deployment.worker()
-    with receiver(held_back(lambda: there), TOLD) as there:
+    with receiver(held_back(lambda: there), ACKNOWLEDGED) as there:
         job_id = submit(deployment, there, "hang()", callback={"timeout": 60})
-        there.wait_told(1)
+        there.wait_requests(1)
         deployment.client.kill(job_id)
         wait_until(lambda: deployment.client.get(job_id).status is Status.KILL, 30, "it is killed")
         there.released.set()
@@ -197,15 +197,15 @@ def test_a_killed_job_that_waits_to_report_that_it_ran_does_not_delay_others_of_
     deployment.worker()
     with receiver(REFUSED) as there:
         job_id = submit(deployment, there, "hang()", name="one", concurrency=1)
-        there.wait_told(1)
+        there.wait_requests(1)
         deployment.client.kill(job_id)
-        there.wait_told(2)
+        there.wait_requests(2)
         assert (
             ended(deployment, deployment.submit("pass", name="one", concurrency=1)).status is Status.SUCCESS
         )
         assert deployment.client.get(job_id).queue is Queue.KILL
         deployment.client.kill(job_id)  # a second request is effective at once
-        there.wait_told(4)
+        there.wait_requests(4)
         wait_until(lambda: deployment.client.get(job_id).callback.attempts == 1, 30, "its end waits, too")
         deployment.client.kill(job_id)
         view = ended(deployment, job_id)
@@ -265,13 +265,13 @@ def test_jobs_that_wait_for_a_slot_are_not_handled_again_and_again(
     go = tmp_path / "go"
     with receiver(held_back(lambda: there)) as there:
         jobs = [submit(deployment, there, f"until({str(go)!r})", callback={"timeout": 60}) for _ in range(6)]
-        there.wait_told(4)
+        there.wait_requests(4)
         wait_until(lambda: len(worker.dispatcher.timers.parked()) == 6 and len(polls) >= 3, 30, "all wait")
         seen, seen_asked = len(polls), len(asked)
         wait_until(lambda: len(polls) >= seen + 3, 30, "some time has passed")
         assert len(asked) == seen_asked
         there.released.set()
-        there.wait_told(6)
+        there.wait_requests(6)
         go.touch()
         for job_id in jobs:
             ended(deployment, job_id)
@@ -294,7 +294,7 @@ def test_killed_jobs_that_wait_for_a_slot_are_not_killed_again_and_again(
         for job_id in jobs:
             wait_until(lambda: deployment.client.get(job_id).queue is Queue.RUNNING, 30, "it has an attempt")  # noqa: B023
             deployment.client.kill(job_id)
-        there.wait_told(4)
+        there.wait_requests(4)
         wait_until(lambda: len(kills) == 6 and len(worker.dispatcher.timers.parked()) == 2, 30, "two wait")
         before = kills.total()
         marker = deployment.submit("fail('x')", retry={"attempts": 2, "delay": 3, "on": ["user"]})
@@ -312,17 +312,17 @@ def test_after_a_worker_was_killed_during_a_running_event_another_one_reports_th
     go = tmp_path / "go"
     settings = deployment.settings
     first = WorkerProcess("first", tmp_path, worker_config(settings, "scripted"), settings.zookeeper_hosts)
-    with receiver(held_back(lambda: there), TOLD) as there:
+    with receiver(held_back(lambda: there), ACKNOWLEDGED) as there:
         with worker_processes(first):
             job_id = submit(deployment, there, f"until({str(go)!r})", callback={"timeout": 60})
-            there.wait_told(1)
+            there.wait_requests(1)
             first.kill()
         first.end_session()
         deployment.worker()
-        there.wait_told(2)
+        there.wait_requests(2)
         go.touch()
         ended(deployment, job_id)
-    assert there.told[0] == there.told[1]
+    assert there.requests[0] == there.requests[1]
     assert events_of(there)[1:] == [("running", "RUNNING", 1), ("end", "SUCCESS", 1)]
 
 
@@ -337,12 +337,12 @@ def test_after_a_worker_died_between_an_answer_and_its_transition_another_one_re
         with worker_processes(first):
             job_id = submit(deployment, there, callback={"on": [event]})
             wait_until(lambda: not first.is_running, 60, "it has died")
-        assert len(there.told) == 1
+        assert len(there.requests) == 1
         first.end_session()
         deployment.worker()
         view = ended(deployment, job_id)
-    assert there.told[0] == there.told[1]
-    assert len(there.told) == 2
+    assert there.requests[0] == there.requests[1]
+    assert len(there.requests) == 2
     assert (view.status, view.undelivered) == (Status.SUCCESS, ())
 
 

@@ -11,7 +11,7 @@ from orchestrator.model.job import CallbackState, JobView
 from orchestrator.model.states import Queue, Status
 from tests.jobs_support import Deployment, ScriptedDeployment, python_job
 from tests.queues_support import expire
-from tests.receiver import REFUSED, TOLD, Answerer, Receiver, override, receiver
+from tests.receiver import ACKNOWLEDGED, REFUSED, Answerer, Receiver, override, receiver
 from tests.waiting import wait_until
 from tests.workers import WorkerProcess, worker_config, worker_processes
 
@@ -51,7 +51,7 @@ def test_a_success_is_reported_with_the_content_of_the_record(deployment: Deploy
         view = ended(deployment, submit(deployment, there, labels={"team": "x"}))
     assert view.status is Status.SUCCESS
     assert view.callback == CallbackState(attempts=1, done=True)
-    assert [call.body for call in there.told] == [
+    assert [call.body for call in there.requests] == [
         {
             "version": 2,
             "event": "end",
@@ -70,7 +70,7 @@ def test_a_success_is_reported_with_the_content_of_the_record(deployment: Deploy
                 "started": view.started,
                 "ended": view.ended,
             },
-            "seconds": there.told[0].body["seconds"],
+            "seconds": there.requests[0].body["seconds"],
             "backend": "local",
             "cluster": None,
             "host": "scripted",
@@ -78,7 +78,7 @@ def test_a_success_is_reported_with_the_content_of_the_record(deployment: Deploy
             "ui": None,
             "fire_time": None,
             "counters": {"failures": 0, "submissions": 0, "demotions": 0},
-            "monitor": there.told[0].body["monitor"],
+            "monitor": there.requests[0].body["monitor"],
             "warning": None,
             "error": None,
             "written": None,
@@ -86,7 +86,7 @@ def test_a_success_is_reported_with_the_content_of_the_record(deployment: Deploy
     ]
     assert view.started is not None
     assert view.ended is not None
-    assert 0 <= there.told[0].body["seconds"] < 60
+    assert 0 <= there.requests[0].body["seconds"] < 60
 
 
 def test_only_the_last_failure_is_reported(deployment: Deployment) -> None:
@@ -94,7 +94,7 @@ def test_only_the_last_failure_is_reported(deployment: Deployment) -> None:
     with receiver() as there:
         retry = {"attempts": 3, **NO_DELAY}
         view = ended(deployment, submit(deployment, there, "raise ValueError('no such thing')", retry=retry))
-    (call,) = there.told
+    (call,) = there.requests
     assert view.status is Status.ERROR_FAIL
     assert (call.body["status"], call.body["attempt"]) == ("ERROR_FAIL", 3)
     assert call.body["counters"]["failures"] == 3 == view.failures
@@ -109,7 +109,7 @@ def test_a_job_that_finally_succeeds_is_reported_only_as_successful(
     program = counting(runs, "assert attempt == 2")
     with receiver() as there:
         view = ended(deployment, submit(deployment, there, program, retry={"attempts": 3, **NO_DELAY}))
-    assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("SUCCESS", 2)]
+    assert [(call.body["status"], call.body["attempt"]) for call in there.requests] == [("SUCCESS", 2)]
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
@@ -121,7 +121,7 @@ def test_a_job_that_is_killed_is_reported_as_killed(deployment: Deployment, tmp_
         wait_until(runs.exists, 30, "it runs")
         deployment.client.kill(job_id)
         assert ended(deployment, job_id).status is Status.KILL
-    assert [call.body["status"] for call in there.told] == ["KILL"]
+    assert [call.body["status"] for call in there.requests] == ["KILL"]
 
 
 def test_a_job_that_is_cancelled_before_it_starts_is_reported_as_cancelled(deployment: Deployment) -> None:
@@ -131,7 +131,7 @@ def test_a_job_that_is_cancelled_before_it_starts_is_reported_as_cancelled(deplo
         job_id = deployment.client.submit(python_job("pass", callback=callback), delay=3600).id
         deployment.client.kill(job_id)
         assert ended(deployment, job_id).status is Status.CANCEL
-    assert [(call.body["status"], call.body["attempt"]) for call in there.told] == [("CANCEL", 0)]
+    assert [(call.body["status"], call.body["attempt"]) for call in there.requests] == [("CANCEL", 0)]
 
 
 # ---------------------------------------------------------------------- retries
@@ -139,13 +139,13 @@ def test_a_job_that_is_cancelled_before_it_starts_is_reported_as_cancelled(deplo
 def test_every_retry_reports_the_same_and_a_delivered_one_leaves_no_error(deployment: Deployment) -> None:
     deployment.worker()
     deployment.worker()
-    with receiver(REFUSED, REFUSED, REFUSED, TOLD) as there:
+    with receiver(REFUSED, REFUSED, REFUSED, ACKNOWLEDGED) as there:
         view = ended(deployment, submit(deployment, there, "raise ValueError('x')"))
     assert view.status is Status.ERROR_FAIL
     assert view.failures == 1
     assert view.callback == CallbackState(attempts=4, done=True)
-    assert len({(call.data, call.headers["Idempotency-Key"]) for call in there.told}) == 1
-    assert len(there.told) == 4
+    assert len({(call.data, call.headers["Idempotency-Key"]) for call in there.requests}) == 1
+    assert len(there.requests) == 4
 
 
 @pytest.mark.usefixtures("soon")
@@ -158,7 +158,7 @@ def test_a_receiver_that_never_answers_well_is_given_up_with_the_error_on_record
     assert view.status is Status.SUCCESS
     assert (view.callback.attempts, view.callback.done) == (3, True)
     assert '"BUSY"' in str(view.callback.error)
-    assert len(there.told) == 3
+    assert len(there.requests) == 3
 
 
 def test_while_it_waits_the_job_keeps_status_and_queue_and_its_error_can_be_seen(
@@ -185,7 +185,7 @@ def test_errors_can_be_ignored(deployment: Deployment) -> None:
         view = ended(deployment, submit(deployment, there, callback={"ignore_errors": True}))
     assert view.status is Status.SUCCESS
     assert view.callback.error is not None
-    assert len(there.told) == 1
+    assert len(there.requests) == 1
 
 
 def test_a_missing_variable_is_on_record(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_many_jobs_are_reported_through_few_slots(deployment: Deployment) -> Non
         ids = [submit(deployment, there) for _ in range(20)]
         for job_id in ids:
             assert ended(deployment, job_id).callback == CallbackState(attempts=1, done=True)
-        assert sorted(call.body["id"] for call in there.told) == sorted(ids)
+        assert sorted(call.body["id"] for call in there.requests) == sorted(ids)
 
 
 # ---------------------------------------------------------------------- stops
@@ -219,7 +219,7 @@ def test_a_job_that_is_killed_while_its_callback_waits_finishes_as_it_had_ended(
         deployment.client.kill(job_id)
         view = ended(deployment, job_id)
     assert view.status is status
-    assert view.callback.attempts == 2 == len(there.told)
+    assert view.callback.attempts == 2 == len(there.requests)
     assert view.callback.error is not None
 
 
@@ -229,7 +229,7 @@ def test_the_callback_of_a_killed_job_is_retried_after_its_delay_and_not_at_once
     monkeypatch.setattr(notices, "FIRST_DELAY_SECONDS", 250.0)
     deployment.worker()
     runs = tmp_path / "runs"
-    with receiver(REFUSED, TOLD) as there:
+    with receiver(REFUSED, ACKNOWLEDGED) as there:
         job_id = submit(deployment, there, counting(runs, "hang()"))
         wait_until(runs.exists, 30, "it runs")
         deployment.client.kill(job_id)
@@ -237,11 +237,11 @@ def test_the_callback_of_a_killed_job_is_retried_after_its_delay_and_not_at_once
         # The stop request overrides a due time; the failed try has removed it.
         stop = f"{deployment.settings.root}/stops/default/{job_id}"
         assert deployment.session().exists(stop) is None
-        assert len(there.told) == 1
+        assert len(there.requests) == 1
         deployment.client.kill(job_id)  # which makes its callback due at once
         view = ended(deployment, job_id)
     assert (view.status, view.callback.attempts) == (Status.KILL, 2)
-    assert there.told[0] == there.told[1]
+    assert there.requests[0] == there.requests[1]
 
 
 # ---------------------------------------------------------------------- answers
@@ -255,7 +255,7 @@ def test_the_answer_can_make_a_failure_of_a_success_and_the_other_way_round(depl
     assert failed.error.error_class == "callback"
     assert list(failed.times) == ["accept", "running", "success", "fail", "finish"]
     assert (passed.status, passed.failures) == (Status.SUCCESS, 1)
-    assert (len(strict.told), len(mild.told)) == (1, 1)
+    assert (len(strict.requests), len(mild.requests)) == (1, 1)
     assert failed.callback == passed.callback == CallbackState(attempts=1, done=True)
 
 
@@ -265,11 +265,11 @@ def test_the_answer_can_rerun_a_failed_job_whose_end_is_then_reported_anew(
     deployment.worker()
     runs = tmp_path / "runs"
     program = counting(runs, "assert attempt == 2")
-    with receiver(override("ACCEPT"), TOLD) as there:
+    with receiver(override("ACCEPT"), ACKNOWLEDGED) as there:
         view = ended(deployment, submit(deployment, there, program, retry={"attempts": 1, **NO_DELAY}))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
-    assert [call.body["status"] for call in there.told] == ["ERROR_FAIL", "SUCCESS"]
-    assert len({call.headers["Idempotency-Key"] for call in there.told}) == 2
+    assert [call.body["status"] for call in there.requests] == ["ERROR_FAIL", "SUCCESS"]
+    assert len({call.headers["Idempotency-Key"] for call in there.requests}) == 2
     assert view.callback == CallbackState(attempts=1, done=True)
 
 
@@ -278,10 +278,10 @@ def test_the_answer_can_have_a_success_run_again_where_the_definition_names_that
 ) -> None:
     deployment.worker()
     retry = {"attempts": 2, "on": ["callback"], **NO_DELAY}
-    with receiver(override("ERROR_FAIL"), TOLD) as there:
+    with receiver(override("ERROR_FAIL"), ACKNOWLEDGED) as there:
         view = ended(deployment, submit(deployment, there, retry=retry))
     assert (view.status, view.attempt, view.failures) == (Status.SUCCESS, 2, 1)
-    assert [call.body["attempt"] for call in there.told] == [1, 2]
+    assert [call.body["attempt"] for call in there.requests] == [1, 2]
 
 
 @pytest.mark.parametrize("answered", ["ACCEPT", "RUNNING", "KILL", "DEAD", "what is this"])
@@ -293,7 +293,7 @@ def test_an_answer_that_cannot_be_is_on_record_and_changes_nothing(
         view = ended(deployment, submit(deployment, there))
     assert view.status is Status.SUCCESS
     assert "cannot follow SUCCESS" in str(view.callback.error)
-    assert len(there.told) == 1
+    assert len(there.requests) == 1
 
 
 # ---------------------------------------------------------------------- faults
@@ -308,7 +308,7 @@ def hold_back(there: Callable[[], Receiver]) -> Answerer:
 
     def wait(request: BaseHTTPRequestHandler) -> None:
         there().released.wait(60)
-        TOLD(request)
+        ACKNOWLEDGED(request)
 
     return wait
 
@@ -318,17 +318,17 @@ def test_after_a_worker_was_killed_during_a_callback_another_one_reports_the_sam
     deployment: Deployment, tmp_path: Path, program: str
 ) -> None:
     runs = tmp_path / "runs"
-    with receiver(hold_back(lambda: there), TOLD) as there:
+    with receiver(hold_back(lambda: there), ACKNOWLEDGED) as there:
         first = worker_process(deployment, tmp_path)
         with worker_processes(first):
             job_id = submit(deployment, there, counting(runs, program), callback={"timeout": 60})
-            there.wait_told(1)
+            there.wait_requests(1)
             first.kill()
         first.end_session()
         deployment.worker()
         view = ended(deployment, job_id)
-    assert there.told[0] == there.told[1]
-    assert len(there.told) == 2
+    assert there.requests[0] == there.requests[1]
+    assert len(there.requests) == 2
     assert view.status is (Status.SUCCESS if program == "pass" else Status.ERROR_FAIL)
     assert view.failures == (0 if program == "pass" else 1)
     assert view.callback == CallbackState(attempts=1, done=True)
@@ -339,7 +339,7 @@ def test_a_worker_that_is_killed_between_tries_has_another_go_on(
     deployment: Deployment, tmp_path: Path
 ) -> None:
     runs = tmp_path / "runs"
-    with receiver(REFUSED, TOLD) as there:
+    with receiver(REFUSED, ACKNOWLEDGED) as there:
         first = worker_process(deployment, tmp_path)
         with worker_processes(first):
             job_id = submit(deployment, there, counting(runs, "raise ValueError('x')"))
@@ -348,7 +348,7 @@ def test_a_worker_that_is_killed_between_tries_has_another_go_on(
         first.end_session()
         deployment.worker()
         view = ended(deployment, job_id)
-    assert there.told[0] == there.told[1]
+    assert there.requests[0] == there.requests[1]
     assert (view.status, view.failures) == (Status.ERROR_FAIL, 1)
     assert view.callback == CallbackState(attempts=2, done=True)
     assert runs.read_text() == "x"
@@ -359,15 +359,15 @@ def test_after_a_session_loss_during_the_call_another_worker_makes_the_callback(
 ) -> None:
     worker = deployment.worker()
     runs = tmp_path / "runs"
-    with receiver(hold_back(lambda: there), TOLD) as there:
+    with receiver(hold_back(lambda: there), ACKNOWLEDGED) as there:
         job_id = submit(deployment, there, counting(runs), callback={"timeout": 60})
-        there.wait_told(1)
+        there.wait_requests(1)
         deployment.worker()
         expire(worker._set.session)  # noqa: SLF001 - the event under test
-        there.wait_told(2)
+        there.wait_requests(2)
         there.released.set()
         view = ended(deployment, job_id)
-    assert there.told[0] == there.told[1]
+    assert there.requests[0] == there.requests[1]
     assert (view.status, view.callback) == (Status.SUCCESS, CallbackState(attempts=1, done=True))
     assert runs.read_text() == "x"
 
@@ -383,7 +383,7 @@ def test_a_job_that_runs_for_too_long_can_go_on_in_the_low_lane(
         fields: dict[str, object] = {"timeout": {"run": 1, "on_run": "demote"}, "retry": NO_DELAY}
         view = ended(deployment, submit(deployment, there, program, **fields))
     assert (view.status, view.pool, view.attempt) == (Status.SUCCESS, "default.low", 2)
-    (call,) = there.told
+    (call,) = there.requests
     assert call.body["counters"] == {"failures": 0, "submissions": 0, "demotions": 1}
 
 
@@ -397,7 +397,7 @@ def test_a_job_that_runs_for_too_long_there_too_ends_in_dead(deployment: Deploym
         }
         job_id = submit(deployment, there, counting(runs, "hang()"), **fields)
         view = ended(deployment, job_id)
-        assert there.told == []
+        assert there.requests == []
     assert (view.queue, view.pool, view.attempt) == (Queue.DEAD, "default.low", 2)
     assert view.error is not None
     assert "after 1 demotions" in view.error.message

@@ -175,7 +175,7 @@ def test_a_redirect_of_the_server_takes_no_credentials_elsewhere(
             KubernetesApi(url, KubernetesCredentials()).create_secret(
                 "default", {"kind": "Secret", "data": {}}
             )
-    (asked,) = server.told
+    (asked,) = server.requests
     assert {name.lower(): value for name, value in asked.headers.items()}[
         "authorization"
     ] == f"Bearer {TOKEN}-one"

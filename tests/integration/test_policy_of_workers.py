@@ -51,7 +51,7 @@ def test_the_end_of_a_job_is_not_reported_to_a_receiver_that_is_not_listed(
         job = deployment.wait(
             deployment.submit("pass", callback={"url": "${env:RECEIVER}", "attempts": 5})
         ).job
-    assert there.told == []
+    assert there.requests == []
     assert job.status is Status.SUCCESS
     assert job.callback.attempts == 1  # the other four tries would end in the same way
     assert job.callback.error is not None
@@ -72,7 +72,7 @@ def test_a_refused_job_brings_no_variable_of_the_worker_to_its_receiver(
         deployment.worker()
         url = f"{there.url}/${{env:TOKEN_OF_THE_WORKER}}"
         job = deployment.wait(deployment.submit("pass", callback={"url": url, "attempts": 5})).job
-    assert there.told == []
+    assert there.requests == []
     assert job.status is Status.ERROR_FAIL
     assert job.callback.attempts == 1
     assert "TOKEN_OF_THE_WORKER" in str(job.callback.error)
@@ -108,10 +108,10 @@ def test_a_pattern_opens_no_receiver_on_the_worker_s_host_but_its_name_does() ->
             policy = Policy({"*": PoolPolicy(callback_hosts=(pattern,))})
             with pytest.raises(CallbackError, match="the worker's own host"):
                 Callbacks(check=policy.check_callback).call(callback, BODY)
-        assert there.told == []
+        assert there.requests == []
         policy = Policy({"*": PoolPolicy(callback_hosts=("localhost",))})
         Callbacks(check=policy.check_callback).call(callback, BODY)
-        assert len(there.told) == 1
+        assert len(there.requests) == 1
 
 
 def test_a_name_with_one_forbidden_address_is_not_called_at_any(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,4 +125,4 @@ def test_a_name_with_one_forbidden_address_is_not_called_at_any(monkeypatch: pyt
         monkeypatch.setattr(socket, "getaddrinfo", resolved)
         with pytest.raises(CallbackError, match="that of a cloud's metadata"):
             Callbacks().call(Callback(url=f"http://two.example.org:{port}/x"), BODY)
-    assert there.told == []
+    assert there.requests == []
