@@ -25,7 +25,7 @@ OPEN = {
     "that it is elsewhere": "forge(place={'backend': 'local', 'host': 'elsewhere', 'store': 'theirs'})",
     "no place": "forge(place=7)",
     "that it is of another job": "forge(run_key='00000000-0000-0000-0000-000000000000')",
-    "that nobody has taken it": "forge(state='intent')",
+    "that it was never taken": "forge(state='intent')",
     "no document": "client.set(path, b'\\xff')",
     "a state that there is not": "forge(state=['started'])",
     "as much as a node holds": "forge(words='x' * 1_000_000)",
