@@ -2,7 +2,7 @@
 
 from orchestrator.model.definition import build_definition
 from orchestrator.model.job import JobState
-from queues import Create, NewItem, encode, four_letter_command
+from queues import Create, NewItem, encode, send_four_letter_word
 
 
 def noop_items(count: int) -> list[NewItem]:
@@ -22,5 +22,5 @@ def noop_items(count: int) -> list[NewItem]:
 
 def last_zxid(hosts: str) -> int:
     """The last transaction of the server."""
-    lines = four_letter_command(hosts, "srvr").splitlines()
+    lines = send_four_letter_word(hosts, "srvr").splitlines()
     return int(next(line for line in lines if line.startswith("Zxid:")).split()[1], 16)

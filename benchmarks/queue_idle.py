@@ -15,7 +15,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from queues import Done, EmbeddedZooKeeper, HandlerPool, QueueSet, ServerConfig, four_letter_command
+from queues import Done, EmbeddedZooKeeper, HandlerPool, QueueSet, ServerConfig, send_four_letter_word
 
 QUEUES = ["accept", "running", "fail", "success", "kill", "finish", "dead"]
 POOLS = 20
@@ -43,7 +43,7 @@ def work(hosts: str, begin: Barrier, end: Barrier, report: Any) -> None:
 
 def requests_received(hosts: str) -> int:
     """Number of requests that the server has received, pings included."""
-    lines = four_letter_command(hosts, "srvr").splitlines()
+    lines = send_four_letter_word(hosts, "srvr").splitlines()
     return int(next(line for line in lines if line.startswith("Received:")).split()[1])
 
 

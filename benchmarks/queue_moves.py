@@ -44,7 +44,7 @@ DEPTHS = {1_000: 1, 10_000: 1, 200_000: 20}  # items: pools
 DEPTH_MOVES = 10_000
 HELD = 400
 THREADS = {"curator": 10, "curator_100_threads": curator_peer.THREADS}
-"""The obvious choice, and Curator's best by search."""
+"""The number that a user would start with, and the number at which Curator was fastest."""
 PUT_WARM_UPS = {"curator": 0, "curator_warm": 5_000}
 """Puts of a JVM that has just started, as our Python has, and of a JVM that has compiled all code."""
 LIMIT_SECONDS = 300.0
@@ -141,14 +141,14 @@ def circulate(hosts: str, root: str, ready: Barrier, done: Any, report: Any) -> 
     report.put((moved / seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
 
-def depth(hosts: str, root: str, standing: int, pools: int) -> tuple[float, float]:
+def depth(hosts: str, root: str, depth_items: int, pools: int) -> tuple[float, float]:
     """Moves per second, and the consumer's peak memory in MiB, with this many items in the queues."""
     with queue_set(hosts, root) as queues:
         for number in range(pools):
             pool = f"pool-{number}"
             queues.ensure_pool(pool)
             queues.pools.change(pool, bound=1_000_000)
-            queues.put_many("todo", items(standing // pools, pool, pool))
+            queues.put_many("todo", items(depth_items // pools, pool, pool))
     ready, done, report = SPAWN.Barrier(2), SPAWN.Event(), SPAWN.Queue()
     process = SPAWN.Process(target=circulate, args=(hosts, root, ready, done, report), daemon=True)
     process.start()
@@ -243,12 +243,12 @@ def measure(rounds: int, count: int) -> dict[str, Any]:
     for number in range(1, rounds + 1):
         with server() as hosts:
             compare(hosts, number, count, found, puts)
-        for standing, pools in DEPTHS.items():
+        for depth_items, pools in DEPTHS.items():
             with server() as hosts:
-                rate, memory = depth(hosts, "/depth", standing, pools)
-            depths["rate"].setdefault(str(standing), []).append(rate)
-            depths["memory"].setdefault(str(standing), []).append(memory)
-            print(f"round {number}, {standing:,} deep: {rate:,.0f} moves/s, {memory:.0f} MiB", flush=True)
+                rate, memory = depth(hosts, "/depth", depth_items, pools)
+            depths["rate"].setdefault(str(depth_items), []).append(rate)
+            depths["memory"].setdefault(str(depth_items), []).append(memory)
+            print(f"round {number}, {depth_items:,} deep: {rate:,.0f} moves/s, {memory:.0f} MiB", flush=True)
     with server() as hosts:
         single = single_put(hosts, "/single")
     rates, enqueued, deep = medians(found), medians(puts), medians(depths)

@@ -21,7 +21,7 @@ from orchestrator.callbacks.callback import Callbacks
 from orchestrator.client.client import Client, build_client
 from orchestrator.client.connect import build_queue_set, find_zookeeper, open_session
 from orchestrator.config.cautions import cautions
-from orchestrator.config.live_limits import ClusterConfig, Limits
+from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.config.settings import Settings
 from orchestrator.config.spark_defaults import pool_confs, pool_spark, warm_specs
 from orchestrator.driver_logs.collector import DriverLogs
@@ -43,6 +43,7 @@ from orchestrator.logs.record.redaction import REDACTOR, secrets_in
 from orchestrator.logs.shipping.indices import daily_indices
 from orchestrator.metrics.registry import Metrics, QueueEvents
 from orchestrator.model.errors import SettingsError
+from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.planner import Planner

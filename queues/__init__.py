@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from queues.embedded.directory import running_server as running_server
     from queues.embedded.java import find_jars as find_jars
     from queues.embedded.java import find_java as find_java
-    from queues.embedded.packets import four_letter_command as four_letter_command
+    from queues.embedded.packets import send_four_letter_word as send_four_letter_word
     from queues.embedded.ports import free_ports as free_ports
     from queues.embedded.server import EmbeddedZooKeeper as EmbeddedZooKeeper
     from queues.embedded.zkcli import run_zkcli as run_zkcli
@@ -130,7 +130,7 @@ if TYPE_CHECKING:
     from queues.store.pool_limits import LONGEST_ID_CHARACTERS as LONGEST_ID_CHARACTERS
     from queues.store.pool_limits import LS_LIMITS as LS_LIMITS
     from queues.store.pool_limits import USUAL_ID_CHARACTERS as USUAL_ID_CHARACTERS
-    from queues.store.pool_limits import LimitsChangeHook as LimitsChangeHook
+    from queues.store.pool_limits import LimitsChangeOperations as LimitsChangeOperations
     from queues.store.pool_limits import PoolLimits as PoolLimits
     from queues.store.pool_limits import Pools as Pools
     from queues.store.pool_limits import fits_ls as fits_ls
@@ -186,7 +186,7 @@ _NAMES = {
         "find_jars",
         "find_java",
     ),
-    "embedded.packets": ("four_letter_command",),
+    "embedded.packets": ("send_four_letter_word",),
     "embedded.ports": ("free_ports",),
     "embedded.server": ("EmbeddedZooKeeper",),
     "embedded.zkcli": ("run_zkcli",),
@@ -304,7 +304,7 @@ _NAMES = {
     ),
     "store.pool_limits": (
         "fits_ls",
-        "LimitsChangeHook",
+        "LimitsChangeOperations",
         "LONGEST_ID_CHARACTERS",
         "ls_limit",
         "LS_LIMITS",

@@ -71,7 +71,7 @@ class QueueSet:
     def connect(
         cls, zookeeper: str | SessionSettings, root: str, queues: Sequence[str], *, owner: str = ""
     ) -> Self:
-        """Queues below `root` on a session of their own, which ends with `close`; raises Unreachable."""
+        """Queues below `root` on a new session, which ends with `close`; raises Unreachable."""
         settings = SessionSettings(zookeeper) if isinstance(zookeeper, str) else zookeeper
         made = cls(Session(settings).start(), Layout(root), queues, owner=owner or f"pid-{os.getpid()}")
         made._owns_session = True

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.compose import DRIVER_MAIN, build_runners, build_worker, open_session
-from orchestrator.config.live_limits import Limits
 from orchestrator.config.settings import Settings
 from orchestrator.handlers import notices
 from orchestrator.logs.console import log_to_stderr
+from orchestrator.model.limits import Limits
 from queues.session import Session
 from spark_runner.runners.base import Runner, SparkTarget
 from spark_runner.runners.local import LocalRunner

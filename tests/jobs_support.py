@@ -12,11 +12,11 @@ import pytest
 from orchestrator.admin.views import JobDetail
 from orchestrator.client.client import Client
 from orchestrator.compose import DRIVER_MAIN, build_queue_set, build_worker, open_session
-from orchestrator.config.live_limits import Limits
 from orchestrator.config.settings import Settings
 from orchestrator.handlers.hooks import Hook
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.limits import Limits
 from orchestrator.worker.worker import Worker
 from queues.consumer.consumer import Consumer
 from queues.session import Session

@@ -1,4 +1,4 @@
-"""A warm server for tests: started by the WarmKeeper of workers, inspected from outside."""
+"""A warm server for tests: started by the WarmSupervisor of a worker, inspected from outside."""
 
 import json
 import subprocess
@@ -56,7 +56,7 @@ jvm.leave()
 
 
 class WarmHouse:
-    """A WarmKeeper with its servers below one folder."""
+    """A WarmSupervisor with its servers below one folder."""
 
     def __init__(self, submits: SparkSubmits, recycling: Recycling | None = None) -> None:
         # Without a rehearsal a server opens in a third of the time.

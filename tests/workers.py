@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from orchestrator.config.live_limits import Limits
 from orchestrator.config.settings import Settings
+from orchestrator.model.limits import Limits
 from tests.chaos.damage import Credentials, end_session
 from tests.crash_points import Point
 from tests.crash_worker import WorkerConfig

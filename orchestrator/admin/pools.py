@@ -9,7 +9,7 @@ from orchestrator.admin.queue_views import QueueViews, pool_order
 from orchestrator.audit.trail import Trail
 from orchestrator.config.live_limits import Change, ClusterConfig
 from orchestrator.model.errors import NoSuchPool
-from queues import DEFAULT_POOL, LimitsChangeHook, Operation, PoolLimits, QueueSet, read_announcements
+from queues import DEFAULT_POOL, LimitsChangeOperations, Operation, PoolLimits, QueueSet, read_announcements
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class PoolOperations:
             raise NoSuchPool(pool, known)
         return self._set.pools.change(pool, self._recorder(pool), **limits)
 
-    def _recorder(self, pool: str) -> LimitsChangeHook:
+    def _recorder(self, pool: str) -> LimitsChangeOperations:
         def record(
             before: Mapping[str, Any], after: Mapping[str, Any]
         ) -> tuple[dict[str, Any], Sequence[Operation]]:
@@ -95,7 +95,7 @@ class PoolOperations:
             raise NoSuchPool(pool, self._set.pools.names(low=True))
 
     def pause(self, pool: str) -> PoolLimits:
-        """Start no job of a pool and of its low lane; running jobs go on. Raises NoSuchPool."""
+        """Start no job of a pool and of its low lane; running jobs continue. Raises NoSuchPool."""
         return self.change(pool, paused=True)
 
     def resume(self, pool: str) -> PoolLimits:

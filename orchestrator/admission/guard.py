@@ -9,7 +9,7 @@ from loguru import logger
 
 from orchestrator.admission.host import DriverProcesses, Host
 from orchestrator.admission.starts import Starts
-from orchestrator.config.live_limits import Limits
+from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from spark_runner.protocol.control_groups import Resource
 from spark_runner.protocol.sizing import driver_bytes

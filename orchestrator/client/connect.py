@@ -68,7 +68,7 @@ def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Sessi
     )
 
 
-# A paused pool starts no job, and its running jobs go on. Caps limit running jobs, held or not:
+# A paused pool starts no job, and its running jobs continue. Caps limit running jobs, held or not:
 # `orchestrator.admission.slots` enforces them.
 _KIND: dict[str, Any] = {"dead": Queue.DEAD, "paused_queues": (Queue.ACCEPT,), "caps": False}
 

@@ -15,7 +15,7 @@ _UNGUESSABLE_CHARACTERS = 22  # 128 random bits in base64
 
 
 def _readable(path: Path) -> Path:
-    # Absolute: drivers read some of these files, from a working directory of their own.
+    # Absolute: drivers read some of these files, from another working directory.
     path = path.expanduser().absolute()
     try:
         check_plain(path)

@@ -51,11 +51,11 @@ def handle(job: JobContext) -> Action:
         return _unplaced(job, error)
     number = state.attempt + 1
     owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
-    places = context.admission.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
-    if isinstance(places, Waiting):
+    taken = context.admission.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
+    if isinstance(taken, Waiting):
         if definition.concurrency:
             context.admission.declined.add_named(job.id, definition.name, definition.concurrency)
-        return _declined(job, places)
+        return _declined(job, taken)
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
         context.admission.declined.add(job.id, spark.model_dump_json(), lambda: guard.capacity(spark))
@@ -72,14 +72,14 @@ def handle(job: JobContext) -> Action:
     changes = {
         "attempt": number,
         "place": place.to_json(),
-        "slot": places.slot,
-        "name_slot": places.name_slot,
+        "slot": taken.slot,
+        "name_slot": taken.name_slot,
         "callback": CallbackState(),
         "polls": 0,
         "unknown_answers": 0,
         **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "last_seen")),
     }
-    return SetStatus(Status.RUNNING, changes=changes, extra=(announced, *places.operations))
+    return SetStatus(Status.RUNNING, changes=changes, extra=(announced, *taken.operations))
 
 
 def _declined(job: JobContext, waiting: Waiting) -> Release:

@@ -64,7 +64,7 @@ def conclude(
     try:
         reply = job.context.reporting.callbacks.call(callback, body, job.wake_if_held)
     except CallbacksBusy:
-        return Wait(notices.MAX_SLOT_WAIT_SECONDS)
+        return Wait(notices.MAX_CALLBACK_WAIT_SECONDS)
     except CallbackError as error:
         return _undelivered(job, status, changes, extra, error)
     return _delivered(job, status, changes, extra, reply)

@@ -125,7 +125,7 @@ def undelivered(state: JobState, event: str, number: int, tries: int, reason: st
     return {"undelivered": (*state.undelivered, lost)[-_MOST_UNDELIVERED:]}
 
 
-MAX_SLOT_WAIT_SECONDS = 30.0  # a free slot for the callback wakes the job earlier
+MAX_CALLBACK_WAIT_SECONDS = 30.0  # a free slot for the callback wakes the job earlier
 FIRST_DELAY_SECONDS = 5.0  # after a failed try, doubled with each further one
 MAX_DELAY_SECONDS = 300.0
 
@@ -186,7 +186,7 @@ def before_end(job: JobContext) -> Action | None:
         return None
     if delivery is not None and delivery.outcome is None:
         job.delivery = delivery
-        return Wait(MAX_SLOT_WAIT_SECONDS)  # the end of the delivery wakes the job
+        return Wait(MAX_CALLBACK_WAIT_SECONDS)  # the end of the delivery wakes the job
     outcome: CallbackReply | CallbackError | None = None
     if delivery is not None and delivery.number == job.state.outbox[0].number:
         outcome = delivery.outcome
@@ -195,7 +195,7 @@ def before_end(job: JobContext) -> Action | None:
             job.definition.callback, _body(job), job.wake_if_held
         )
     except CallbacksBusy:
-        return Wait(MAX_SLOT_WAIT_SECONDS)
+        return Wait(MAX_CALLBACK_WAIT_SECONDS)
     except CallbackError as error:
         outcome = error
     # A request to stop overrides every delay: this step removes it and stores it in the record.

@@ -11,10 +11,10 @@ from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
-from orchestrator.config.live_limits import Limits
 from orchestrator.config.zookeeper import DriverAccess
 from orchestrator.handlers.hooks import Hooks
 from orchestrator.history.history import History
+from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
 from queues import EnsembleClock, Layout, Session

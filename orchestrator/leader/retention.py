@@ -17,8 +17,8 @@ from orchestrator.model.times import moment
 from queues import LOW_LANE_SUFFIX, Candidate, Delete, QueueSet, Token, commit_many, due_of, order_of
 
 _KEEP_MS = 90 * 24 * 3_600_000
-_COUNT_SECONDS = 2.0  # how late a changed limit takes effect
-_LOOK_SECONDS = 3_600.0
+_COUNT_INTERVAL_SECONDS = 2.0  # how late a changed limit takes effect
+_EXPIRY_INTERVAL_SECONDS = 3_600.0
 _AT_ONCE = 100
 
 
@@ -40,7 +40,7 @@ class RetentionCount:
         """Make at most a hundred jobs due; raises NotLeading, and the errors of reads."""
         fence, limit = self._fence(), self._limit()
         if not limit:
-            return _COUNT_SECONDS
+            return _COUNT_INTERVAL_SECONDS
         lanes = defaultdict[str, dict[str, int]](dict)
         for pool, stat in self._folders.stats().items():
             lanes[pool.removesuffix(LOW_LANE_SUFFIX)][pool] = stat.children
@@ -55,7 +55,7 @@ class RetentionCount:
             left -= len(excess)
             if done and not left:
                 return 0.0
-        return _COUNT_SECONDS
+        return _COUNT_INTERVAL_SECONDS
 
     def _excess(self, pools: list[str], limit: int) -> Iterator[Candidate]:
         """The jobs above the limit that are not due yet, the oldest first."""
@@ -96,7 +96,7 @@ class OldHistories:
         for removal, refused in zip(old, refusals, strict=True):
             words = "is removed" if refused is None else f"is not removed: {refused}"
             logger.info("{} has no recent runs and {}", removal.path, words)
-        return 0.0 if len(old) == _AT_ONCE else _LOOK_SECONDS
+        return 0.0 if len(old) == _AT_ONCE else _EXPIRY_INTERVAL_SECONDS
 
     def _older_than(self, before: int) -> Iterator[Delete]:
         session = self._set.session
@@ -139,4 +139,4 @@ class OldLogs:
         for index in indices.older_than(self._days):
             indices.remove(index)
             logger.info("the logs of {} are removed: {:,} records", index.day, index.documents)
-        return _LOOK_SECONDS
+        return _EXPIRY_INTERVAL_SECONDS

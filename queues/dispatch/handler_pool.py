@@ -197,7 +197,7 @@ class _PoolPolicy:
         item.check()
         action = self._handler(item)
         if not isinstance(action, Action):  # user code is not always typed
-            raise TypeError(f"the handler returned {action!r}, not Done, Requeue or Move")
+            raise TypeError(f"the handler returned {action!r}, not Done(), Requeue(...) or Move(...)")
         return action
 
     def prepare(self, item: Claim, outcome: Action) -> Prepared:

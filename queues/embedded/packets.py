@@ -13,7 +13,7 @@ ANSWER_TIMEOUT_S = 2.0
 """A healthy server answers in milliseconds; this is also enough for one in a long fsync."""
 
 
-def four_letter_command(address: str, word: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str:
+def send_four_letter_word(address: str, word: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str:
     """Send `word` (ruok, srvr, mntr, stat, cons) to `host:port` and return the whole answer.
 
     Raises OSError if the server cannot be reached or does not answer in time.
@@ -30,7 +30,7 @@ def four_letter_command(address: str, word: str, timeout_s: float = ANSWER_TIMEO
 def server_mode(address: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str | None:
     """Return standalone, leader, follower or observer; None while the server serves no requests."""
     with suppress(OSError):
-        for line in four_letter_command(address, "srvr", timeout_s).splitlines():
+        for line in send_four_letter_word(address, "srvr", timeout_s).splitlines():
             name, _, value = line.partition(": ")
             if name == "Mode":
                 return value.strip()

@@ -82,7 +82,7 @@ VersionedLimits = tuple[PoolLimits, int]
 """Limits and the version of their node; -1 if there was no node."""
 
 
-LimitsChangeHook = Callable[
+LimitsChangeOperations = Callable[
     [Mapping[str, Any], Mapping[str, Any]], tuple[dict[str, Any], Sequence[Operation]]
 ]
 """Gets the old and the new values of the changed limits.
@@ -161,7 +161,7 @@ class Pools:
         entries = kept if isinstance(kept, list) else []
         return [entry for entry in entries if isinstance(entry, dict)][-_KEPT_CHANGES:]
 
-    def change(self, pool: str, hook: LimitsChangeHook | None = None, **changes: Any) -> PoolLimits:
+    def change(self, pool: str, hook: LimitsChangeOperations | None = None, **changes: Any) -> PoolLimits:
         """Change some limits of a pool; raises InvalidLimit. The folders of the pool must exist."""
         path = self._layout.pool(check_pool(pool))
         while True:

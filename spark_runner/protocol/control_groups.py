@@ -43,7 +43,7 @@ class ControlGroup:
 
     @property
     def memory_limit(self) -> int | None:
-        """The memory limit in bytes for all its processes together; None without its own limit."""
+        """The memory limit in bytes for all its processes together; None if the group has no limit."""
         try:
             limit = int(self.read(_LIMIT[self.version]))
         except (OSError, ValueError):  # version 2 writes "max"; a root group has no such file
@@ -64,7 +64,7 @@ class ControlGroup:
 
     @property
     def processor_limit(self) -> float | None:
-        """The number of processors that its processes may use together; None without its own limit."""
+        """The number of processors that its processes may use together; None if the group has no limit."""
         try:
             if self.version == 1:
                 quota, period = self.read("cpu.cfs_quota_us"), self.read("cpu.cfs_period_us")

@@ -100,9 +100,7 @@ def _check_peer(connection: urllib3.connection.HTTPConnection) -> None:
     """
     if is_metadata(str(connection.sock.getpeername()[0])):
         connection.close()
-        message = (
-            "its address is link-local, or that of a cloud's metadata, where the worker sends no request"
-        )
+        message = "its address is link-local or of a cloud's metadata service: no request is sent"
         raise urllib3.exceptions.NewConnectionError(connection, message)
 
 

@@ -141,7 +141,7 @@ _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 10.0, 600.0  # after servers that end
 
 
 class WarmSupervisor:
-    """Keeps one server per spec open, by a check every two seconds in its own thread."""
+    """Keeps one server per spec open, by a check every two seconds in its own thread; no spec, no thread."""
 
     def __init__(
         self, servers: WarmServers, specs: Sequence[WarmSpec] = (), *, look_seconds: float = _CHECK_SECONDS

@@ -27,7 +27,7 @@ _PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # not the name of a class,
 
 
 def may_share(statement: Statement) -> bool:
-    """Whether a statement may run there; an unclear one may not."""
+    """Whether a statement may run in a shared JVM; if that cannot be decided, it may not."""
     if isinstance(statement, SetStatement):
         return setting_may_share(statement.key, statement.value)
     return tokens_may_share(statement.tokens)

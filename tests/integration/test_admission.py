@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.admission.guard import Guard
 from orchestrator.admission.host import Host
 from orchestrator.admission.starts import Starts
-from orchestrator.config.live_limits import Limits
+from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from orchestrator.model.states import Queue, Status
 from spark_runner.protocol.process import INCARNATION_VARIABLE, MEMORY_VARIABLE, RUN_VARIABLE

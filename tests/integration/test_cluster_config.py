@@ -9,8 +9,9 @@ import pytest
 from loguru import logger
 
 from orchestrator.config import live_limits
-from orchestrator.config.live_limits import ClusterConfig, Limits
+from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.model.errors import ConfigUnreadable, SettingsError
+from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from queues.model.operations import Set
 from queues.session import Session

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from orchestrator.compose import build_runners, build_worker
-from orchestrator.config.live_limits import Limits
 from orchestrator.model.job import JobError
+from orchestrator.model.limits import Limits
 from orchestrator.model.states import Queue, Status
 from tests.jobs_support import Deployment
 from tests.kubernetes_support import KubernetesSite

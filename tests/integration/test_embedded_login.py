@@ -24,7 +24,7 @@ from kazoo.security import make_digest_acl
 from orchestrator.config.zookeeper import DriverAccess
 from queues import EmbeddedZooKeeper, PortTaken, ServerConfig, ServerStartFailed, login_of, running_server
 from queues.embedded import server as server_module
-from queues.embedded.packets import four_letter_command, is_root_of
+from queues.embedded.packets import is_root_of, send_four_letter_word
 from queues.embedded.ports import free_ports
 from queues.embedded.zkcli import logged_in
 from queues.model.errors import Unreachable
@@ -97,7 +97,7 @@ def test_another_user_can_read_write_and_make_nothing(server: EmbeddedZooKeeper,
 
 def test_four_letter_words_are_off(server: EmbeddedZooKeeper) -> None:
     for word in WORDS:
-        assert "not in the whitelist" in four_letter_command(server.hosts, word), word
+        assert "not in the whitelist" in send_four_letter_word(server.hosts, word), word
     assert server.mode() == "standalone", "srvr is answered always: no setting turns it off"
 
 

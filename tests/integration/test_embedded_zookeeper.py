@@ -15,7 +15,7 @@ from queues import (
     running_server,
 )
 from queues.embedded.directory import RunningServer
-from queues.embedded.packets import four_letter_command
+from queues.embedded.packets import send_four_letter_word
 from queues.embedded.ports import free_ports
 from tests.servers.zookeeper import zookeeper_client
 
@@ -58,7 +58,7 @@ def test_sessions_last_from_two_ticks_to_forty_seconds(server: EmbeddedZooKeeper
         with zookeeper_client(server.hosts, timeout=asked_s) as client:
             session = f"sid=0x{client.client_id[0]:x},"
             (mine,) = [
-                line for line in four_letter_command(server.hosts, "cons").splitlines() if session in line
+                line for line in send_four_letter_word(server.hosts, "cons").splitlines() if session in line
             ]
             assert f",to={granted_ms}," in mine
 

@@ -286,7 +286,7 @@ def test_nonsense_on_the_wire_costs_a_connection_and_not_the_session(
 # ---------------------------------------------------------------------- fork
 CHILD = """
     import os, sys, time
-    from queues.embedded.packets import four_letter_command
+    from queues.embedded.packets import send_four_letter_word
     from queues.model.errors import SessionLost
     from queues.model.operations import Create
     from queues.session import Session, SessionSettings, SessionState
@@ -323,7 +323,7 @@ CHILD = """
     waited, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 7, status
     def pings():  # what the server has got from this session
-        answer = four_letter_command(sys.argv[1], "cons")
+        answer = send_four_letter_word(sys.argv[1], "cons")
         (mine,) = [line for line in answer.splitlines() if f"sid={session.id:#x}," in line]
         return int(mine.partition("recved=")[2].partition(",")[0])
     before_pings, deadline = pings(), time.monotonic() + 20

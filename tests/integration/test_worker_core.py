@@ -223,7 +223,6 @@ def test_jobs_that_do_not_fit_here_are_not_claimed_again_and_again(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rescan_often(monkeypatch)
-    monkeypatch.setattr("orchestrator.handlers.accept._NO_ROOM_SECONDS", 0.1, raising=False)
     rescans, rescan = [0], PoolViews.rescan
 
     def counting(self: PoolViews) -> None:

@@ -12,7 +12,7 @@ from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callba
 from orchestrator.handlers import conclude, fail
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.notices import MAX_SLOT_WAIT_SECONDS
+from orchestrator.handlers.notices import MAX_CALLBACK_WAIT_SECONDS
 from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.model.definition import Callback, Definition, build_definition
 from orchestrator.model.job import CallbackState, JobError, JobState
@@ -208,7 +208,7 @@ def test_errors_can_be_ignored_but_are_on_record() -> None:
 
 def test_a_job_waits_while_too_many_callbacks_are_under_way() -> None:
     job = Job(Status.SUCCESS, Receiver(CallbacksBusy("too many")))
-    assert conclude.handle(job) == Wait(MAX_SLOT_WAIT_SECONDS)
+    assert conclude.handle(job) == Wait(MAX_CALLBACK_WAIT_SECONDS)
 
 
 def test_a_finished_callback_is_not_repeated() -> None:

@@ -13,8 +13,8 @@ from orchestrator.admission import starts as starts_module
 from orchestrator.admission.guard import Guard
 from orchestrator.admission.host import DriverProcesses, Host
 from orchestrator.admission.starts import Starts
-from orchestrator.config.live_limits import Limits
 from orchestrator.logs.files import folder_lock
+from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from spark_runner.protocol.control_groups import usable_processors
 from spark_runner.protocol.sizing import driver_bytes

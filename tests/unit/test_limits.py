@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from orchestrator.config import origins
-from orchestrator.config.live_limits import Limits
 from orchestrator.config.origins import Origin, local_settings, variables
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.model.fields import format_seconds, is_duration, parse_seconds
+from orchestrator.model.limits import Limits
 
 
 # ---------------------------------------------------------------------- the model

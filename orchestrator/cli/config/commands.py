@@ -12,11 +12,12 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.client.client import Client
-from orchestrator.config.live_limits import Limits, check_limits
+from orchestrator.config.live_limits import check_limits
 from orchestrator.config.origins import Origin, Setting, local_settings, variables
 from orchestrator.config.settings import Settings, config_file, load_settings
 from orchestrator.model.errors import NotRunning, SettingsError
 from orchestrator.model.fields import format_seconds, is_duration
+from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from orchestrator.model.times import local_time
 from queues import LONGEST_ID_CHARACTERS, LS_LIMITS, Layout, PoolLimits, QueueError, check_pool, ls_limit

@@ -25,7 +25,7 @@ class DiskQuota:
         self._on_drop = on_drop
         self._full_until = 0.0  # monotonic; the disk is not measured before
 
-    def free_space(self, level: int) -> bool:
+    def ensure_space(self, level: int) -> bool:
         """Whether a record of this level may start a new segment; waits if the policy is BLOCK."""
         match self._limits.when_full:
             case WhenFull.DROP_OLDEST:

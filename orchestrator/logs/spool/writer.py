@@ -127,7 +127,7 @@ class Spool:
         return False
 
     def _roll(self, level: int) -> bool:
-        if not self._quota.free_space(level):
+        if not self._quota.ensure_space(level):
             return False
         number = self._number + 1
         try:

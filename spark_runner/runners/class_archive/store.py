@@ -27,7 +27,7 @@ from spark_runner.runners.spark_settings import COLLECTOR
 
 _FORMAT = 2  # of the archives: a change of the sample job changes the number
 _OBJECTS = re.compile(r"-XX:([+-]UseCompressed\w+|ObjectAlignmentInBytes=\d+)")
-# With one of these the user has an archive of their own, or a JVM that accepts none made without the option.
+# With one of these the user brings an archive, or a JVM that accepts none made without the option.
 _INCOMPATIBLE = re.compile(
     r"-XX:(SharedArchiveFile|ArchiveClassesAtExit|SharedClassListFile|DumpLoadedClassList|Flags|VMOptionsFile)="
     r"|-XX:[+-](DumpSharedSpaces|UseSharedSpaces|AutoCreateSharedArchive)"

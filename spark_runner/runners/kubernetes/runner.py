@@ -189,6 +189,6 @@ def _is_unexplained(found: Submission) -> bool:
 
 
 def _waiting_for(submission: Submission, trouble: str) -> Submission:
-    """The submission with the executors' trouble as its detail, if its driver runs without its own detail."""
+    """The submission with the executors' trouble as its detail, if its driver runs and has no detail."""
     has_no_trouble = submission.state is RunState.RUNNING and not submission.detail
     return replace(submission, detail=trouble) if has_no_trouble else submission
