@@ -47,7 +47,7 @@ class ItemHistory:
                 _once(
                     event
                     for event in self.of(*_CHANGES)
-                    if event.version is not None  # an item moved to dead without a record has no version
+                    if event.version is not None  # moved to dead without writing its record: no version
                 ),
                 key=_version,
             )

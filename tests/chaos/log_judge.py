@@ -220,13 +220,13 @@ def _write_path(paths: set[str], change: Change) -> None:
 def _in_one_queue(root: str, item: _Item) -> Iterator[str]:
     if item.record is None:
         if item.tokens:
-            yield f"it has no record, and stands in {sorted(item.tokens)}"
+            yield f"it has no record, and has tokens in {sorted(item.tokens)}"
     elif len(item.tokens) != 1:
-        yield f"it stands in {len(item.tokens)} queues: {sorted(item.tokens)}"
+        yield f"it has tokens in {len(item.tokens)} queues: {sorted(item.tokens)}"
     elif item.record:
-        said = f"{root}/queues/{item.record['queue']}/{item.record['pool']}/{item.record['token']}"
-        if said not in item.tokens:
-            yield f"its record says {said}, and it stands in {sorted(item.tokens)}"
+        named = f"{root}/queues/{item.record['queue']}/{item.record['pool']}/{item.record['token']}"
+        if named not in item.tokens:
+            yield f"its record names {named}, and its token is {sorted(item.tokens)}"
 
 
 def _record(data: bytes) -> dict[str, Any]:

@@ -282,7 +282,7 @@ class _Listener:
             "due": event.due,
             "released": event.released,
         }
-        if event.run_key:  # an item moved to dead without a record has no run key
+        if event.run_key:  # an event without it wrote no record
             fields["version"] = event.version
         if kind in {Kind.STEP_ACKED, Kind.DEAD}:
             fields |= {"to_queue": event.to_queue, "to_pool": event.to_pool}
