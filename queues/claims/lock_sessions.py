@@ -31,7 +31,7 @@ class LockSessions:
         return len(self._used)
 
     def reserve(self, size: int) -> Session:
-        """A session that may own `size` more bytes of names in two paths at most; a new one if all are full."""
+        """A session that may own `size` more bytes of names in up to two paths; a new one if all are full."""
         size += self._extra
         with self._guard:
             for session, used in self._used.items():

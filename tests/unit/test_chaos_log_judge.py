@@ -79,10 +79,10 @@ def test_a_job_that_is_put_claimed_run_and_removed_violates_nothing() -> None:
     [
         (OTHER, [Written(RECORD, record(), 2)], "without its lock"),
         (OTHER, [Deleted(RECORD), Deleted(token())], "without its lock"),
-        (WORKER, [Created(token("running"), b"")], "stands in 2 queues"),
-        (WORKER, [Deleted(token())], "stands in 0 queues"),
+        (WORKER, [Created(token("running"), b"")], "has tokens in 2 queues"),
+        (WORKER, [Deleted(token())], "has tokens in 0 queues"),
         (WORKER, [Deleted(RECORD)], "has no record"),
-        (WORKER, [Written(RECORD, record("running"), 2)], "its record says"),
+        (WORKER, [Written(RECORD, record("running"), 2)], "its record names"),
         (WORKER, [Written(RECORD, record(), 3)], "gap"),
         (WORKER, [Created(ATTEMPT, attempt("started"))], "began as started"),
         (WORKER, [Created(ATTEMPT, attempt("intent", "of a later one"))], "an attempt of put of a later one"),
