@@ -22,7 +22,8 @@ from urllib3.exceptions import HTTPError
 
 _PIECE_BYTES = 64 * 1024  # small, because compressed data may expand a thousandfold
 _SLACK_SECONDS = 0.01  # a timeout of the kernel may end this much early
-_OBJECT = re.compile(r"^<?[\w.]*Connection\w*[(< ].*?[>)]: (?=[A-Z])")  # the repr of the connection
+# The repr of the connection, also that of a subclass.
+_OBJECT = re.compile(r"^(?:<?[\w.]*Connection\w*[(< ].*?[>)]: (?=[A-Z])|\w+\(host=[^)]*\): )")
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)  # monotonic
 
 

@@ -25,6 +25,7 @@ from spark_runner.runners.http_json import no_answer, refuses
             "HTTPConnectionPool(host='127.0.0.1', port=8088): Read timed out. (read timeout=10)",
             "Read timed out. (read timeout=10)",
         ),
+        ("_Plain(host='h', port=1): its address is link-local", "its address is link-local"),
         (
             "<urllib3.connection.HTTPSConnection object at 0x7f0001>: Something new",
             "Something new",
