@@ -9,7 +9,8 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from spark_runner.sql.compile import compile_script
-from spark_runner.sql.source import Passage, ScriptSource
+from spark_runner.sql.passage import Passage
+from spark_runner.sql.source import ScriptSource
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PEER = """

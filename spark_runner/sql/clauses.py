@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from spark_runner.sql.cursor import CLOSING, Cursor
-from spark_runner.sql.source import Passage
+from spark_runner.sql.passage import Passage
 from spark_runner.sql.tokens import SqlToken, TokenKind
 
 _OPEN, _CLOSE = "(<[", ")>]"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.grammar import CreateTable, CreateView, Insert, SetStatement, parse
 from spark_runner.sql.locations import comparable, contains, overlap
+from spark_runner.sql.passage import Passage
 from spark_runner.sql.references import formats_named, names_relative_files, references
 from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.source import (
@@ -20,7 +20,6 @@ from spark_runner.sql.source import (
     MAX_STATEMENTS,
     MAX_TABLE_READS,
     MAX_VIEW_DEPTH,
-    Passage,
     ScriptSource,
 )
 from spark_runner.sql.tables import TableSpec, table_spec
@@ -201,7 +200,7 @@ class _Planner:
 
     def _reads(self, query: Passage) -> _Reads:
         """The declared tables that a query reads; marks each as read in the plan."""
-        tokens = Cursor(query).tokens
+        tokens = query.tokens
         self.formats |= formats_named(tokens)
         self.names_files |= names_relative_files(tokens)
         reads = _Reads()

@@ -2,8 +2,8 @@
 
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import name_value, string_value
-from spark_runner.sql.source import Passage, ScriptSource
-from spark_runner.sql.tokens import SqlToken, TokenKind, meaningful, tokenize
+from spark_runner.sql.passage import Passage
+from spark_runner.sql.tokens import SqlToken, TokenKind
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -13,8 +13,7 @@ class Cursor:
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
-        text = ScriptSource(passage.source.file, passage.text)
-        self.tokens = [token for token in tokenize(text) if meaningful(token)]
+        self.tokens = passage.tokens
         self.index = 0
 
     @property

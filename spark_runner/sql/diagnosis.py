@@ -6,7 +6,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import PySparkException, QueryContext, QueryContextType
 
 from spark_runner.sql.errors import SqlError
-from spark_runner.sql.source import Passage
+from spark_runner.sql.passage import Passage
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """The errors that PySpark raises when Spark refuses a request or fails."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from spark_runner.sql.clauses import QUERY_WORDS, column_names, query
 from spark_runner.sql.cursor import CLOSING, Cursor
-from spark_runner.sql.source import MAX_NESTING, Passage
+from spark_runner.sql.passage import Passage
+from spark_runner.sql.source import MAX_NESTING
 from spark_runner.sql.tokens import SqlToken, TokenKind
 
 SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"

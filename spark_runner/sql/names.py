@@ -10,15 +10,15 @@ from pyspark.sql.types import StructField, StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SOURCES
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.folder import is_accessible, missing_message
 from spark_runner.sql.literals import quote_name
 from spark_runner.sql.locations import comparable, overlap
+from spark_runner.sql.passage import Anchor, Passage
 from spark_runner.sql.references import names_in
 from spark_runner.sql.restrictions import session_settings
-from spark_runner.sql.source import Anchor, Passage, ScriptSource
+from spark_runner.sql.source import ScriptSource
 
 
 def fit(frame: DataFrame, schema: StructType, *, by_name: bool) -> DataFrame:
@@ -219,7 +219,7 @@ class ScriptSession:
     def _view(self, step: Mapping[str, Any]) -> None:
         self.declare(step)
         self.declared.append(step)
-        self.words[id(step)] = names_in(Cursor(self.passage(step["query"])).tokens)
+        self.words[id(step)] = names_in(self.passage(step["query"]).tokens)
 
     def _view_frame(self, step: Mapping[str, Any]) -> DataFrame:
         query = self.passage(step["query"])

@@ -11,8 +11,9 @@ from typing import Any
 from spark_runner.sql.clauses import query
 from spark_runner.sql.cursor import Cursor
 from spark_runner.sql.grammar import SetStatement, Statement
+from spark_runner.sql.passage import Passage
 from spark_runner.sql.references import formats_named, names_files_of
-from spark_runner.sql.source import Passage, ScriptSource
+from spark_runner.sql.source import ScriptSource
 from spark_runner.sql.tokens import SqlToken, TokenKind
 
 JAVA_FUNCTIONS = ("reflect", "java_method", "try_reflect")
@@ -111,7 +112,7 @@ def session_settings(plan: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _names_files(plan: Mapping[str, Any], source: ScriptSource) -> bool:
-    return any(formats_named(Cursor(passage).tokens) for _, passage in _parts(plan, source))
+    return any(formats_named(passage.tokens) for _, passage in _parts(plan, source))
 
 
 def _parts(plan: Mapping[str, Any], source: ScriptSource) -> Iterator[tuple[str, Passage]]:

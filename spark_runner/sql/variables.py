@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import escape_into
-from spark_runner.sql.source import MAX_EXPANDED_CHARACTERS, Anchor, Passage, ScriptSource
+from spark_runner.sql.passage import Anchor, Passage, moved_tokens
+from spark_runner.sql.source import MAX_EXPANDED_CHARACTERS, ScriptSource
 from spark_runner.sql.tokens import SqlToken, TokenKind, tokenize
 
 # Without its `}` the rest of the line is text, matched in one step: no later `${` of it is closed either.
@@ -42,9 +44,9 @@ def expand(
             _expand_quoted(pieces, token, variables)
     pieces.copy(source.text[done : tokens[-1].end], done)
     passage = pieces.passage()
-    if len(passage.anchors) > 1:
-        _check_joined(passage, tokens)
-    return passage
+    has_values = any(not anchor.verbatim for anchor in passage.anchors)
+    known = _check_joined(passage, tokens) if has_values else moved_tokens(tokens, tokens[0].start)
+    return replace(passage, known_tokens=known)
 
 
 class _Pieces:
@@ -133,8 +135,8 @@ def _check_pasted(source: ScriptSource, value: str, token: SqlToken) -> None:
             raise source.error(f"the value of {token.text} holds {what}; put it in quotes", token.start)
 
 
-def _check_joined(passage: Passage, tokens: Sequence[SqlToken]) -> None:
-    """Refuse values that form other tokens with their neighbours, as `-${n}` with -1 does."""
+def _check_joined(passage: Passage, tokens: Sequence[SqlToken]) -> Sequence[SqlToken]:
+    """The tokens of the joined text; refuses values that begin a comment or quote, as `-${n}` with -1."""
     comments = [token.text for token in tokens if token.kind is TokenKind.COMMENT]
     pasted = next(anchor for anchor in passage.anchors if not anchor.verbatim)
     message = "with its value, this variable changes where comments and quotes begin; put spaces around it"
@@ -144,3 +146,4 @@ def _check_joined(passage: Passage, tokens: Sequence[SqlToken]) -> None:
         raise passage.error(message, pasted.offset) from error
     if [token.text for token in joined if token.kind is TokenKind.COMMENT] != comments:
         raise passage.error(message, pasted.offset)
+    return moved_tokens(joined, 0)

@@ -14,7 +14,8 @@ from orchestrator.schedules.runs import compile_registration, run_definition, ru
 from queues.store.commit import MAX_MULTI_BYTES
 from spark_runner.protocol.run_plan import PythonProgram, SqlProgram
 from spark_runner.sql.compile import PLAN_VERSION
-from spark_runner.sql.source import Passage, ScriptSource
+from spark_runner.sql.passage import Passage
+from spark_runner.sql.source import ScriptSource
 from tests import bounded
 
 SCRIPT = "CREATE TABLE shown USING print; INSERT INTO shown SELECT '${day}' AS day;"

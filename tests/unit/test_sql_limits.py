@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from spark_runner.sql import cursor, tokens, variables
+from spark_runner.sql import passage, tokens, variables
 from spark_runner.sql.compile import compile_script
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.source import (
@@ -159,10 +159,11 @@ def test_a_long_script_compiles_in_little_time_and_memory(weapon: str) -> None:
     assert isinstance(found, bytes)
 
 
-def test_a_script_is_cut_into_tokens_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = (
-        f"SET spark.a = {filled('1 ')[:9_000]}; {SHOWN}INSERT INTO shown SELECT {filled('a, ')[:90_000]}b"
-    )
+@pytest.mark.parametrize(("last", "times"), [("b", 1), ("${b}", 2)], ids=["plain", "with a value"])
+def test_a_statement_is_cut_into_tokens_once_and_again_with_its_values(
+    monkeypatch: pytest.MonkeyPatch, last: str, times: int
+) -> None:
+    script = f"{SHOWN}INSERT INTO shown SELECT {filled('a, ')[:90_000]}{last}"
     cut = 0
 
     def counted(source: ScriptSource) -> Iterator[SqlToken]:
@@ -171,9 +172,8 @@ def test_a_script_is_cut_into_tokens_three_times_at_most(monkeypatch: pytest.Mon
             cut += 1
             yield token
 
-    for module in (cursor, tokens, variables):
+    for module in (passage, tokens, variables):
         monkeypatch.setattr(module, "tokenize", counted)
-    compile_script(script, file="s.sql", base_dir="/base", variables={})
-    assert cut <= 3 * len(
-        list(tokenize(ScriptSource("s.sql", script)))
-    )  # statements, their heads, their queries
+    compile_script(script, file="s.sql", base_dir="/base", variables={"b": "1"})
+    whole = len(list(tokenize(ScriptSource("s.sql", script))))
+    assert cut <= times * whole

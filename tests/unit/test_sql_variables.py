@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from spark_runner.sql.errors import SqlError
 from spark_runner.sql.literals import name_value, string_value
-from spark_runner.sql.source import Passage, ScriptSource
-from spark_runner.sql.tokens import TokenKind, split, tokenize
+from spark_runner.sql.passage import Passage
+from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.tokens import TokenKind, meaningful, split, tokenize
 from spark_runner.sql.variables import expand
 
 
@@ -91,6 +92,31 @@ def test_a_value_outside_of_quotes_changes_no_token_but_its_own(value: str) -> N
     kinds = [token.kind for token in tokenize(ScriptSource("s.sql", passage.text))]
     assert TokenKind.END not in kinds
     assert kinds.count(TokenKind.COMMENT) == 1
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "1", ".", ".5", " ", "'${v}'", "${v}", "(", ")", "-- c\n", "/* c */", "'s'"])
+    ),
+    st.text(alphabet="ab1.+'-", max_size=4),
+)
+def test_the_tokens_of_a_statement_are_those_of_its_text(pieces: list[str], value: str) -> None:
+    source = ScriptSource("s.sql", "".join(pieces))
+    try:
+        passages = [expand(source, statement, {"v": value}) for statement in split(source)]
+    except SqlError:  # the value does not fit there
+        return
+    for passage in passages:
+        own = tokenize(ScriptSource("s.sql", passage.text))
+        assert passage.tokens == [token for token in own if meaningful(token)]
+
+
+def test_the_tokens_of_a_part_begin_at_its_text() -> None:
+    passage = expanded("b /* c */ (a.b, 'x${v}') -- d", {"v": "1"})
+    part = passage.part(passage.text.index("a."), passage.text.index(")"))
+    assert [(token.text, token.start) for token in part.tokens] == [
+        *(("a", 0), (".", 1), ("b", 2), (",", 3), ("'x1'", 5))
+    ]
 
 
 def test_text_after_a_value_of_many_lines_keeps_its_position() -> None:

@@ -1,0 +1,108 @@
+"""A part of a script for Spark: its text and tokens, which keep their place in the user's file.
+
+Variables are already replaced. Anchors map every offset to the file, so that an error after a long value
+still points at the right column.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
+from typing import NamedTuple
+
+from spark_runner.sql.errors import SqlError
+from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.tokens import SqlToken, meaningful, tokenize
+
+
+class Anchor(NamedTuple):
+    """From `offset` of a passage on, the text is that of the file at `origin`, or was pasted there."""
+
+    offset: int
+    origin: int
+    verbatim: bool  # False: the value of a variable; all of it belongs to `origin`
+
+
+_start = attrgetter("start")
+
+
+def moved_tokens(tokens: Iterable[SqlToken], start: int) -> list[SqlToken]:
+    """The tokens, without space and comments, of a text that begins at `start` of theirs."""
+    if start == 0:
+        return list(filter(meaningful, tokens))
+    return [SqlToken(token.kind, token.text, token.start - start) for token in tokens if meaningful(token)]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Text made of a part of the script; `anchors` is never empty and is in order of `offset`."""
+
+    source: ScriptSource
+    text: str
+    anchors: tuple[Anchor, ...]
+    known_tokens: Sequence[SqlToken] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def tokens(self) -> Sequence[SqlToken]:
+        """The tokens of the text, without space and comments; raises SqlError where a quote is open."""
+        if self.known_tokens is not None:
+            return self.known_tokens
+        return [token for token in tokenize(ScriptSource(self.source.file, self.text)) if meaningful(token)]
+
+    def origin(self, offset: int) -> int:
+        """The offset in the file that `offset` of this text came from."""
+        anchor = self.anchors[self._anchor_index(offset)]
+        return anchor.origin + (offset - anchor.offset if anchor.verbatim else 0)
+
+    def position(self, offset: int = 0) -> tuple[int, int]:
+        """Line and column in the file of `offset` of this text."""
+        return self.source.position(self.origin(offset))
+
+    def error(self, message: str, offset: int = 0) -> SqlError:
+        """An error that points at where `offset` of this text came from."""
+        return self.source.error(message, self.origin(offset))
+
+    def part(self, start: int, end: int) -> "Passage":
+        """The text from the token at `start` to the one at `end`, with its origin."""
+        first = self._anchor_index(start)
+        verbatim = self.anchors[first].verbatim
+        later = [anchor for anchor in self.anchors[first + 1 :] if anchor.offset < end]
+        moved = (anchor._replace(offset=anchor.offset - start) for anchor in later)
+        anchors = (Anchor(0, self.origin(start), verbatim), *moved)
+        tokens = self.known_tokens
+        if tokens is not None:
+            first, behind = (bisect_left(tokens, offset, key=_start) for offset in (start, end))
+            tokens = moved_tokens(tokens[first:behind], start)
+        return Passage(self.source, self.text[start:end], anchors, tokens)
+
+    def to_json(self, values: dict[str, int]) -> list[list[int]]:
+        """The pieces for a plan, which holds no text twice.
+
+        Text of the file is [origin, length]. A pasted text is added to `values`, and its piece is
+        [origin, length, index in `values`].
+        """
+        ends = (*(anchor.offset for anchor in self.anchors[1:]), len(self.text))
+        pieces = list[list[int]]()
+        for anchor, end in zip(self.anchors, ends, strict=True):
+            piece = [anchor.origin, end - anchor.offset]
+            if not anchor.verbatim:
+                piece.append(values.setdefault(self.text[anchor.offset : end], len(values)))
+            pieces.append(piece)
+        return pieces
+
+    @classmethod
+    def from_json(
+        cls, source: ScriptSource, pieces: Iterable[Sequence[int]], values: Sequence[str]
+    ) -> "Passage":
+        """Read the pieces that `to_json` wrote."""
+        texts, anchors, offset = list[str](), list[Anchor](), 0
+        for origin, length, *number in pieces:
+            text = values[number[0]] if number else source.text[origin : origin + length]
+            anchors.append(Anchor(offset, origin, verbatim=not number))
+            texts.append(text)
+            offset += len(text)
+        return cls(source, "".join(texts), tuple(anchors))
+
+    def _anchor_index(self, offset: int) -> int:
+        return max(0, bisect_right(self.anchors, offset, key=lambda anchor: anchor.offset) - 1)
