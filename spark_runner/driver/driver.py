@@ -4,7 +4,6 @@ Everything that this module imports travels to nodes that have only Java and PyS
 kazoo, and pure-Python modules of these packages.
 """
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -86,11 +85,7 @@ def _jvm_of(plan: RunPlan) -> Jvm:
 def _run(plan: RunPlan, holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any], int]:
     """Run the user's program; returns its outcome with metrics, and the matching exit code."""
     facts: dict[str, Any] = {}
-    process = os.getpid()
     ended, exit_code = _run_program(plan, holder, jvm, facts)
-    if os.getpid() != process:  # a forked child of the program returned here: its parent owns the attempt
-        sys.stdout.flush()
-        os._exit(exit_code)
     if metrics := holder.finish_watching():
         facts["metrics"] = metrics
     return {**ended, "exit_code": exit_code, **facts}, exit_code

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from orchestrator.logs.files import replace_file
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.driver.jvm import JvmGone
-from spark_runner.driver.program import JvmError
+from spark_runner.driver.program import JvmError, exit_code
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.failures import PATTERNS, classify
 from spark_runner.protocol.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
@@ -63,7 +63,7 @@ _MAX_BRIEF_CHARACTERS = 300  # each may become twelve bytes of JSON, and 4096 by
 
 def of_exit(ending: SystemExit) -> tuple[dict[str, Any], int]:
     """The outcome of a program that called `sys.exit`, and its exit code."""
-    code = _exit_code(ending.code)
+    code = exit_code(ending)
     if code == 0:
         return {"state": "succeeded", "tables": []}, 0
     words = ending.code if isinstance(ending.code, str) else ""
@@ -124,15 +124,6 @@ def _brief(outcome: Mapping[str, Any]) -> bytes:
     }
     kept = {name: outcome[name] for name in ("state", "exit_code", "application_id") if name in outcome}
     return encode({**kept, "error": error} if error else kept)
-
-
-def _exit_code(code: object) -> int:
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code & 0xFF
-    print(code, file=sys.stderr)  # noqa: T201 - as Python does for sys.exit("text")
-    return 1
 
 
 def _readable(text: str) -> str:

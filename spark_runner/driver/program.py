@@ -103,13 +103,42 @@ def _run_python(program: PythonProgram, directory: str, report: Callable[[str], 
     linecache.cache[str(script)] = (len(program.text), None, program.text.splitlines(True), str(script))
     main = ModuleType("__main__")
     main.__file__ = str(script)
-    before = set(threading.enumerate())
+    before, process = set(threading.enumerate()), os.getpid()
     previous, sys.modules["__main__"] = sys.modules["__main__"], main
     try:
         exec(compile(program.text, str(script), "exec"), main.__dict__)  # noqa: S102 - running it is the purpose of a job
     finally:
         _join_threads(before)
+        if os.getpid() != process:
+            _end_fork(sys.exception())
         sys.modules["__main__"] = previous
+
+
+def _end_fork(error: BaseException | None) -> None:
+    """End a process that the program forked, as Python would: its parent owns the attempt and the JVM.
+
+    Locks that other threads of the driver held during the fork stay locked here, even those of imports. So
+    nothing of the driver runs in this process.
+    """
+    code = 0
+    if isinstance(error, SystemExit):
+        code = exit_code(error)
+    elif error is not None:
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def exit_code(ending: SystemExit) -> int:
+    """The exit code that Python derives from `sys.exit(...)`; prints what is not a number."""
+    if ending.code is None:
+        return 0
+    if isinstance(ending.code, int):
+        return ending.code & 0xFF
+    print(ending.code, file=sys.stderr)  # noqa: T201 - as Python does
+    return 1
 
 
 def _script(program: PythonProgram, directory: str) -> Path:

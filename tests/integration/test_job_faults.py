@@ -263,3 +263,34 @@ else:
     detail = deployment.wait(deployment.submit(program))
     assert detail.job.status is Status.SUCCESS, detail.job.error
     assert (tmp_path / "parent").exists()
+
+
+def test_a_child_of_a_program_ends_even_if_it_was_forked_while_another_thread_imported(
+    deployment: Deployment,
+) -> None:
+    deployment.worker()
+    module = "orchestrator.logs.record.redaction"  # a driver loads it for its first report, in a thread
+    program = f"""
+import importlib, os, sys, threading
+from importlib.machinery import SourceFileLoader
+importing, forked, load = threading.Event(), threading.Event(), SourceFileLoader.exec_module
+def load_slowly(loader, module):
+    if module.__name__ == {module!r}:
+        importing.set()
+        forked.wait()
+    load(loader, module)
+SourceFileLoader.exec_module = load_slowly
+sys.modules.pop({module!r}, None)
+threading.Thread(target=importlib.import_module, args=({module!r},), daemon=True).start()
+importing.wait()
+endings = []
+for ending in (SystemExit("the end"), SystemExit(3), SystemExit(), RuntimeError("of the child alone")):
+    child = os.fork()
+    if not child:
+        raise ending
+    endings.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+forked.set()
+assert endings == [1, 3, 0, 1], endings
+"""
+    detail = deployment.wait(deployment.submit(program))
+    assert detail.job.status is Status.SUCCESS, detail.job.error
