@@ -193,7 +193,7 @@ def test_an_item_with_a_corrupt_record_becomes_a_dead_letter_and_the_others_are_
     queues.put("accept", "fine", {})
     collector = open_collector(queues)
     collector.wait_for("fine")
-    assert places_of(queues, "corrupt") == ["dead"]
+    wait_until(lambda: places_of(queues, "corrupt") == ["dead"], 10, "the corrupt item is a dead letter")
 
 
 def test_a_scan_that_fails_is_tried_again(

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.machine import measured_slowness, slowness
 from tests.plugins.kinds import KIND, Kind
 from tests.sampling import is_whole, seed
 
 MAX_SECONDS = 60.0
-"""Limit of one test in its worker, without the start of shared servers; campaigns have no limit here."""
+"""Limit of one test on the reference machine, without the start of shared servers; none for campaigns."""
 
 _SLOWEST = 10
 _WIDTH = 14
@@ -63,13 +64,17 @@ class Timings:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the timings in the process that reports."""
     os.environ["ORCHESTRATOR_SEED"] = str(seed())  # for worker processes, too
+    slowness()  # likewise
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Timings(), "timings")
 
 
-def pytest_report_header() -> str:
-    """The seed of the samples of campaigns."""
-    return f"campaigns: ORCHESTRATOR_SEED={seed()}"
+def pytest_report_header() -> list[str]:
+    """The seed of the samples of campaigns, and the speed of the machine."""
+    return [
+        f"campaigns: ORCHESTRATOR_SEED={seed()}",
+        f"machine: work takes {slowness():.1f} times as long as on the reference machine",
+    ]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,6 +107,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.user_properties.append((_SERVERS, servers))
         own, limited = item.stash[_spent] - servers, item.stash[KIND] is not Kind.CAMPAIGN and not is_whole()
         if own > MAX_SECONDS and limited and report.passed and os.environ.get("CI") == "true":
-            report.outcome = "failed"
-            report.longrepr = f"it took {own:.0f} s; a test that is no campaign may take {MAX_SECONDS:.0f} s"
+            limit = MAX_SECONDS * max(slowness(), measured_slowness())
+            if own > limit:
+                report.outcome = "failed"
+                report.longrepr = (
+                    f"it took {own:.0f} s; a test that is no campaign may take {limit:.0f} s here"
+                )
     return report
