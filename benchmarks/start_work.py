@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.compute
 import pyarrow.parquet
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import ScriptSource
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PEER = """

@@ -44,7 +44,7 @@ from queues import (
 )
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.text import shortened
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.text.errors import SqlError
 
 
 class Exit(IntEnum):

@@ -13,7 +13,7 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
-from spark_runner.sql.compile import PLAN_VERSION, compile_script
+from spark_runner.sql.compiler.compile import PLAN_VERSION, compile_script
 
 Plan = Mapping[str, Any]
 """A compiled SQL script without its text, as JSON: its steps, with positions in that text."""

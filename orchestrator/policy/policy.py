@@ -22,7 +22,7 @@ from orchestrator.policy.rules import (
     reserved,
 )
 from spark_runner.runners.base import SparkTarget, backend_of
-from spark_runner.sql.references import FILE_FORMATS
+from spark_runner.sql.grammar.references import FILE_FORMATS
 
 _DEFAULT_NAMESPACE = "default"
 _PLAIN_ADDRESS = re.compile(r"(?:[a-z]+://)?([A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")

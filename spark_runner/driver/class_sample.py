@@ -47,8 +47,8 @@ INSERT INTO shown SELECT kind, n FROM totals WHERE kind IN (SELECT kind FROM lin
 
 def run_sample(spark: "SparkSession") -> None:
     """Run the script as a short job would."""
-    from spark_runner.sql.compile import compile_script  # noqa: PLC0415 - after `prepare_imports`
-    from spark_runner.sql.execution import execute  # noqa: PLC0415 - likewise
+    from spark_runner.sql.compiler.compile import compile_script  # noqa: PLC0415 - after `prepare_imports`
+    from spark_runner.sql.execution.execution import execute  # noqa: PLC0415 - likewise
 
     frame = spark.range(ROWS).selectExpr("id AS n", "id / 2 AS half")
     frame.write.mode("overwrite").parquet("items")

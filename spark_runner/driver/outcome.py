@@ -21,7 +21,7 @@ from spark_runner.protocol.failures import PATTERNS, classify
 from spark_runner.protocol.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 from spark_runner.protocol.redacted import redacted
 from spark_runner.protocol.zookeeper import encode
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.text.errors import SqlError
 
 # Invalid programs, missing modules and missing files.
 _OF_PYTHON = (SyntaxError, ImportError, FileNotFoundError, IsADirectoryError, NotADirectoryError)

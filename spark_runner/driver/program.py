@@ -18,8 +18,8 @@ from spark_runner.connectors.base import Writer
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.protocol.run_plan import JarProgram, PythonProgram, RunPlan, SqlProgram
-from spark_runner.sql.execution import execute
-from spark_runner.sql.folder import is_accessible, set_working_directory
+from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.folder import is_accessible, set_working_directory
 
 
 class JvmError(SparkRunnerError):

@@ -19,7 +19,7 @@ from spark_runner.driver.class_sample import run_sample
 from spark_runner.protocol.proc import rss
 from spark_runner.protocol.process import end_with_parent, is_alive, keep_streams_apart
 from spark_runner.protocol.warm_files import Gateway, Recycling, ServerFiles, ServerPlan, Tenant
-from spark_runner.sql.folder import refuse_relative_paths
+from spark_runner.sql.execution.folder import refuse_relative_paths
 from spark_runner.sql.restrictions import JAVA_FUNCTIONS
 
 # Spark interrupts the tasks of a cancelled job, but one in a tight loop of generated code does not react.

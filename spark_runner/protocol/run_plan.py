@@ -95,7 +95,7 @@ class JarProgram:
 
 @dataclass(frozen=True, slots=True)
 class SqlProgram:
-    """A compiled SQL script, as `spark_runner.sql.compile` writes it.
+    """A compiled SQL script, as `spark_runner.sql.compiler.compile` writes it.
 
     Its steps come from ZooKeeper, where another program may have written them:
     `spark_runner.sql.restrictions` checks them before they run.

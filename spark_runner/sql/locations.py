@@ -4,7 +4,7 @@ import os
 import posixpath
 import re
 
-from spark_runner.sql.source import MAX_PATH_CHARACTERS
+from spark_runner.sql.text.source import MAX_PATH_CHARACTERS
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters at least: `C:` is a drive
 

@@ -8,13 +8,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from spark_runner.sql.clauses import query
-from spark_runner.sql.cursor import Cursor
-from spark_runner.sql.grammar import SetStatement, Statement
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.references import formats_named, names_files_of
-from spark_runner.sql.source import ScriptSource
-from spark_runner.sql.tokens import SqlToken, TokenKind
+from spark_runner.sql.grammar.clauses import query
+from spark_runner.sql.grammar.references import formats_named, names_files_of
+from spark_runner.sql.grammar.statements import SetStatement, Statement
+from spark_runner.sql.text.cursor import Cursor
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import ScriptSource
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 JAVA_FUNCTIONS = ("reflect", "java_method", "try_reflect")
 """Functions of Spark that call any static method of Java."""

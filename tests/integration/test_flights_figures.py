@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.execution import execute
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.execution.execution import execute
 from tests.spark_support import LocalSpark
 
 pytestmark = pytest.mark.spark

@@ -29,7 +29,7 @@ from queues.model.errors import Conflict, InvalidName
 from queues.model.operations import Create, Delete, Operation, Set
 from queues.queue_set import QueueSet
 from queues.store.commit import commit
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.text.errors import SqlError
 from tests.claims_support import lose_reply
 from tests.jobs_support import Deployment, python_job
 from tests.queues_support import expire

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_runner.driver.outcome import is_permanent
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.execution import execute
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.text.errors import SqlError
 from tests.spark_support import LocalSpark
 
 pytestmark = pytest.mark.spark

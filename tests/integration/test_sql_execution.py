@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.execution import execute
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.text.errors import SqlError
 
 pytestmark = pytest.mark.spark
 

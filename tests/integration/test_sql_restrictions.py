@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.execution import execute
-from spark_runner.sql.references import FILE_FORMATS
-from spark_runner.sql.source import ScriptSource
-from spark_runner.sql.tokens import TokenKind, tokenize
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.grammar.references import FILE_FORMATS
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.source import ScriptSource
+from spark_runner.sql.text.tokens import TokenKind, tokenize
 from tests.sampling import chance, times
 
 pytestmark = pytest.mark.spark

@@ -17,9 +17,9 @@ from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.targets import TargetDirectory
 from spark_runner.driver.outcome import of_error
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.execution import execute
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.text.errors import SqlError
 
 pytestmark = pytest.mark.spark
 

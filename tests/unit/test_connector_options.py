@@ -120,5 +120,5 @@ def test_both_sides_know_the_same_connectors() -> None:
 
 
 def test_the_driver_side_needs_no_pydantic() -> None:
-    code = "import sys, spark_runner.sql.execution; sys.exit('pydantic' in sys.modules)"
+    code = "import sys, spark_runner.sql.execution.execution; sys.exit('pydantic' in sys.modules)"
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, ParseException, SparkRuntimeExcept
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.driver.outcome import of_error
 from spark_runner.driver.program import JvmError
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.text.errors import SqlError
 
 
 def raised(program: Callable[[], object]) -> BaseException:

@@ -13,9 +13,9 @@ from orchestrator.model.plan import MAX_PLAN_BYTES, compile_program, decode_plan
 from orchestrator.schedules.runs import compile_registration, run_definition, run_plan
 from queues.store.commit import MAX_MULTI_BYTES
 from spark_runner.protocol.run_plan import PythonProgram, SqlProgram
-from spark_runner.sql.compile import PLAN_VERSION
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.compiler.compile import PLAN_VERSION
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import ScriptSource
 from tests import bounded
 
 SCRIPT = "CREATE TABLE shown USING print; INSERT INTO shown SELECT '${day}' AS day;"

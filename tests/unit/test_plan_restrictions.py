@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.references import FILE_FORMATS
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.grammar.references import FILE_FORMATS
 from spark_runner.sql.restrictions import check_plan, session_settings
+from spark_runner.sql.text.errors import SqlError
 
 TABLE = "CREATE TABLE t WITH ('connector'='print'); "
 

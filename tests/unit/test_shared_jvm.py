@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_runner.sql.compile import compile_script
+from spark_runner.sql.compiler.compile import compile_script
 
 TABLE = "CREATE TABLE t WITH ('connector'='print'); "
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.text.errors import SqlError
 
 
 def plan(text: str, **variables: str) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_runner.protocol.errors import SparkRunnerError
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.passage import Anchor, Passage
-from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.passage import Anchor, Passage
+from spark_runner.sql.text.source import ScriptSource
 
 
 def test_an_error_shows_the_line_with_a_caret_below_the_position() -> None:

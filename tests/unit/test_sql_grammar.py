@@ -1,11 +1,11 @@
 import pytest
 
-from spark_runner.sql.cursor import Cursor
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.grammar import CreateTable, CreateView, Insert, SetStatement, parse
-from spark_runner.sql.passage import Anchor, Passage
-from spark_runner.sql.references import references
-from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.grammar.references import references
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement, parse
+from spark_runner.sql.text.cursor import Cursor
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.passage import Anchor, Passage
+from spark_runner.sql.text.source import ScriptSource
 
 
 def passage(text: str) -> Passage:

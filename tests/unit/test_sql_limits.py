@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from spark_runner.sql import passage, tokens, variables
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.source import (
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.text import passage, tokens, variables
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.source import (
     MAX_EXPANDED_CHARACTERS,
     MAX_NESTING,
     MAX_PATH_CHARACTERS,
@@ -18,7 +18,7 @@ from spark_runner.sql.source import (
     MAX_VIEW_DEPTH,
     ScriptSource,
 )
-from spark_runner.sql.tokens import SqlToken, tokenize
+from spark_runner.sql.text.tokens import SqlToken, tokenize
 from tests import bounded
 
 SHOWN = "CREATE TABLE shown USING print; "

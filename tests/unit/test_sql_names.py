@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.names import ScriptSession
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.execution.names import ScriptSession
 
 
 class _Conf:

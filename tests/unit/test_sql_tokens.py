@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.source import ScriptSource
-from spark_runner.sql.tokens import TokenKind, meaningful, split, tokenize
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.source import ScriptSource
+from spark_runner.sql.text.tokens import TokenKind, meaningful, split, tokenize
 
 SQLISH = st.lists(
     st.sampled_from(

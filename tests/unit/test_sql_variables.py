@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.literals import name_value, string_value
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.source import ScriptSource
-from spark_runner.sql.tokens import TokenKind, meaningful, split, tokenize
-from spark_runner.sql.variables import expand
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.literals import name_value, string_value
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import ScriptSource
+from spark_runner.sql.text.tokens import TokenKind, meaningful, split, tokenize
+from spark_runner.sql.text.variables import expand
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> Passage:

@@ -6,7 +6,7 @@ from pathlib import Path
 from orchestrator.model.definition import Definition, parse_definition
 from orchestrator.model.errors import OrchestratorError
 from orchestrator.model.plan import compile_program
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.text.errors import SqlError
 from tests.fuzz.promises import Broken, check_error
 
 _DIRECTORY = Path(tempfile.gettempdir())

@@ -2,8 +2,8 @@
 
 import json
 
-from spark_runner.sql.compile import compile_script
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.text.errors import SqlError
 from tests.fuzz.promises import check_error
 
 _VARIABLES = {"a": "x" * 50, "b": "${a}${a}", "n": "7"}

@@ -11,9 +11,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.source import ScriptSource
-from spark_runner.sql.tokens import SqlToken, meaningful, tokenize
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.source import ScriptSource
+from spark_runner.sql.text.tokens import SqlToken, meaningful, tokenize
 
 
 class Anchor(NamedTuple):

@@ -6,11 +6,11 @@ Only heads are parsed here. Spark's own parser decides on every query, expressio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spark_runner.sql.clauses import QUERY_WORDS, column_names, query
-from spark_runner.sql.cursor import CLOSING, Cursor
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.source import MAX_NESTING
-from spark_runner.sql.tokens import SqlToken, TokenKind
+from spark_runner.sql.grammar.clauses import QUERY_WORDS, column_names, query
+from spark_runner.sql.text.cursor import CLOSING, Cursor
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import MAX_NESTING
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})

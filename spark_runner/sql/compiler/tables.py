@@ -6,9 +6,9 @@ from typing import Any
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.options import CONNECTORS, FileOptions, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.grammar import CreateTable, Option
+from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.locations import is_relative, resolve
+from spark_runner.sql.text.errors import SqlError
 
 _FILE_FORMATS = tuple(name for name, model in CONNECTORS.items() if issubclass(model, FileOptions))
 

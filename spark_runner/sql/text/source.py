@@ -4,7 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.text.errors import SqlError
 
 MAX_SCRIPT_CHARACTERS = 384 * 1024  # like the definition that carries it
 MAX_STATEMENTS = 1_000

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from spark_runner.sql.literals import name_value
 from spark_runner.sql.locations import is_relative
-from spark_runner.sql.tokens import SqlToken, TokenKind
+from spark_runner.sql.text.literals import name_value
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 FILE_FORMATS = ("avro", "binaryfile", "csv", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
 _TABLE_WORDS = ("FROM", "JOIN", "TABLE")

@@ -10,15 +10,15 @@ from pyspark.sql.types import StructField, StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SOURCES
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.folder import is_accessible, missing_message
-from spark_runner.sql.literals import quote_name
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
+from spark_runner.sql.execution.folder import is_accessible, missing_message
+from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
-from spark_runner.sql.passage import Anchor, Passage
-from spark_runner.sql.references import names_in
 from spark_runner.sql.restrictions import session_settings
-from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.literals import quote_name
+from spark_runner.sql.text.passage import Anchor, Passage
+from spark_runner.sql.text.source import ScriptSource
 
 
 def fit(frame: DataFrame, schema: StructType, *, by_name: bool) -> DataFrame:

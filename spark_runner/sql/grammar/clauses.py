@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from spark_runner.sql.cursor import CLOSING, Cursor
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.tokens import SqlToken, TokenKind
+from spark_runner.sql.text.cursor import CLOSING, Cursor
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 _OPEN, _CLOSE = "(<[", ")>]"
 _CONSTRAINTS = {

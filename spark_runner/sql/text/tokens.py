@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from spark_runner.sql.source import ScriptSource
+from spark_runner.sql.text.source import ScriptSource
 
 
 class TokenKind(StrEnum):

@@ -1,6 +1,6 @@
 """Compiles a script into a plan, which is JSON, and makes all checks that need no Spark.
 
-The plan travels to the driver, where `spark_runner.sql.execution` runs it.
+The plan travels to the driver, where `spark_runner.sql.execution.execution` runs it.
 """
 
 from collections.abc import Mapping
@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.grammar import CreateTable, CreateView, Insert, SetStatement, parse
+from spark_runner.sql.compiler.tables import TableSpec, table_spec
+from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement, parse
 from spark_runner.sql.locations import comparable, contains, overlap
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.references import formats_named, names_relative_files, references
 from spark_runner.sql.restrictions import may_share
-from spark_runner.sql.source import (
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import (
     MAX_EXPANDED_CHARACTERS,
     MAX_SCRIPT_CHARACTERS,
     MAX_STATEMENTS,
@@ -22,9 +23,8 @@ from spark_runner.sql.source import (
     MAX_VIEW_DEPTH,
     ScriptSource,
 )
-from spark_runner.sql.tables import TableSpec, table_spec
-from spark_runner.sql.tokens import split
-from spark_runner.sql.variables import expand
+from spark_runner.sql.text.tokens import split
+from spark_runner.sql.text.variables import expand
 
 PLAN_VERSION = 2
 
@@ -33,7 +33,7 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
     """The plan of a script.
 
     `file` is the name that errors show; relative paths are relative to `base_dir`. Raises SqlError at the
-    first error, or above a limit of `spark_runner.sql.source`.
+    first error, or above a limit of `spark_runner.sql.text.source`.
     """
     source = ScriptSource(file, text)
     if len(text) > MAX_SCRIPT_CHARACTERS:

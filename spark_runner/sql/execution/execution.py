@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SINKS
-from spark_runner.sql.diagnosis import SPARK_ERRORS, reason
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.locations import comparable
-from spark_runner.sql.names import ScriptSession
-from spark_runner.sql.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.restrictions import check_plan
+from spark_runner.sql.text.errors import SqlError
 
 
 def execute(

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.literals import escape_into
-from spark_runner.sql.passage import Anchor, Passage, moved_tokens
-from spark_runner.sql.source import MAX_EXPANDED_CHARACTERS, ScriptSource
-from spark_runner.sql.tokens import SqlToken, TokenKind, tokenize
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.literals import escape_into
+from spark_runner.sql.text.passage import Anchor, Passage, moved_tokens
+from spark_runner.sql.text.source import MAX_EXPANDED_CHARACTERS, ScriptSource
+from spark_runner.sql.text.tokens import SqlToken, TokenKind, tokenize
 
 # Without its `}` the rest of the line is text, matched in one step: no later `${` of it is closed either.
 _VARIABLE = re.compile(r"\$\{([^}\n]*)(\})?")

@@ -5,8 +5,8 @@ import re
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.errors import PySparkException, QueryContext, QueryContextType
 
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.passage import Passage
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.passage import Passage
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """The errors that PySpark raises when Spark refuses a request or fails."""

@@ -1,9 +1,9 @@
 """Reads the tokens of one statement from left to right."""
 
-from spark_runner.sql.errors import SqlError
-from spark_runner.sql.literals import name_value, string_value
-from spark_runner.sql.passage import Passage
-from spark_runner.sql.tokens import SqlToken, TokenKind
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.literals import name_value, string_value
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 

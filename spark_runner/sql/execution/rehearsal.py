@@ -10,10 +10,10 @@ from pyspark.sql.types import DataType, StringType, StructType
 
 from spark_runner.connectors.alike import refuse_unlike_queries, refuse_unlike_tables
 from spark_runner.connectors.errors import ConnectorError, UnlikeColumns
-from spark_runner.sql.diagnosis import SPARK_ERRORS
-from spark_runner.sql.errors import SqlError
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
+from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.locations import comparable, overlap
-from spark_runner.sql.names import ScriptSession
+from spark_runner.sql.text.errors import SqlError
 
 _STRING = StringType()
 

@@ -1,0 +1,1 @@
+"""Text of scripts: tokens, passages with their place in the file, variables, and errors."""
