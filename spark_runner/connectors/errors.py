@@ -21,8 +21,10 @@ class OptionError(SparkRunnerError):
     """An option of a table is unknown, missing or has an invalid value.
 
     `option` is the name as the user wrote it, or empty if the fault is not in a single option; `fault` is the
-    wrong part, its name or its value.
+    wrong part, its name or its value. `others` are the further errors of the same table.
     """
+
+    others: tuple["OptionError", ...] = ()
 
     def __init__(self, message: str, *, option: str = "", fault: Literal["name", "value"] = "name") -> None:
         super().__init__(message)

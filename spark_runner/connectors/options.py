@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.protocol.text import did_you_mean
+from spark_runner.protocol.text import did_you_mean, nearest
 
 TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
 ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
@@ -130,25 +130,46 @@ CONNECTORS: Mapping[str, type[ConnectorOptions]] = {
 }
 
 
-def validate(connector: str, options: Mapping[str, str]) -> ConnectorOptions:
-    """The checked options of one table of a connector in CONNECTORS; raises OptionError."""
+def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] = ()) -> ConnectorOptions:
+    """The checked options of one table of a connector in CONNECTORS, with these declared columns.
+
+    Raises OptionError with all errors.
+    """
     model = CONNECTORS[connector]
     fields = {_folded(name): name for name in model.model_fields}
+    errors: list[OptionError] = []
+    meant = set[str | None]()  # the fields nearest to unknown names: they are not reported as missing, too
     values: dict[str, str] = {}
     written: dict[str, str] = {}  # field -> as the user wrote it
     for name, value in options.items():
         field = fields.get(_folded(name))
         if field is None:
             hint = did_you_mean(name, model.model_fields) or f"; it takes {', '.join(model.model_fields)}"
-            raise OptionError(f"unknown option '{name}' of connector '{connector}'{hint}", option=name)
-        if field in values:
-            raise OptionError(f"option '{field}' is given twice", option=name)
-        values[field] = value
-        written[field] = name
+            message = f"unknown option '{name}' of connector '{connector}'{hint}"
+            errors.append(OptionError(message, option=name))
+            meant.add(nearest(name, model.model_fields))
+        elif field in values:
+            errors.append(OptionError(f"option '{field}' is given twice", option=name))
+        else:
+            values[field] = value
+            written[field] = name
+    checked = None
     try:
-        return model.model_validate(values)
+        checked = model.model_validate(values)
+        checked.check_columns(columns)
     except ValidationError as error:
-        raise _option_error(connector, error.errors()[0], written) from error
+        errors += [
+            _option_error(connector, details, written)
+            for details in error.errors()
+            if not (details["type"] == "missing" and details["loc"][0] in meant)
+        ]
+    except OptionError as error:
+        errors.append(error)
+    if errors or checked is None:
+        first, *others = errors
+        first.others = tuple(others)
+        raise first
+    return checked
 
 
 def to_plan(options: ConnectorOptions) -> dict[str, Any]:

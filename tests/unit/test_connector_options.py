@@ -105,13 +105,13 @@ def test_options_that_do_not_fit_the_columns_are_refused(
     connector: str, options: dict[str, str], columns: list[str], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message.replace("?", r"\?")):
-        validate(connector, options).check_columns(columns)
+        validate(connector, options, columns)
 
 
 def test_options_that_fit_the_columns_pass() -> None:
-    validate("csv", {"path": "x", "partition_by": "Month"}).check_columns(["day", "month"])
-    validate("csv", {"path": "x", "partition_by": "month"}).check_columns([])
-    validate("inline", {"rows": '[[1, null], [2, "b"]]'}).check_columns(["a", "b"])
+    validate("csv", {"path": "x", "partition_by": "Month"}, ["day", "month"])
+    validate("csv", {"path": "x", "partition_by": "month"}, [])
+    validate("inline", {"rows": '[[1, null], [2, "b"]]'}, ["a", "b"])
 
 
 def test_both_sides_know_the_same_connectors() -> None:

@@ -30,8 +30,8 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
     options = {option.key: option for option in statement.options}
     connector = _connector(statement, options)
     try:
-        checked = validate(connector, {key: option.value for key, option in options.items()})
-        checked.check_columns(statement.column_names)
+        given = {key: option.value for key, option in options.items()}
+        checked = validate(connector, given, statement.column_names)
     except OptionError as error:
         raise _located(statement, options, error) from error
     location, beside = "", False
@@ -85,7 +85,9 @@ def _pop(options: dict[str, Option], key: str) -> Option | None:
 
 
 def _located(statement: CreateTable, options: dict[str, Option], error: OptionError) -> SqlError:
-    at = options.get(error.option)
-    if at is None:
-        return statement.passage.error(str(error))
-    return statement.passage.error(str(error), at.key_offset if error.fault == "name" else at.value_offset)
+    at, offset = options.get(error.option), 0
+    if at is not None:
+        offset = at.key_offset if error.fault == "name" else at.value_offset
+    located = statement.passage.error(str(error), offset)
+    located.others = tuple(_located(statement, options, other) for other in error.others)
+    return located

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from spark_runner.sql.grammar.clauses import QUERY_WORDS, column_names, query
 from spark_runner.sql.text.cursor import CLOSING, Cursor
+from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
@@ -86,15 +87,34 @@ def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
     if cursor.take_words("INSERT"):
         return _insert(cursor)
     if cursor.take_words("CREATE"):
-        replace = cursor.take_words("OR", "REPLACE")
-        # All names of a script are temporary.
-        _ = cursor.take_words("TEMPORARY") or cursor.take_words("TEMP")
+        replace = _take_modifiers(cursor)
         if cursor.take_words("TABLE"):
             return _create_table(cursor, replace=replace)
         if cursor.take_words("VIEW"):
             return _create_view(cursor, replace=replace)
     found = cursor.here or cursor.tokens[0]
     raise cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
+
+
+def declared_name(passage: Passage) -> tuple[str, int] | None:
+    """The name that a statement declares, and its offset; None if it declares none, or none can be read."""
+    cursor = Cursor(passage)
+    if not cursor.take_words("CREATE"):
+        return None
+    _take_modifiers(cursor)
+    if not (cursor.take_words("TABLE") or cursor.take_words("VIEW")):
+        return None
+    try:
+        return cursor.name("table")
+    except SqlError:
+        return None
+
+
+def _take_modifiers(cursor: Cursor) -> bool:
+    """Skip `OR REPLACE` and `TEMPORARY`; returns whether the first was there. All names are temporary."""
+    replace = cursor.take_words("OR", "REPLACE")
+    _ = cursor.take_words("TEMPORARY") or cursor.take_words("TEMP")
+    return replace
 
 
 def _check_nesting(cursor: Cursor) -> None:

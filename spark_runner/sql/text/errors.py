@@ -10,7 +10,12 @@ _SHOWN_CHARACTERS = 160  # of a line: a generated script may be a single line
 
 
 class SqlError(SparkRunnerError):
-    """A script is invalid, or a statement failed, at `line` and `column` of `file` (both from 1)."""
+    """A script is invalid, or a statement failed, at `line` and `column` of `file` (both from 1).
+
+    `others` are the further errors of the same script, in order.
+    """
+
+    others: tuple["SqlError", ...] = ()
 
     def __init__(self, message: str, *, file: str, line: int, column: int, source_line: str) -> None:
         message = shortened(message, _MESSAGE_CHARACTERS)
@@ -22,10 +27,18 @@ class SqlError(SparkRunnerError):
         self.source_line = source_line
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.message, self.file, self.line, self.column, self.source_line)
+        return (
+            _rebuild,
+            (self.message, self.file, self.line, self.column, self.source_line),
+            {"others": self.others},
+        )
 
     def __str__(self) -> str:
-        """The message, then the line of the script with a caret below the place."""
+        """The message, the line of the script, and a caret below the place; then the same of `others`."""
+        return "\n".join(error.shown() for error in (self, *self.others))
+
+    def shown(self) -> str:
+        """The message with its place, without `others`."""
         number = str(self.line)
         start = (
             max(0, self.column - 1 - _SHOWN_CHARACTERS // 2)

@@ -92,6 +92,13 @@ class Passage:
         return pieces
 
     @classmethod
+    def verbatim(cls, source: ScriptSource, tokens: Sequence[SqlToken]) -> "Passage":
+        """The text of adjacent tokens as it is in the file, with its variables."""
+        start, end = tokens[0].start, tokens[-1].end
+        anchors = (Anchor(0, start, verbatim=True),)
+        return cls(source, source.text[start:end], anchors, moved_tokens(tokens, start))
+
+    @classmethod
     def from_json(
         cls, source: ScriptSource, pieces: Iterable[Sequence[int]], values: Sequence[str]
     ) -> "Passage":

@@ -37,9 +37,9 @@ class ScriptSource:
         """The offset of a line and column."""
         return self._line_starts[line - 1] + column - 1
 
-    def error(self, message: str, offset: int) -> SqlError:
+    def error(self, message: str, offset: int, kind: type[SqlError] = SqlError) -> SqlError:
         """An error that points at `offset`."""
         line, column = self.position(offset)
         start = self._line_starts[line - 1]
         source_line = self.text[start:].split("\n", 1)[0].rstrip("\r")
-        return SqlError(message, file=self.file, line=line, column=column, source_line=source_line)
+        return kind(message, file=self.file, line=line, column=column, source_line=source_line)

@@ -107,18 +107,21 @@ def _comment_end(source: ScriptSource, start: int) -> int:
     raise source.error("this comment has no closing '*/'", start)
 
 
-def split(source: ScriptSource) -> list[list[SqlToken]]:
-    """The statements of a script: their tokens without `;`, and without space and comments at both ends."""
-    statements: list[list[SqlToken]] = []
+def split(source: ScriptSource) -> Iterator[list[SqlToken]]:
+    """The statements of a script: their tokens without `;`, and without space and comments at both ends.
+
+    Raises SqlError where a quote or comment is never closed.
+    """
     current: list[SqlToken] = []
     for token in tokenize(source):
-        if token.kind is TokenKind.END:
-            statements.append(current)
-            current = []
-        else:
+        if token.kind is not TokenKind.END:
             current.append(token)
-    statements.append(current)
-    return [trimmed for statement in statements if (trimmed := _trim(statement))]
+            continue
+        if statement := _trim(current):
+            yield statement
+        current = []
+    if statement := _trim(current):
+        yield statement
 
 
 def meaningful(token: SqlToken) -> bool:

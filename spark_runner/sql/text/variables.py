@@ -18,6 +18,10 @@ _ESCAPE_OR_VARIABLE = re.compile(r"\\.|\$\{([^}\n]*)(\})?", re.DOTALL)
 _REFERENCE = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*?)(?::-(.*))?", re.DOTALL)
 
 
+class ExpandedTooLong(SqlError):
+    """With its values the script exceeds a limit: the statements behind this one are not checked."""
+
+
 def expand(
     source: ScriptSource,
     tokens: Sequence[SqlToken],
@@ -79,7 +83,7 @@ class _Pieces:
                 f"with the values of its variables the script has more than {MAX_EXPANDED_CHARACTERS:,}"
                 " characters, which is the limit; let it read the long values from files"
             )
-            raise self.source.error(message, origin)
+            raise self.source.error(message, origin, ExpandedTooLong)
         self._texts.append(text)
 
     def passage(self) -> Passage:

@@ -1,0 +1,255 @@
+"""Adds checked statements to a plan, and keeps the names that they declare."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.compiler.tables import TableSpec, table_spec
+from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement, declared_name
+from spark_runner.sql.locations import comparable, contains, overlap
+from spark_runner.sql.restrictions import may_share
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import MAX_TABLE_READS, MAX_VIEW_DEPTH
+
+
+@dataclass
+class _Name:
+    """A declared name, at the offset `name_offset` of `passage`; `uses` counts reads and writes."""
+
+    name: str
+    passage: Passage
+    name_offset: int
+    uses: int = 0
+
+    @property
+    def line(self) -> int:
+        """The line of the declaration."""
+        return self.passage.position()[0]
+
+
+@dataclass
+class _Invalid(_Name):
+    """A name whose declaration has an error: the statements that use it are not checked against it."""
+
+
+@dataclass
+class _Table(_Name):
+    """A table; `step` is its entry in the plan, completed as its uses are found."""
+
+    spec: TableSpec = field(kw_only=True)
+    step: dict[str, Any] = field(kw_only=True)
+    place: str = field(kw_only=True)  # its comparable location; empty if it has none
+
+
+@dataclass
+class _Reads:
+    """The tables that a query reads, also through views, each once and in order; and the number of reads."""
+
+    tables: dict[int, _Table] = field(default_factory=dict)  # by identity: a name may be declared again
+    times: int = 0
+    depth: int = 0  # of nested views
+
+
+@dataclass
+class _View(_Name):
+    """A view and the tables that it reads."""
+
+    reads: _Reads = field(kw_only=True)
+
+
+@dataclass
+class Planner:
+    """Adds one statement after another to the plan, and keeps the names declared so far."""
+
+    base_dir: str
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    inserts: int = 0
+    names_files: bool = False  # a query names files by a relative path
+    formats: set[str] = field(default_factory=set)  # of files that queries name directly
+    needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
+    names: dict[str, _Name] = field(default_factory=dict)  # the current meaning of each
+    declared: list[_Name] = field(default_factory=list)  # all, in order
+    values: dict[str, int] = field(default_factory=dict)  # pasted texts and their indices in the plan
+
+    def add(self, statement: SetStatement | CreateTable | CreateView | Insert) -> None:
+        """Check one statement and append its step."""
+        self.needs_own_jvm |= not may_share(statement)
+        match statement:
+            case SetStatement():
+                self._add_set(statement)
+            case CreateTable():
+                self._add_table(statement)
+            case CreateView():
+                self._add_view(statement)
+            case Insert():
+                self._add_insert(statement)
+            case _:
+                assert_never(statement)
+
+    def add_invalid(self, passage: Passage) -> None:
+        """Keep the name that a statement with an error declares, so that its uses are no errors."""
+        if (found := declared_name(passage)) is not None:
+            name, offset = found
+            self._declare(_Invalid(name, passage, offset))
+
+    def unused(self) -> Iterator[SqlError]:
+        """A warning for each table and view that no statement uses."""
+        for known in self.declared:
+            if not known.uses:
+                what = "view" if isinstance(known, _View) else "table"
+                yield known.passage.error(f"{what} '{known.name}' is never used", known.name_offset)
+
+    def _declare(self, name: _Name) -> None:
+        self.names[name.name.lower()] = name
+        self.declared.append(name)
+
+    def _add_set(self, statement: SetStatement) -> None:
+        if statement.key.lower().startswith("job."):
+            message = f"unknown setting '{statement.key}'; settings of Spark start with 'spark.'"
+            raise statement.passage.error(message)
+        self._step("set", statement.passage, key=statement.key, value=statement.value)
+
+    def _add_table(self, statement: CreateTable) -> None:
+        self._check_new(statement)
+        spec = table_spec(statement, self.base_dir)
+        columns = statement.columns.to_json(self.values) if statement.columns else None
+        step = self._step(
+            "table",
+            statement.passage,
+            name=statement.name,
+            connector=spec.connector,
+            options=spec.options,
+            location=spec.location,
+            beside=spec.beside,
+            columns=columns,
+            read=False,
+            written=False,
+        )
+        place = comparable(spec.location) if spec.location else ""
+        at = (statement.name, statement.passage, statement.name_offset)
+        self._declare(_Table(*at, spec=spec, step=step, place=place))
+
+    def _add_view(self, statement: CreateView) -> None:
+        self._check_new(statement)
+        reads = self._reads(statement.query)
+        query = statement.query.to_json(self.values)
+        self._step("view", statement.passage, name=statement.name, query=query)
+        at = (statement.name, statement.passage, statement.name_offset)
+        self._declare(_View(*at, reads=reads))
+
+    def _add_insert(self, statement: Insert) -> None:
+        reads = self._reads(statement.query)
+        target = self._target(statement)
+        if target is None:
+            return
+        if statement.by_name and target.step["columns"] is None:
+            message = f"BY NAME needs declared columns, and table '{target.name}' declares none"
+            raise statement.passage.error(message, statement.target_offset)
+        self._check_input_survives(statement, target, reads)
+        target.step["written"] = True
+        self.inserts += 1
+        self._step(
+            "insert",
+            statement.passage,
+            target=target.name,
+            overwrite=statement.overwrite,
+            by_name=statement.by_name,
+            query=statement.query.to_json(self.values),
+        )
+
+    def _step(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:
+        line, column = passage.position()
+        step = {"kind": kind, "line": line, "column": column, **facts}
+        self.steps.append(step)
+        return step
+
+    def _check_new(self, statement: CreateTable | CreateView) -> None:
+        known = self.names.get(statement.name.lower())
+        if known and not statement.replace:
+            message = f"'{statement.name}' is already declared in line {known.line}; write CREATE OR REPLACE"
+            raise statement.passage.error(message, statement.name_offset)
+
+    def _target(self, statement: Insert) -> _Table | None:
+        """The table that a statement writes; None if the declaration of the table has an error."""
+        target = self.names.get(statement.target.lower())
+        if target is not None:
+            target.uses += 1
+        if isinstance(target, _Invalid):
+            return None
+        if isinstance(target, _Table) and target.spec.writable:
+            return target
+        if target is None:
+            tables = [known.name for known in self.names.values() if isinstance(known, _Table)]
+            hint = did_you_mean(statement.target, tables) or "; declare it with CREATE TABLE before"
+            message = f"unknown table '{statement.target}'{hint}"
+        elif isinstance(target, _Table):
+            message = f"connector '{target.spec.connector}' of table '{target.name}' can only be read"
+        else:
+            message = f"'{target.name}' is a view; only a table can be inserted into"
+        raise statement.passage.error(message, statement.target_offset)
+
+    def _reads(self, query: Passage) -> _Reads:
+        """The declared tables that a query reads; marks each as read in the plan."""
+        tokens = query.tokens
+        self.formats |= formats_named(tokens)
+        self.names_files |= names_relative_files(tokens)
+        reads = _Reads()
+        for name, (offset, times) in references(tokens).items():
+            known = self.names.get(name)
+            if known is None:
+                continue
+            known.uses += 1
+            if isinstance(known, _View):
+                reads.tables |= known.reads.tables
+                reads.times += times * known.reads.times
+                reads.depth = max(reads.depth, known.reads.depth + 1)
+            elif isinstance(known, _Table):
+                if not known.spec.readable:
+                    message = (
+                        f"connector '{known.spec.connector}' of table '{known.name}' can only be written"
+                    )
+                    raise query.error(message, offset)
+                known.step["read"] = True
+                reads.tables[id(known)] = known
+                reads.times += times
+            if reads.times > MAX_TABLE_READS:
+                message = (
+                    f"with '{known.name}' this query reads tables {reads.times:,} times through its views,"
+                    f" the limit is {MAX_TABLE_READS:,}; write the rows of a view into a table first"
+                )
+                raise query.error(message, offset)
+            if reads.depth > MAX_VIEW_DEPTH:
+                message = (
+                    f"'{name}' is a view that reads views, more than {MAX_VIEW_DEPTH} deep,"
+                    " which is the limit; write the rows of a view into a table first"
+                )
+                raise query.error(message, offset)
+        return reads
+
+    def _check_input_survives(self, statement: Insert, target: _Table, reads: _Reads) -> None:
+        """Refuse an INSERT that would change or delete input of the script."""
+        location, place = target.spec.location, target.place
+        if not place:
+            return
+        for table in reads.tables.values():
+            if table.place and overlap(place, table.place):
+                raise _destroys(statement, f"reads '{table.name}' from", table.spec.location, location)
+        if not statement.overwrite:
+            return
+        for known in self.names.values():
+            if not isinstance(known, _Table) or not known.place:
+                continue
+            # The same path twice is intended: a later statement reads or extends the output of this one.
+            if contains(place, known.place) and not contains(known.place, place):
+                raise _destroys(
+                    statement, f"would delete table '{known.name}' in", known.spec.location, location
+                )
+
+
+def _destroys(statement: Insert, what: str, source: str, target: str) -> SqlError:
+    where = "the path it writes to" if source == target else f"'{source}', which overlaps with its target"
+    message = f"refused: this INSERT {what} {where} ('{target}')"
+    return statement.passage.error(message, statement.target_offset)
