@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from spark_runner.sql.grammar.clauses import query
+from spark_runner.sql.grammar.query import query
 from spark_runner.sql.grammar.references import formats_named, names_files_of
 from spark_runner.sql.grammar.statements import SetStatement, Statement
 from spark_runner.sql.text.cursor import Cursor

@@ -1,7 +1,8 @@
 import pytest
 
+from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.references import references
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement, parse
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Anchor, Passage

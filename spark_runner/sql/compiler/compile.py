@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_runner.sql.compiler.planner import Planner
-from spark_runner.sql.grammar.statements import parse
+from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import (

@@ -6,8 +6,9 @@ from typing import Any, assert_never
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.tables import TableSpec, table_spec
+from spark_runner.sql.grammar.parser import declared_name
 from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement, declared_name
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
 from spark_runner.sql.locations import comparable, contains, overlap
 from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.errors import SqlError
