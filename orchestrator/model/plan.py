@@ -5,6 +5,7 @@ A worker only combines the stored parts. It parses no script and no program in i
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
@@ -13,7 +14,8 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
-from spark_runner.sql.compiler.compile import PLAN_VERSION, compile_script
+from spark_runner.sql.compiler.compile import PLAN_VERSION, Check, check_script
+from spark_runner.sql.text.source import ScriptSource
 
 Plan = Mapping[str, Any]
 """A compiled SQL script without its text, as JSON: its steps, with positions in that text."""
@@ -37,19 +39,26 @@ def compile_program(definition: Definition) -> Plan | None:
         _check_python(definition)
     if not definition.script:
         return None
-    plan = compile_script(
-        definition.script,
-        file=_file(definition),
-        base_dir=definition.directory,
-        variables=definition.variables,
-    )
-    kept = {name: value for name, value in plan.items() if name not in _IN_DEFINITION}
+    found = check_sql(definition, _file(definition))
+    if found.plan is None:
+        raise found.error()
+    return found.plan
+
+
+def check_sql(definition: Definition, file: str) -> Check:
+    """Check the script of a definition; errors show the name `file`. The plan has no text of the script."""
+    text = definition.script
+    found = check_script(text, file=file, base_dir=definition.directory, variables=definition.variables)
+    if found.plan is None:
+        return found
+    kept = {name: value for name, value in found.plan.items() if name not in _IN_DEFINITION}
     if (size := len(encode_plan(kept))) > MAX_PLAN_BYTES:
-        raise DefinitionError(
-            f"{_file(definition)}: the compiled script is {size:,} bytes, the limit is {MAX_PLAN_BYTES:,}; "
+        message = (
+            f"the compiled script is {size:,} bytes, the limit is {MAX_PLAN_BYTES:,}; "
             "split it into several jobs, or let it read long values from files"
         )
-    return kept
+        return Check(None, (ScriptSource(file, text).error(message, 0),))
+    return replace(found, plan=kept)
 
 
 def encode_plan(plan: Plan) -> bytes:

@@ -14,6 +14,7 @@ from orchestrator.schedules.runs import compile_registration, run_definition, ru
 from queues.store.commit import MAX_MULTI_BYTES
 from spark_runner.protocol.run_plan import PythonProgram, SqlProgram
 from spark_runner.sql.compiler.compile import PLAN_VERSION
+from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
 from tests import bounded
@@ -101,7 +102,7 @@ def test_a_script_without_a_plan_is_to_be_submitted_again() -> None:
 def test_a_plan_that_is_too_large_is_refused_where_the_job_is_submitted() -> None:
     tables = "".join(f"CREATE TABLE {'t' * 200}{n} USING csv OPTIONS (path '/d{n}');" for n in range(900))
     with pytest.raises(
-        DefinitionError, match=f"job.sql: the compiled script is .* the limit is {MAX_PLAN_BYTES:,}"
+        SqlError, match=f"job.sql:1:1: the compiled script is .* the limit is {MAX_PLAN_BYTES:,}"
     ):
         compile_program(definition(script=tables + "CREATE TABLE p USING print; INSERT INTO p SELECT 1"))
 

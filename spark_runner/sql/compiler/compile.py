@@ -32,14 +32,18 @@ class Check:
     errors: tuple[SqlError, ...]
     warnings: tuple[SqlError, ...] = ()  # suspicious places; only looked for without errors
 
+    def error(self) -> SqlError:
+        """The first error, with the others."""
+        first, *others = self.errors
+        first.others = tuple(others)
+        return first
+
 
 def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[str, str]) -> dict[str, Any]:
     """The plan of a script; raises SqlError with all errors that `check_script` finds."""
     found = check_script(text, file=file, base_dir=base_dir, variables=variables)
     if found.plan is None:
-        first, *others = found.errors
-        first.others = tuple(others)
-        raise first
+        raise found.error()
     return found.plan
 
 

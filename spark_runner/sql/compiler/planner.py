@@ -183,7 +183,7 @@ class Planner:
         if isinstance(target, _Table) and target.spec.writable:
             return target
         if target is None:
-            tables = [known.name for known in self.names.values() if isinstance(known, _Table)]
+            tables = [known.name for known in self.names.values() if not isinstance(known, _View)]
             hint = did_you_mean(statement.target, tables) or "; declare it with CREATE TABLE before"
             message = f"unknown table '{statement.target}'{hint}"
         elif isinstance(target, _Table):

@@ -1,0 +1,148 @@
+"""`orchestrator sql lint`: all errors and warnings of scripts, found without Spark and without ZooKeeper."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.exits import Exit
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
+from orchestrator.cli.output import stderr_console, stdout_console
+from orchestrator.cli.submission import load_definition
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.plan import check_sql, literal_secrets, warning
+from orchestrator.model.reading import read_standard_input
+from spark_runner.sql.text.errors import SqlError
+
+_STANDARD_INPUT = "<stdin>"
+
+
+class Severity(StrEnum):
+    """Whether a finding keeps the script from being submitted."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One error or warning; line and column are from 1, or 0 for the file as a whole."""
+
+    file: str
+    line: int
+    column: int
+    severity: Severity
+    message: str
+    excerpt: str = ""  # the line of the script with a caret below the place
+
+
+def lint(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="Scripts or job definitions; - is a script on standard input."
+        ),
+    ],
+    variables: Variables = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings, too.")] = False,
+    output: Output = OutputFormat.TABLE,
+    quiet: Quiet = False,
+    _verbose: Verbose = 0,
+) -> None:
+    """Check scripts without Spark, and show all errors and warnings.
+
+    Exits with 1 if a script has an error. What passes is accepted by `job submit`; errors that depend on the
+    data, and on the columns of files, are found at run time.
+    """
+    values = parse_variables(variables)
+    found = [finding for file in files for finding in findings(file, values)]
+    match output:
+        case OutputFormat.JSON:
+            print_json([_document(finding) for finding in found])
+        case OutputFormat.JSONL:
+            for finding in found:
+                print_json(_document(finding), output)
+        case OutputFormat.TABLE:
+            for finding in found:
+                stdout_console().print(_shown(finding), markup=False, soft_wrap=True)
+    errors = sum(finding.severity is Severity.ERROR for finding in found)
+    warnings = len(found) - errors
+    if not quiet:
+        stderr_console().print(
+            f"{_count(len(files), 'file')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}"
+        )
+    if errors or (strict and warnings):
+        raise typer.Exit(Exit.FAILED)
+
+
+def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
+    """The errors and warnings of one file: first the errors, then the warnings, in the order of its lines."""
+    try:
+        definition = _script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
+    except DefinitionError as refused:
+        yield _refusal(file, str(refused))
+        return
+    if not definition.script:
+        yield Finding(file, 0, 0, Severity.ERROR, "it has no SQL script")
+        return
+    checked = check_sql(definition, _script_name(file, definition))
+    yield from (_finding(error, Severity.ERROR) for error in checked.errors)
+    yield from (_finding(error, Severity.WARNING) for error in checked.warnings)
+    if secrets := literal_secrets(definition, checked.plan):
+        yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
+
+
+def _script_of_standard_input(variables: dict[str, Any]) -> Definition:
+    try:
+        text = read_standard_input()
+    except ValueError as error:
+        raise DefinitionError(f"-: {error}") from error
+    if not text.strip():
+        raise DefinitionError("-: is empty")
+    document = {"name": "script", "script": text, "directory": str(Path.cwd()), "variables": variables}
+    return build_definition(document, "-")
+
+
+def _script_name(file: str, definition: Definition) -> str:
+    """The name of the script in messages: its path as seen from here, or its place in the definition."""
+    if file == "-":
+        return _STANDARD_INPUT
+    if file.endswith(".sql"):
+        return file
+    return str(Path(file).with_name(definition.file)) if definition.file else f"{file}#script"
+
+
+def _refusal(file: str, message: str) -> Finding:
+    """The error of a file or definition that cannot be read, with the place that it names."""
+    shown = _STANDARD_INPUT if file == "-" else file
+    named = re.fullmatch(r":(?:(\d+):(\d+):)? (.*)", message.removeprefix(file), re.DOTALL)
+    if named is None:
+        return Finding(shown, 0, 0, Severity.ERROR, message)
+    return Finding(shown, int(named[1] or 0), int(named[2] or 0), Severity.ERROR, named[3])
+
+
+def _finding(error: SqlError, severity: Severity) -> Finding:
+    _, _, excerpt = error.shown().partition("\n")
+    return Finding(error.file, error.line, error.column, severity, error.message, excerpt)
+
+
+def _document(finding: Finding) -> dict[str, Any]:
+    document = asdict(finding)
+    del document["excerpt"]
+    return document
+
+
+def _shown(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}:{finding.column}" if finding.line else finding.file
+    head = f"{place}: {finding.severity}: {finding.message}"
+    return f"{head}\n{finding.excerpt}" if finding.excerpt else head
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
