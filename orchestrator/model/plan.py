@@ -14,7 +14,8 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
-from spark_runner.sql.compiler.compile import PLAN_VERSION, Check, check_script
+from spark_runner.sql.compiler.compile import Check, check_script
+from spark_runner.sql.compiler.planner import OLDEST_PLAN_VERSION, PLAN_VERSION
 from spark_runner.sql.text.source import ScriptSource
 
 Plan = Mapping[str, Any]
@@ -94,10 +95,10 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
 
 
 def _check_shape(plan: Plan) -> None:
-    if plan.get("version") != PLAN_VERSION:
+    if plan.get("version") not in range(OLDEST_PLAN_VERSION, PLAN_VERSION + 1):
         raise DefinitionError(
-            f"its plan has version {str(plan.get('version'))[:20]}, this worker runs version {PLAN_VERSION}; "
-            "submit the job again, with the version of the workers"
+            f"its plan has version {str(plan.get('version'))[:20]}, this worker runs versions "
+            f"{OLDEST_PLAN_VERSION} to {PLAN_VERSION}; submit the job again, with the version of the workers"
         )
     shapes = (
         *(("names_files", bool), ("needs_own_jvm", bool)),

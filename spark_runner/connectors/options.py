@@ -32,6 +32,7 @@ class ConnectorOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     readable: ClassVar[bool]
     writable: ClassVar[bool]
+    metadata: ClassVar[tuple[str, ...]] = ()  # what it knows of each row, for columns METADATA FROM
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
@@ -42,6 +43,10 @@ class FileOptions(ConnectorOptions):
 
     readable: ClassVar[bool] = True
     writable: ClassVar[bool] = True
+    metadata: ClassVar[tuple[str, ...]] = (
+        *("file_path", "file_name", "file_size", "file_modification_time"),
+        *("file_block_start", "file_block_length"),
+    )
     path: str = Field(min_length=1)
     mode: Literal["append", "error"] = "append"  # of INSERT INTO; INSERT OVERWRITE ignores it
     partition_by: Names = ()

@@ -13,7 +13,7 @@ from orchestrator.model.plan import MAX_PLAN_BYTES, compile_program, decode_plan
 from orchestrator.schedules.runs import compile_registration, run_definition, run_plan
 from queues.store.commit import MAX_MULTI_BYTES
 from spark_runner.protocol.run_plan import PythonProgram, SqlProgram
-from spark_runner.sql.compiler.compile import PLAN_VERSION
+from spark_runner.sql.compiler.planner import PLAN_VERSION
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
@@ -68,7 +68,7 @@ def test_a_worker_parses_neither_script_nor_program(monkeypatch: pytest.MonkeyPa
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a text was parsed")
 
-    monkeypatch.setattr(plan_module, "compile_script", refuse)
+    monkeypatch.setattr(plan_module, "check_script", refuse)
     monkeypatch.setattr(ast, "parse", refuse)
     assert program_of(script, plan).to_json()["steps"]
     assert program_of(program, None) == PythonProgram("job.py", "print(1)")

@@ -20,7 +20,6 @@ from spark_runner.sql.text.source import (
 from spark_runner.sql.text.tokens import SqlToken, split
 from spark_runner.sql.text.variables import ExpandedTooLong, expand
 
-PLAN_VERSION = 2
 MAX_ERRORS = 20  # of one script; further ones are not looked for
 
 
@@ -68,7 +67,7 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
     if errors:
         return Check(None, tuple(errors[:MAX_ERRORS]))
     plan = {
-        "version": PLAN_VERSION,
+        "version": planner.version,
         "file": file,
         "source": text,
         "directory": base_dir,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.compiler.tables import TableSpec, table_spec
+from spark_runner.sql.compiler.tables import TableSpec, metadata_field, table_spec
+from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.parser import declared_name
 from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
 from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
@@ -14,6 +15,9 @@ from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_TABLE_READS, MAX_VIEW_DEPTH
+
+PLAN_VERSION = 3
+OLDEST_PLAN_VERSION = 2
 
 
 @dataclass
@@ -66,6 +70,7 @@ class Planner:
     """Adds one statement after another to the plan, and keeps the names declared so far."""
 
     base_dir: str
+    version: int = OLDEST_PLAN_VERSION  # the oldest one that has all parts of this plan
     steps: list[dict[str, Any]] = field(default_factory=list)
     inserts: int = 0
     names_files: bool = False  # a query names files by a relative path
@@ -116,7 +121,7 @@ class Planner:
     def _add_table(self, statement: CreateTable) -> None:
         self._check_new(statement)
         spec = table_spec(statement, self.base_dir)
-        columns = statement.columns.to_json(self.values) if statement.columns else None
+        columns = statement.columns
         step = self._step(
             "table",
             statement.passage,
@@ -125,13 +130,49 @@ class Planner:
             options=spec.options,
             location=spec.location,
             beside=spec.beside,
-            columns=columns,
+            columns=columns.ddl().to_json(self.values) if columns else None,
             read=False,
             written=False,
+            **(self._declared(columns) if columns else {}),
         )
         place = comparable(spec.location) if spec.location else ""
         at = (statement.name, statement.passage, statement.name_offset)
         self._declare(_Table(*at, spec=spec, step=step, place=place))
+
+    def _declared(self, columns: Columns) -> dict[str, Any]:
+        """The parts of a declaration that are more than stored columns; none for a plain one."""
+        for expectation in columns.expectations:
+            if expectation.action is not Violation.FAIL:
+                message = f"ON VIOLATION {expectation.action.upper()} is not supported yet; use FAIL"
+                raise columns.passage.error(message, expectation.action_offset)
+        found: dict[str, Any] = {
+            "computed": [
+                {
+                    "name": column.name,
+                    "expression": column.expression.to_json(self.values),
+                    "type": column.type.to_json(self.values) if column.type else None,
+                }
+                for column in columns.computed
+            ],
+            "metadata": [
+                {
+                    "name": column.name,
+                    "field": metadata_field(column.key),
+                    "type": column.type.to_json(self.values),
+                }
+                for column in columns.metadata
+            ],
+            "expectations": [
+                {"name": each.name, "condition": each.condition.to_json(self.values)}
+                for each in columns.expectations
+            ],
+            "primary_key": list(columns.primary_key),
+        }
+        found = {name: value for name, value in found.items() if value}
+        if found:
+            self.version = PLAN_VERSION  # older drivers would not see these parts
+            found["order"] = list(columns.names)
+        return found
 
     def _add_view(self, statement: CreateView) -> None:
         self._check_new(statement)
@@ -146,6 +187,13 @@ class Planner:
         target = self._target(statement)
         if target is None:
             return
+        if target.step.get("primary_key"):
+            connector = target.spec.connector
+            message = (
+                f"connector '{connector}' cannot replace rows by the primary key of '{target.name}';"
+                " remove the key, or write to a connector that can"
+            )
+            raise statement.passage.error(message, statement.target_offset)
         if statement.by_name and target.step["columns"] is None:
             message = f"BY NAME needs declared columns, and table '{target.name}' declares none"
             raise statement.passage.error(message, statement.target_offset)

@@ -1,11 +1,13 @@
 """Maps both dialects of CREATE TABLE to one checked specification."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.options import CONNECTORS, FileOptions, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.locations import is_relative, resolve
 from spark_runner.sql.text.errors import SqlError
@@ -28,12 +30,15 @@ class TableSpec:
 def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
     """Check a CREATE TABLE; raises SqlError at the wrong option, connector or statement."""
     options = {option.key: option for option in statement.options}
+    columns = statement.columns
     connector = _connector(statement, options)
     try:
         given = {key: option.value for key, option in options.items()}
-        checked = validate(connector, given, statement.column_names)
+        checked = validate(connector, given, tuple(columns.stored) if columns else ())
     except OptionError as error:
         raise _located(statement, options, error) from error
+    if columns is not None:
+        _check_metadata(columns, connector, type(checked).metadata)
     location, beside = "", False
     if isinstance(checked, FileOptions):
         beside = is_relative(checked.path)
@@ -50,6 +55,21 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
     return TableSpec(
         connector, to_plan(checked), location, beside, type(checked).readable, type(checked).writable
     )
+
+
+def _check_metadata(columns: Columns, connector: str, known: Sequence[str]) -> None:
+    for column in columns.metadata:
+        if metadata_field(column.key) not in known:
+            hint = f"; known are {', '.join(known)}" if known else ": it has none"
+            message = f"unknown metadata '{column.key}' of connector '{connector}'"
+            raise columns.passage.error(
+                message + (did_you_mean(column.key, known) or hint), column.key_offset
+            )
+
+
+def metadata_field(key: str) -> str:
+    """The name of a metadata field; streaming engines write `file.path` for Spark's `file_path`."""
+    return key.lower().replace(".", "_").replace("-", "_")
 
 
 def _connector(statement: CreateTable, options: dict[str, Option]) -> str:

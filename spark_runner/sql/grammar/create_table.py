@@ -1,6 +1,6 @@
 """Parses CREATE TABLE in both dialects."""
 
-from spark_runner.sql.grammar.columns import column_names
+from spark_runner.sql.grammar.columns import parse_columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.tokens import TokenKind
@@ -10,10 +10,8 @@ def create_table(cursor: Cursor, *, replace: bool) -> CreateTable:
     """The rest of a CREATE TABLE from its name on; raises SqlError."""
     name, name_offset = cursor.name("table")
     columns = None
-    names: tuple[str, ...] = ()
     if cursor.here and cursor.here.is_symbol("("):
-        columns = cursor.in_parentheses("the columns")
-        names = column_names(columns)
+        columns = parse_columns(cursor.in_parentheses("the columns"))
     connector, connector_offset = "", cursor.offset
     options: tuple[Option, ...] = ()
     if cursor.take_words("USING"):
@@ -33,7 +31,6 @@ def create_table(cursor: Cursor, *, replace: bool) -> CreateTable:
         name_offset,
         replace,
         columns,
-        names,
         connector,
         connector_offset,
         options,

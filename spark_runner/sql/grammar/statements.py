@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import SqlToken
 
@@ -40,8 +41,7 @@ class CreateTable(Statement):
     name: str
     name_offset: int
     replace: bool
-    columns: Passage | None
-    column_names: tuple[str, ...]
+    columns: Columns | None
     connector: str
     connector_offset: int
     options: tuple[Option, ...]

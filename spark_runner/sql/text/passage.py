@@ -99,6 +99,20 @@ class Passage:
         return cls(source, source.text[start:end], anchors, moved_tokens(tokens, start))
 
     @classmethod
+    def joined(cls, parts: Sequence["Passage"], separator: str) -> "Passage":
+        """The texts of parts of one script, with `separator` between them; `parts` is not empty."""
+        texts, anchors, offset = list[str](), list[Anchor](), 0
+        for part in parts:
+            if texts:
+                anchors.append(Anchor(offset, part.origin(0), verbatim=False))
+                texts.append(separator)
+                offset += len(separator)
+            anchors += (anchor._replace(offset=offset + anchor.offset) for anchor in part.anchors)
+            texts.append(part.text)
+            offset += len(part.text)
+        return cls(parts[0].source, "".join(texts), tuple(anchors))
+
+    @classmethod
     def from_json(
         cls, source: ScriptSource, pieces: Iterable[Sequence[int]], values: Sequence[str]
     ) -> "Passage":
