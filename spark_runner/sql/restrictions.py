@@ -116,7 +116,12 @@ def _names_files(plan: Mapping[str, Any], source: ScriptSource) -> bool:
 
 
 def _parts(plan: Mapping[str, Any], source: ScriptSource) -> Iterator[tuple[str, Passage]]:
+    """All texts of a plan that Spark parses, with what they are."""
     for step in plan["steps"]:
-        for part in ("query", "columns"):
-            if step.get(part) is not None:
-                yield part, Passage.from_json(source, step[part], plan["values"])
+        pieces = [(part, step.get(part)) for part in ("query", "columns")]
+        for column in (*step.get("computed", ()), *step.get("metadata", ())):
+            pieces += [("expression", column.get("expression")), ("type", column["type"])]
+        pieces += [("condition", each["condition"]) for each in step.get("expectations", ())]
+        for part, text in pieces:
+            if text is not None:
+                yield part, Passage.from_json(source, text, plan["values"])

@@ -23,7 +23,7 @@ ALL = """id BIGINT NOT NULL, `a b` MAP<STRING, STRUCT<primary: INT>> COMMENT 'ME
   total AS price * (1 + 0.2), price DECIMAL(6, 2),
   day DATE GENERATED ALWAYS AS (CAST(ts AS DATE)) COMMENT 'of the event',
   ts TIMESTAMP,
-  file STRING METADATA FROM 'file.path' VIRTUAL, file_size BIGINT METADATA,
+  file STRING METADATA FROM 'file.path' VIRTUAL, file_size BIGINT NOT NULL METADATA,
   WATERMARK FOR ts AS ts - INTERVAL '5' SECOND,
   CONSTRAINT positive EXPECT (price > 0 AND id IN (1, 2)) ON VIOLATION DROP ROW,
   CONSTRAINT known EXPECT (id IS NOT NULL) ON VIOLATION FAIL UPDATE,
@@ -35,10 +35,12 @@ def test_a_table_may_have_all_kinds_of_columns_and_constraints() -> None:
     found = columns(ALL)
     assert found.names == ("id", "a b", "total", "price", "day", "ts", "file", "file_size")
     assert list(found.stored) == ["id", "a b", "price", "ts"]
-    computed = [(each.name, each.expression.text, each.type and each.type.text) for each in found.computed]
+    computed = [
+        (each.name, each.expression.text, each.type and each.type.text.strip()) for each in found.computed
+    ]
     assert computed == [
         ("total", "price * (1 + 0.2)", None),
-        ("day", "CAST(ts AS DATE)", "DATE "),
+        ("day", "CAST(ts AS DATE)", "DATE"),
     ]
     metadata = [(each.name, each.type.text.strip(), each.key) for each in found.metadata]
     assert metadata == [("file", "STRING", "file.path"), ("file_size", "BIGINT", "file_size")]
@@ -135,6 +137,8 @@ def test_a_plan_with_more_than_stored_columns_has_a_version_that_older_drivers_r
     [
         ("a INT, b STRING METADATA FROM 'file_pth'", "", "unknown metadata 'file_pth'"),
         ("a INT, CONSTRAINT c EXPECT (true) ON VIOLATION DROP ROW", "", "DROP ROW is not supported yet"),
+        ("a INT, b AS (SELECT 1)", "", "a declaration cannot hold a query; use a view"),
+        ("a INT, CONSTRAINT c EXPECT (a IN (TABLE u)) ON VIOLATION FAIL", "", "cannot hold a query"),
         ("a INT, PRIMARY KEY (a) NOT ENFORCED", "INSERT INTO t SELECT 1;", "cannot replace rows by"),
     ],
 )

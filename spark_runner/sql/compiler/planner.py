@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, assert_never
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.tables import TableSpec, metadata_field, table_spec
 from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.parser import declared_name
+from spark_runner.sql.grammar.query import QUERY_WORDS
 from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
 from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
 from spark_runner.sql.locations import comparable, contains, overlap
@@ -141,6 +143,10 @@ class Planner:
 
     def _declared(self, columns: Columns) -> dict[str, Any]:
         """The parts of a declaration that are more than stored columns; none for a plain one."""
+        for column in columns.computed:
+            _refuse_subquery(column.expression)
+        for expectation in columns.expectations:
+            _refuse_subquery(expectation.condition)
         for expectation in columns.expectations:
             if expectation.action is not Violation.FAIL:
                 message = f"ON VIOLATION {expectation.action.upper()} is not supported yet; use FAIL"
@@ -296,6 +302,13 @@ class Planner:
                 raise _destroys(
                     statement, f"would delete table '{known.name}' in", known.spec.location, location
                 )
+
+
+def _refuse_subquery(expression: Passage) -> None:
+    for opening, token in pairwise(expression.tokens):
+        if opening.is_symbol("(") and token.is_word(*QUERY_WORDS):
+            message = "a declaration cannot hold a query; use a view"
+            raise expression.error(message, token.start)
 
 
 def _destroys(statement: Insert, what: str, source: str, target: str) -> SqlError:

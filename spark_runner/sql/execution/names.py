@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField, StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SOURCES
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
 from spark_runner.sql.grammar.references import names_in
@@ -134,6 +135,11 @@ class ScriptSession:
     def declare(self, step: Mapping[str, Any]) -> None:
         """Make a table or view readable under its name."""
         frame = self._view_frame(step) if step["kind"] == "view" else self.table_frame(step)
+        if frame is not None and step["kind"] == "table":
+            columns = self.columns(step)
+            frame = columns.added_to(frame)
+            if not step["written"]:  # rows are checked where they are written
+                frame = columns.checked(frame)
         if frame is not None:
             frame.createOrReplaceTempView(quote_name(step["name"]))
 
@@ -163,6 +169,10 @@ class ScriptSession:
         except SPARK_ERRORS as error:
             raise sent.located(error, columns) from error
         return schema if isinstance(schema, StructType) else None
+
+    def columns(self, step: Mapping[str, Any]) -> DeclaredColumns:
+        """What a table declares beside its stored columns."""
+        return DeclaredColumns(step, self.passage, self.sent)
 
     def refresh(self, location: str) -> None:
         """Declare the tables and views with new files again: Spark caches the list of files."""
@@ -234,7 +244,7 @@ class ScriptSession:
         if schema is None:
             return frame
         try:
-            return fit(frame, schema, by_name=step["by_name"])
+            return self.columns(table).checked(fit(frame, schema, by_name=step["by_name"]))
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:

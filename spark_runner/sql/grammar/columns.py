@@ -10,6 +10,8 @@ from spark_runner.sql.text.tokens import TokenKind
 
 _OPEN, _CLOSE = "(<[", ")>]"
 _NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
+_NOT_STORED = ("METADATA", "GENERATED", "PRIMARY")
+_BEHIND_TYPES = ("NOT", "NULL", "COMMENT", "DEFAULT")
 _AFTER_CONSTRAINT_NAME = ("PRIMARY", "EXPECT", "FOREIGN", "UNIQUE", "CHECK")
 
 
@@ -138,13 +140,14 @@ class _ColumnParser:
         if cursor.here is None or cursor.here.kind not in _NAMES:
             raise cursor.expected(f"the type of column '{name}'")
         first = cursor.index
-        self._skip(("METADATA", "GENERATED", "PRIMARY"))
+        self._skip((*_NOT_STORED, *_BEHIND_TYPES), first)
+        kind = cursor.passage.part(cursor.tokens[first].start, cursor.offset)
+        self._skip(_NOT_STORED, first)
         behind = cursor.offset
         if cursor.take_words("METADATA"):
-            self._metadata(name, cursor.passage.part(cursor.tokens[first].start, behind))
+            self._metadata(name, kind)
         elif cursor.take_words("GENERATED", "ALWAYS", "AS"):
             expression = cursor.in_parentheses(f"the expression of '{name}'")
-            kind = cursor.passage.part(cursor.tokens[first].start, behind)
             self._comment()
             self._found.computed.append(ComputedColumn(name, expression, kind))
         else:
@@ -245,17 +248,16 @@ class _ColumnParser:
         """The text up to the comma behind this definition, or to the end."""
         start = self._cursor.offset
         first = self._cursor.index
-        self._skip()
+        self._skip((), first)
         if self._cursor.index == first:
             raise self._cursor.expected(what)
         return self._cursor.passage.part(start, self._cursor.offset)
 
-    def _skip(self, words: Sequence[str] = ()) -> None:
-        """Move to the next comma, to one of `words` that is not the first token here, or to the end."""
-        cursor, depth, first = self._cursor, 0, self._cursor.index
+    def _skip(self, words: Sequence[str], first: int) -> None:
+        """Move to the next comma, to one of `words` behind the token `first`, or to the end."""
+        cursor, depth = self._cursor, 0
         while token := cursor.here:
-            is_behind = cursor.index > first
-            if depth == 0 and (token.is_symbol(",") or (is_behind and token.is_word(*words))):
+            if depth == 0 and (token.is_symbol(",") or (cursor.index > first and token.is_word(*words))):
                 return
             cursor.take()
             if token.kind is TokenKind.SYMBOL:
