@@ -26,6 +26,9 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "INSERT INTO t SELECT ${call}('java.lang.System', 'exit', 0)",
         "SET spark.sql.variable.substitute = true; INSERT INTO t SELECT 1",
         "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print'); INSERT INTO t SELECT 1",
+        "CREATE TABLE c (a INT, b AS reflect('a', 'b')) WITH ('connector'='print'); INSERT INTO t SELECT 1",
+        "CREATE TABLE c (a INT, CONSTRAINT e EXPECT (reflect('a', 'b')) ON VIOLATION FAIL) USING print; "
+        + "INSERT INTO t SELECT 1",
     ],
 )
 def test_a_shared_jvm_runs_no_statement_that_needs_one_of_its_own(statement: str) -> None:
