@@ -1,5 +1,6 @@
 """Runs work on hostile input in a child process with limits of time and memory."""
 
+import math
 import os
 import pickle
 import resource
@@ -8,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-CPU_SECONDS = 5
+from tests.machine import slowness
+
+CPU_SECONDS = 5  # on the reference machine
 _SECONDS = 60  # wall time; on a busy machine the process gets much less
 MEMORY_BYTES = 512 * 1024 * 1024  # in addition to the memory of the test process
 
@@ -34,7 +37,8 @@ def _in_child(work: Callable[[], Any], writing: int) -> None:  # pragma: no cove
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     memory = pages * resource.getpagesize() + MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    seconds = math.ceil(CPU_SECONDS * slowness())
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_SECONDS)

@@ -106,3 +106,43 @@ def test_an_error_in_a_declaration_points_at_its_place(
     with pytest.raises(SqlError, match=message) as caught:
         run(f"{declared(columns)}INSERT INTO p SELECT * FROM src")
     assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_group_windows_of_streaming_engines_give_the_rows_of_sparks(run: Run) -> None:
+    (result,) = run(
+        f"""SET spark.sql.session.timeZone = UTC;
+        {declared(f"{STORED}, proc AS PROCTIME()")}
+        INSERT INTO p
+        SELECT TUMBLE_START(ts, INTERVAL '1' DAY) AS s, TUMBLE_ROWTIME(ts, INTERVAL '1' DAY) AS r, count(*),
+          max(proc) > TIMESTAMP'2026-01-01 00:00:00'
+        FROM src GROUP BY TUMBLE(ts, INTERVAL '1' DAY) ORDER BY s
+        """
+    )
+    assert result["preview"] == [
+        ["2026-01-02 00:00:00", "2026-01-02 23:59:59.999", "1", "true"],
+        ["2026-01-03 00:00:00", "2026-01-03 23:59:59.999", "1", "true"],
+    ]
+    (result,) = run(
+        f"""SET spark.sql.session.timeZone = UTC;
+        {declared(STORED)}
+        INSERT INTO p SELECT count(*), min(s), max(e) FROM (
+          SELECT HOP_START(ts, INTERVAL '12' HOUR, INTERVAL '1' DAY) AS s,
+            HOP_END(ts, INTERVAL '12' HOUR, INTERVAL '1' DAY) AS e
+          FROM src GROUP BY HOP(ts, INTERVAL '12' HOUR, INTERVAL '1' DAY))
+        """
+    )
+    assert result["preview"] == [["4", "2026-01-01 12:00:00", "2026-01-04 00:00:00"]]
+    (result,) = run(
+        f"SET spark.sql.session.timeZone = UTC; {declared(STORED)}"
+        "INSERT INTO p SELECT SESSION_END(ts, INTERVAL '2' DAYS), count(*)"
+        " FROM src GROUP BY SESSION(ts, INTERVAL '2' DAYS)"
+    )
+    assert result["preview"] == [["2026-01-05 00:00:00", "2"]]
+
+
+def test_an_error_behind_a_rewritten_window_points_at_its_place(run: Run) -> None:
+    window = "(ts, INTERVAL '1' DAY)"
+    query = f"SELECT TUMBLE_START{window}, prize FROM src GROUP BY TUMBLE{window}, prize"
+    with pytest.raises(SqlError, match="prize") as caught:
+        run(f"{declared(STORED)}INSERT INTO p {query}")
+    assert (caught.value.line, caught.value.column) == (3, len("INSERT INTO p ") + query.index("prize") + 1)

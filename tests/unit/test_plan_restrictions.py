@@ -25,14 +25,13 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "CREATE VIEW v AS SELECT TRANSFORM(id) USING 'env' FROM range(1); INSERT INTO t SELECT * FROM v",
         "INSERT INTO t SELECT ${call}('java.lang.System', 'exit', 0)",
         "SET spark.sql.variable.substitute = true; INSERT INTO t SELECT 1",
-        "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print'); INSERT INTO t SELECT 1",
-        "CREATE TABLE c (a INT, b AS reflect('a', 'b')) WITH ('connector'='print'); INSERT INTO t SELECT 1",
-        "CREATE TABLE c (a INT, CONSTRAINT e EXPECT (reflect('a', 'b')) ON VIOLATION FAIL) USING print; "
-        + "INSERT INTO t SELECT 1",
+        "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print')",
+        "CREATE TABLE c (a INT, b AS reflect('a', 'b')) WITH ('connector'='print')",
+        "CREATE TABLE c(a INT,CONSTRAINT e EXPECT (reflect('a','b')) ON VIOLATION FAIL) USING print",
     ],
 )
 def test_a_shared_jvm_runs_no_statement_that_needs_one_of_its_own(statement: str) -> None:
-    made = plan(statement, call="java_method")
+    made = plan(f"{statement}; INSERT INTO t SELECT 1", call="java_method")
     check_plan(made, shares_jvm=False)
     with pytest.raises(
         SqlError, match=r"a.sql:1:\d+: this statement may not run in a JVM that other jobs use"

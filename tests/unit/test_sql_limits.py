@@ -136,6 +136,34 @@ COMPILED = {
         "INSERT INTO t SELECT 1",
         {},
     ),
+    "calls that are rewritten, with values": (
+        f"{SHOWN}INSERT INTO shown SELECT {'PROCTIME(), ${a}, ' * 20_000} 1",
+        {"a": "1"},
+    ),
+    "windows": (
+        SHOWN + "INSERT INTO shown SELECT " + filled("TUMBLE_START(a, INTERVAL '1' DAY), ") + "1",
+        {},
+    ),
+    "columns that are not stored": (
+        "CREATE TABLE t (a INT," + ",".join(f"c{n} AS ${{a}} + a" for n in range(15_000)) + ")"
+        " USING csv OPTIONS (path 'x'); INSERT INTO t SELECT 1",
+        {"a": "1"},
+    ),
+    "expectations": (
+        "CREATE TABLE t (a INT,"
+        + ",".join(f"CONSTRAINT c{n} EXPECT (a > ${{a}}) ON VIOLATION FAIL" for n in range(7_000))
+        + ") USING csv OPTIONS (path 'x'); INSERT INTO t SELECT 1",
+        {"a": "1"},
+    ),
+    "columns of a key": (
+        "CREATE TABLE t ("
+        + ",".join(f"c{n} INT" for n in range(15_000))
+        + ",PRIMARY KEY ("
+        + ",".join(f"c{n}" for n in range(15_000))
+        + ") NOT ENFORCED) USING csv OPTIONS (path 'x');"
+        + f"{SHOWN}INSERT INTO shown SELECT * FROM t",
+        {},
+    ),
     "doubled quotes": (f"{SHOWN}INSERT INTO shown SELECT " + filled("''"), {}),
     "closed comments in comments": (f"{'/*' * 90_000}{'*/' * 90_000}{SHOWN}INSERT INTO shown SELECT 1", {}),
     "semicolons": (f"{filled(';')}{SHOWN}INSERT INTO shown SELECT 1", {}),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from spark_runner.sql.grammar.windows import with_spark_functions
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import TokenKind
@@ -76,10 +77,13 @@ class Columns:
 
     def ddl(self) -> Passage:
         """The definitions of the stored columns, as Spark reads them."""
-        has_more = (
-            len(self.names) > len(self.stored) or self.primary_key or self.watermark or self.expectations
-        )
-        return Passage.joined(list(self.stored.values()), ", ") if has_more else self.passage
+        constraints = self.primary_key or self.watermark or self.expectations
+        if len(self.names) == len(self.stored) and not constraints:
+            return self.passage
+        definitions = list[Passage | str]()
+        for definition in self.stored.values():
+            definitions += (", ", definition)
+        return self.passage.rebuilt(definitions[1:])
 
 
 def parse_columns(passage: Passage) -> Columns:
@@ -134,7 +138,8 @@ class _ColumnParser:
             raise cursor.error(f"column '{name}' is declared twice", offset)
         self._names[name.lower()] = name
         if cursor.take_words("AS"):
-            self._found.computed.append(ComputedColumn(name, self._to_comma(f"the expression of '{name}'")))
+            expression = self._to_comma(f"the expression of '{name}'")
+            self._found.computed.append(ComputedColumn(name, with_spark_functions(expression)))
             return
         cursor.take_symbol(":")
         if cursor.here is None or cursor.here.kind not in _NAMES:
@@ -149,7 +154,7 @@ class _ColumnParser:
         elif cursor.take_words("GENERATED", "ALWAYS", "AS"):
             expression = cursor.in_parentheses(f"the expression of '{name}'")
             self._comment()
-            self._found.computed.append(ComputedColumn(name, expression, kind))
+            self._found.computed.append(ComputedColumn(name, with_spark_functions(expression), kind))
         else:
             self._found.stored[name] = cursor.passage.part(start, behind)
             if cursor.take_words("PRIMARY", "KEY"):

@@ -3,6 +3,7 @@
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.query import QUERY_WORDS, query
 from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
+from spark_runner.sql.grammar.windows import with_spark_functions
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
@@ -93,7 +94,7 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
     name, name_offset = cursor.name("view")
     if not cursor.take_words("AS"):
         raise cursor.expected("AS and a query")
-    return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, query(cursor))
+    return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, _query(cursor))
 
 
 def _insert(cursor: Cursor) -> Insert:
@@ -110,4 +111,9 @@ def _insert(cursor: Cursor) -> Insert:
         cursor.take_words("TABLE")
     target, target_offset = cursor.name("table")
     by_name = cursor.take_words("BY", "NAME")
-    return Insert(cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, query(cursor))
+    return Insert(cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, _query(cursor))
+
+
+def _query(cursor: Cursor) -> Passage:
+    """The rest of the statement, a query that Spark can read."""
+    return with_spark_functions(query(cursor))

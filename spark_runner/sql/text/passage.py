@@ -5,9 +5,9 @@ still points at the right column.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Anchor(NamedTuple):
     verbatim: bool  # False: the value of a variable; all of it belongs to `origin`
 
 
-_start = attrgetter("start")
+_start, _offset = attrgetter("start"), attrgetter("offset")
 
 
 def moved_tokens(tokens: Iterable[SqlToken], start: int) -> list[SqlToken]:
@@ -41,13 +41,13 @@ class Passage:
     source: ScriptSource
     text: str
     anchors: tuple[Anchor, ...]
-    known_tokens: Sequence[SqlToken] | None = field(default=None, repr=False, compare=False)
+    cut: Callable[[], Sequence[SqlToken]] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def tokens(self) -> Sequence[SqlToken]:
         """The tokens of the text, without space and comments; raises SqlError where a quote is open."""
-        if self.known_tokens is not None:
-            return self.known_tokens
+        if self.cut is not None:  # from tokens that are known already
+            return self.cut()
         return [token for token in tokenize(ScriptSource(self.source.file, self.text)) if meaningful(token)]
 
     def origin(self, offset: int) -> int:
@@ -67,14 +67,15 @@ class Passage:
         """The text from the token at `start` to the one at `end`, with its origin."""
         first = self._anchor_index(start)
         verbatim = self.anchors[first].verbatim
-        later = [anchor for anchor in self.anchors[first + 1 :] if anchor.offset < end]
-        moved = (anchor._replace(offset=anchor.offset - start) for anchor in later)
+        behind = bisect_left(self.anchors, end, key=_offset)
+        moved = (anchor._replace(offset=anchor.offset - start) for anchor in self.anchors[first + 1 : behind])
         anchors = (Anchor(0, self.origin(start), verbatim), *moved)
-        tokens = self.known_tokens
-        if tokens is not None:
-            first, behind = (bisect_left(tokens, offset, key=_start) for offset in (start, end))
-            tokens = moved_tokens(tokens[first:behind], start)
-        return Passage(self.source, self.text[start:end], anchors, tokens)
+        cut = None if self.cut is None else partial(self._tokens_between, start, end)
+        return Passage(self.source, self.text[start:end], anchors, cut)
+
+    def _tokens_between(self, start: int, end: int) -> list[SqlToken]:
+        first, behind = (bisect_left(self.tokens, offset, key=_start) for offset in (start, end))
+        return moved_tokens(self.tokens[first:behind], start)
 
     def to_json(self, values: dict[str, int]) -> list[list[int]]:
         """The pieces for a plan, which holds no text twice.
@@ -96,21 +97,25 @@ class Passage:
         """The text of adjacent tokens as it is in the file, with its variables."""
         start, end = tokens[0].start, tokens[-1].end
         anchors = (Anchor(0, start, verbatim=True),)
-        return cls(source, source.text[start:end], anchors, moved_tokens(tokens, start))
+        return cls(source, source.text[start:end], anchors, partial(moved_tokens, tokens, start))
 
-    @classmethod
-    def joined(cls, parts: Sequence["Passage"], separator: str) -> "Passage":
-        """The texts of parts of one script, with `separator` between them; `parts` is not empty."""
-        texts, anchors, offset = list[str](), list[Anchor](), 0
-        for part in parts:
-            if texts:
-                anchors.append(Anchor(offset, part.origin(0), verbatim=False))
-                texts.append(separator)
-                offset += len(separator)
-            anchors += (anchor._replace(offset=offset + anchor.offset) for anchor in part.anchors)
-            texts.append(part.text)
-            offset += len(part.text)
-        return cls(parts[0].source, "".join(texts), tuple(anchors))
+    def rebuilt(self, pieces: Sequence["Passage | str"]) -> "Passage":
+        """The texts of parts of this passage, and of words that the file does not hold.
+
+        The words belong to the place of the part before them, those at the begin to that of this passage.
+        """
+        texts, anchors, offset, origin = list[str](), list[Anchor](), 0, self.origin(0)
+        for piece in pieces:
+            if isinstance(piece, Passage):
+                origin = piece.origin(0)
+                anchors += (anchor._replace(offset=offset + anchor.offset) for anchor in piece.anchors)
+                text = piece.text
+            else:
+                anchors.append(Anchor(offset, origin, verbatim=False))
+                text = piece
+            texts.append(text)
+            offset += len(text)
+        return Passage(self.source, "".join(texts), tuple(anchors))
 
     @classmethod
     def from_json(
@@ -126,4 +131,4 @@ class Passage:
         return cls(source, "".join(texts), tuple(anchors))
 
     def _anchor_index(self, offset: int) -> int:
-        return max(0, bisect_right(self.anchors, offset, key=lambda anchor: anchor.offset) - 1)
+        return max(0, bisect_right(self.anchors, offset, key=_offset) - 1)

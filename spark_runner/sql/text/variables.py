@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.text.errors import SqlError
@@ -48,9 +49,10 @@ def expand(
             _expand_quoted(pieces, token, variables)
     pieces.copy(source.text[done : tokens[-1].end], done)
     passage = pieces.passage()
-    has_values = any(not anchor.verbatim for anchor in passage.anchors)
-    known = _check_joined(passage, tokens) if has_values else moved_tokens(tokens, tokens[0].start)
-    return replace(passage, known_tokens=known)
+    if any(not anchor.verbatim for anchor in passage.anchors):
+        joined = _check_joined(passage, tokens)
+        return replace(passage, cut=lambda: joined)
+    return replace(passage, cut=partial(moved_tokens, tokens, tokens[0].start))
 
 
 class _Pieces:

@@ -1,0 +1,115 @@
+"""Rewrites functions of streaming SQL engines to those of Spark: group windows, and PROCTIME().
+
+`GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)` with TUMBLE_START, TUMBLE_END and TUMBLE_ROWTIME, likewise HOP and
+SESSION. The window functions of newer versions, TABLE(TUMBLE(TABLE t, ...)), have no counterpart in Spark.
+
+Windows of Spark begin at multiples of their length since 1970 in UTC: those of a day at midnight UTC, whatever
+the time zone of the session.
+"""
+
+import re
+from collections.abc import Sequence
+
+from spark_runner.sql.text.cursor import CLOSING
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
+
+_ARGUMENTS = {"TUMBLE": "column, size", "HOP": "column, slide, size", "SESSION": "column, gap"}
+_PARTS = {
+    "": "",
+    "_START": ".start",
+    "_END": ".end",
+    # The last moment that belongs to the window, as those engines define it.
+    "_ROWTIME": ".end - INTERVAL '0.001' SECOND",
+}
+_SINGULAR = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
+_UNITS = frozenset({*_SINGULAR, *(f"{unit}S" for unit in _SINGULAR)})
+_NUMBER = re.compile(r"""(?P<quote>['"]?)(?P<number>[0-9]+(\.[0-9]+)?)(?P=quote)""")
+_CLOSING = frozenset(CLOSING.values())
+
+
+def with_spark_functions(passage: Passage) -> Passage:
+    """The passage with functions of Spark; raises SqlError at a window that Spark does not have."""
+    tokens = passage.tokens
+    pieces: list[Passage | str] = []
+    done = 0
+    for index, token in enumerate(tokens):
+        if token.kind is not TokenKind.WORD or token.start < done or not _is_call(tokens, index):
+            continue
+        name = token.text.upper()
+        if name == "PROCTIME":
+            end, words = _arguments(passage, index)[0], list[Passage | str](["current_timestamp()"])
+        elif name.partition("_")[0] in _ARGUMENTS:
+            end, words = _window(passage, index, name)
+        else:
+            continue
+        pieces += (passage.part(done, token.start), *words) if token.start > done else words
+        done = end
+    if not pieces:
+        return passage
+    if done < len(passage.text):
+        pieces.append(passage.part(done, len(passage.text)))
+    return passage.rebuilt(pieces)
+
+
+def _is_call(tokens: Sequence[SqlToken], index: int) -> bool:
+    behind = tokens[index + 1] if index + 1 < len(tokens) else None
+    is_qualified = index > 0 and tokens[index - 1].is_symbol(".")
+    return behind is not None and behind.is_symbol("(") and not is_qualified
+
+
+def _window(passage: Passage, index: int, name: str) -> tuple[int, list[Passage | str]]:
+    """The end of a call, and what Spark reads in its place."""
+    kind, _, suffix = name.partition("_")
+    start = passage.tokens[index].start
+    part = _PARTS.get(f"_{suffix}" if suffix else "")
+    if part is None:
+        known = ", ".join(f"{kind}{each}" for each in _PARTS)
+        raise passage.error(
+            f"unknown window function '{passage.tokens[index].text}'; known are {known}", start
+        )
+    end, arguments = _arguments(passage, index)
+    if arguments and arguments[0].tokens[0].is_word("TABLE"):
+        message = f"Spark has no table function {kind}; write GROUP BY {kind}({_ARGUMENTS[kind]})"
+        raise passage.error(message, start)
+    if len(arguments) != len(_ARGUMENTS[kind].split(",")):
+        raise passage.error(f"write {name}({_ARGUMENTS[kind]})", start)
+    column, *durations = arguments
+    texts = [f"'{_duration(each)}'" for each in durations]
+    if kind == "HOP":
+        texts.reverse()  # Spark expects the size before the slide
+    function = "session_window" if kind == "SESSION" else "window"
+    opening, closing = ("(", ")") if " " in part else ("", "")
+    return end, [f"{opening}{function}(", column, f", {', '.join(texts)}){part}{closing}"]
+
+
+def _duration(argument: Passage) -> str:
+    """The length of an interval with one unit, as Spark's windows take it."""
+    tokens = argument.tokens
+    match [token.text.upper() for token in tokens]:
+        case ["INTERVAL", number, unit] if unit in _UNITS and (match := _NUMBER.fullmatch(number)):
+            return f"{match['number']} {unit.lower()}"
+    message = "the length of a window is an interval with one unit, like INTERVAL '90' SECOND"
+    raise argument.error(message)
+
+
+def _arguments(passage: Passage, index: int) -> tuple[int, list[Passage]]:
+    """The offset behind the call of the token `index`, and its arguments."""
+    opening = passage.tokens[index + 1]
+    arguments, start, depth = list[Passage](), opening.end, 0
+    for number in range(index + 1, len(passage.tokens)):
+        token = passage.tokens[number]
+        if token.kind is not TokenKind.SYMBOL:
+            continue
+        if token.text in CLOSING:
+            depth += 1
+        elif token.text in _CLOSING:
+            depth -= 1
+        if (depth == 1 and token.text == ",") or depth == 0:
+            argument = passage.part(start, token.start)
+            if argument.tokens:
+                arguments.append(argument)
+            start = token.end
+        if depth == 0:
+            return token.end, arguments
+    raise passage.error("this parenthesis is never closed", opening.start)
