@@ -58,6 +58,15 @@ def test_tables_are_source_or_sink_by_their_use() -> None:
             "WITH ('Connector'='FileSystem', 'Format'='CSV', 'path'='x', 'header'='false')",
         ),
         ("USING json OPTIONS (path 'x')", "WITH ('connector'='json', 'path'='x')"),
+        (
+            "USING csv OPTIONS (path 'x', delimiter ';', null_value '-')",
+            "WITH ('connector'='csv', 'path'='x', 'csv.field-delimiter'=';', 'csv.null-literal'='-')",
+        ),
+        (
+            "USING csv OPTIONS (path 'x', delimiter ';')",
+            """WITH ('connector.type'='filesystem', 'connector.path'='x', 'Format.Type'='csv',
+            'update-mode'='append', 'format.field-delimiter'=';', 'connector.property-version'='1')""",
+        ),
         ("USING print", "WITH ('connector'='print')"),
         ("USING print OPTIONS (limit 3)", "WITH ('connector'='print', 'limit'='3')"),
     ],
@@ -101,6 +110,15 @@ P = "USING parquet OPTIONS (path"
         ("CREATE TABLE t USING parqet", 1, 22, "unknown connector 'parqet'; did you mean 'parquet'?"),
         ("CREATE TABLE t USING wxyz", 1, 22, "known are parquet, csv, json, print, inline"),
         ("CREATE TABLE t USING filesystem", 1, 22, "unknown connector 'filesystem'"),
+        (
+            "CREATE TABLE t WITH ('connector.type'='csv', 'connector'='csv')",
+            1,
+            46,
+            "'connector.type' has the same",
+        ),
+        ("CREATE TABLE t WITH ('connector'='csv', 'update-mode'='upsert')", 1, 55, "can only be 'append'"),
+        ("CREATE TABLE t WITH ('connector.type'='csv', 'connector.pth'='x')", 1, 46, "unknown option 'pth'"),
+        ("CREATE TABLE t USING csv OPTIONS ('connector.path' 'x')", 1, 35, "unknown option 'connector.path'"),
         ("CREATE TABLE t WITH ('path'='x')", 1, 16, "WITH (...) needs 'connector' = '...'"),
         ("CREATE TABLE t WITH ('connector'='filesytem')", 1, 34, "did you mean 'filesystem'?"),
         (

@@ -7,6 +7,7 @@ from typing import Any
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.options import CONNECTORS, FileOptions, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.compiler.option_keys import current_keys
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.locations import is_relative, resolve
@@ -29,7 +30,7 @@ class TableSpec:
 
 def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
     """Check a CREATE TABLE; raises SqlError at the wrong option, connector or statement."""
-    options = {option.key: option for option in statement.options}
+    options = current_keys(statement)
     columns = statement.columns
     connector = _connector(statement, options)
     try:
@@ -60,11 +61,10 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
 def _check_metadata(columns: Columns, connector: str, known: Sequence[str]) -> None:
     for column in columns.metadata:
         if metadata_field(column.key) not in known:
-            hint = f"; known are {', '.join(known)}" if known else ": it has none"
-            message = f"unknown metadata '{column.key}' of connector '{connector}'"
-            raise columns.passage.error(
-                message + (did_you_mean(column.key, known) or hint), column.key_offset
-            )
+            hint = did_you_mean(metadata_field(column.key), known)
+            hint = hint or (f"; known are {', '.join(known)}" if known else ": it has none")
+            message = f"unknown metadata '{column.key}' of connector '{connector}'{hint}"
+            raise columns.passage.error(message, column.key_offset)
 
 
 def metadata_field(key: str) -> str:

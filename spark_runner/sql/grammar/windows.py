@@ -3,8 +3,8 @@
 `GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)` with TUMBLE_START, TUMBLE_END and TUMBLE_ROWTIME, likewise HOP and
 SESSION. The window functions of newer versions, TABLE(TUMBLE(TABLE t, ...)), have no counterpart in Spark.
 
-Windows of Spark begin at multiples of their length since 1970 in UTC: those of a day at midnight UTC, whatever
-the time zone of the session.
+Windows of Spark begin at multiples of their length since 1970 in UTC. Those of a day begin at midnight
+UTC, in every time zone of the session.
 """
 
 import re

@@ -1,0 +1,58 @@
+"""Maps the option keys of streaming SQL engines, of both their generations, to those of connectors."""
+
+from spark_runner.sql.grammar.statements import CreateTable, Option
+
+_FORMATS = ("csv", "json", "parquet", "orc", "avro")
+_PREFIXES = ("connector.", "format.", *(f"{name}." for name in _FORMATS))
+_NAMES = {
+    "connector.type": "connector",
+    "format.type": "format",
+    "field-delimiter": "delimiter",
+    "null-literal": "null_value",
+}
+# Keys of the first generation without a counterpart, and the only value that means what happens anyway.
+_WITHOUT_EFFECT = {
+    "connector.property-version": "1",
+    "format.property-version": "1",
+    "format.derive-schema": "true",
+    "update-mode": "append",
+}
+
+
+def current_keys(statement: CreateTable) -> dict[str, Option]:
+    """The options of a table by the keys of its connector; raises SqlError for a key that has none.
+
+    Only WITH (...) has keys of those engines: 'connector.type' = 'filesystem', 'csv.field-delimiter' = ';'.
+    """
+    if statement.connector:
+        return {option.key: option for option in statement.options}
+    found: dict[str, Option] = {}
+    for option in statement.options:
+        written = option.key.lower()
+        if written in _WITHOUT_EFFECT:
+            _check_value(statement, option, _WITHOUT_EFFECT[written])
+            continue
+        key = _current(option.key)
+        if key in found:
+            message = f"option '{option.key}' is given twice: '{found[key].key}' has the same meaning"
+            raise statement.passage.error(message, option.key_offset)
+        found[key] = option
+    return found
+
+
+def _current(key: str) -> str:
+    if key.lower() in _NAMES:
+        return _NAMES[key.lower()]
+    for prefix in _PREFIXES:
+        if key.lower().startswith(prefix):
+            key = key[len(prefix) :]
+            break
+    return _NAMES.get(key.lower(), key)
+
+
+def _check_value(statement: CreateTable, option: Option, only: str) -> None:
+    if option.value.lower() != only:
+        message = f"option '{option.key}' can only be '{only}', not '{option.value}'"
+        if option.key.lower() == "update-mode":
+            message += "; rows are replaced by a PRIMARY KEY of the table"
+        raise statement.passage.error(message, option.value_offset)
