@@ -1,7 +1,8 @@
 """Parses the heads of statements; Spark's own parser decides on every query, expression and type."""
 
 from spark_runner.sql.grammar.create_table import create_table
-from spark_runner.sql.grammar.query import QUERY_WORDS, query
+from spark_runner.sql.grammar.insert import insert
+from spark_runner.sql.grammar.query import query
 from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
@@ -20,7 +21,7 @@ def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
     if cursor.take_words("SET"):
         return _set(cursor)
     if cursor.take_words("INSERT"):
-        return _insert(cursor)
+        return insert(cursor)
     if cursor.take_words("CREATE"):
         replace = _take_modifiers(cursor)
         if cursor.take_words("TABLE"):
@@ -94,20 +95,3 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
     if not cursor.take_words("AS"):
         raise cursor.expected("AS and a query")
     return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, query(cursor))
-
-
-def _insert(cursor: Cursor) -> Insert:
-    overwrite = cursor.take_words("OVERWRITE")
-    if not overwrite and not cursor.take_words("INTO"):
-        raise cursor.expected("INTO or OVERWRITE")
-    # TABLE may precede the name, and a table may be named `table`.
-    following = cursor.peek(1)
-    if (
-        following
-        and following.kind in {TokenKind.WORD, TokenKind.QUOTED}
-        and not following.is_word(*QUERY_WORDS, "BY")
-    ):
-        cursor.take_words("TABLE")
-    target, target_offset = cursor.name("table")
-    by_name = cursor.take_words("BY", "NAME")
-    return Insert(cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, query(cursor))
