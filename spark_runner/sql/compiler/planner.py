@@ -8,9 +8,9 @@ from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.inputs import check_input_survives
 from spark_runner.sql.compiler.names import Invalid, Name, Reads, Table, View
 from spark_runner.sql.compiler.tables import table_spec
-from spark_runner.sql.grammar.parser import declared_name
+from spark_runner.sql.grammar.parser import AnyStatement, declared_name
 from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, Query, SetStatement
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.errors import SqlError
@@ -24,7 +24,7 @@ class Planner:
 
     base_dir: str
     steps: list[dict[str, Any]] = field(default_factory=list)
-    inserts: int = 0
+    effects: int = 0  # statements that write, show or check data
     names_files: bool = False  # a query names files by a relative path
     formats: set[str] = field(default_factory=set)  # of files that queries name directly
     needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
@@ -32,7 +32,7 @@ class Planner:
     declared: list[Name] = field(default_factory=list)  # all, in order
     values: dict[str, int] = field(default_factory=dict)  # pasted texts and their indices in the plan
 
-    def add(self, statement: SetStatement | CreateTable | CreateView | Insert) -> None:
+    def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
         self.needs_own_jvm |= not may_share(statement)
         match statement:
@@ -44,6 +44,8 @@ class Planner:
                 self._add_view(statement)
             case Insert():
                 self._add_insert(statement)
+            case Query():
+                self._add_query(statement)
             case _:
                 assert_never(statement)
 
@@ -108,7 +110,7 @@ class Planner:
             raise statement.passage.error(message, statement.target_offset)
         check_input_survives(statement, target, reads, self.names.values())
         target.step["written"] = True
-        self.inserts += 1
+        self.effects += 1
         self._step(
             "insert",
             statement.passage,
@@ -117,6 +119,11 @@ class Planner:
             by_name=statement.by_name,
             query=statement.query.to_json(self.values),
         )
+
+    def _add_query(self, statement: Query) -> None:
+        self._reads(statement.query)
+        self._step("query", statement.passage, query=statement.query.to_json(self.values))
+        self.effects += 1
 
     def _step(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:
         line, column = passage.position()

@@ -2,19 +2,22 @@
 
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.insert import insert
-from spark_runner.sql.grammar.query import query
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
+from spark_runner.sql.grammar.query import begins_query, query
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, Query, SetStatement
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import TokenKind
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
+SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT and queries"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 
-def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
+AnyStatement = SetStatement | CreateTable | CreateView | Insert | Query
+
+
+def parse(passage: Passage) -> AnyStatement:
     """Parse one statement; raises SqlError for one that a script may not have."""
     cursor = Cursor(passage)
     _check_nesting(cursor)
@@ -28,6 +31,8 @@ def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
             return create_table(cursor, replace=replace)
         if cursor.take_words("VIEW"):
             return _create_view(cursor, replace=replace)
+    if begins_query(cursor):
+        return Query(passage, cursor.tokens, query(cursor))
     found = cursor.here or cursor.tokens[0]
     raise cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
 
