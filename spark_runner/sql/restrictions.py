@@ -117,6 +117,6 @@ def _names_files(plan: Mapping[str, Any], source: ScriptSource) -> bool:
 
 def _parts(plan: Mapping[str, Any], source: ScriptSource) -> Iterator[tuple[str, Passage]]:
     for step in plan["steps"]:
-        for part in ("query", "columns"):
+        for part in ("query", "condition", "columns"):
             if step.get(part) is not None:
                 yield part, Passage.from_json(source, step[part], plan["values"])

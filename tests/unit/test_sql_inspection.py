@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
-"""Statements that show or check data and write nothing: queries of their own."""
+"""Statements that show or check data and write nothing: queries, ASSERT."""
 
 from typing import Any
 
@@ -41,8 +41,42 @@ def test_a_query_is_a_step_with_its_text(query: str) -> None:
     assert step == {"kind": "query", "line": 2, "column": 3, "query": [[offset, len(query)]]}
 
 
+@pytest.mark.parametrize(
+    ("text", "condition", "message"),
+    [
+        ("ASSERT true", "true", ""),
+        ("assert 1 < 2, 'said'", "1 < 2", "said"),
+        ("ASSERT (SELECT count(*), 1 FROM src) > 0 , 'it''s'", "(SELECT count(*), 1 FROM src) > 0 ", "it's"),
+        ("ASSERT f(a, ')', [1, 2])", "f(a, ')', [1, 2])", ""),
+        ("ASSERT a::STRUCT<b INT, c INT> = d, 'said'", "a::STRUCT<b INT, c INT> = d", "said"),
+    ],
+)
+def test_an_assert_is_a_condition_with_a_message(text: str, condition: str, message: str) -> None:
+    made = plan(f"{SOURCE}{text}")
+    step = made["steps"][-1]
+    ((start, length),) = step["condition"]
+    assert (step["kind"], step["line"], step["column"], step["message"]) == ("assert", 2, 1, message)
+    assert made["source"][start : start + length] == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("ASSERT", 7, "expected a condition, found the end"),
+        ("ASSERT , 'said'", 8, "expected a condition, found ','"),
+        ("ASSERT a > 0, message", 15, "expected a message in quotes behind the condition"),
+        ("ASSERT a > 0,", 14, "expected a message in quotes"),
+        ("ASSERT a > 0, 'said' 'more'", 22, "the message of ASSERT is one string"),
+    ],
+)
+def test_a_mistake_in_an_assert_is_shown_at_its_place(text: str, column: int, message: str) -> None:
+    error = refused(text)
+    assert message in error.message
+    assert (error.line, error.column) == (1, column)
+
+
 # {} is a query in each statement that shows or checks data.
-STATEMENTS = ["{}"]
+STATEMENTS = ["{}", "ASSERT EXISTS ({})"]
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

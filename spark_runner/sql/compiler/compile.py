@@ -60,7 +60,7 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
     planner = Planner(base_dir)
     errors = [*_plan(planner, source, statements, variables), *([unclosed] if unclosed else [])]
     if not errors and not planner.effects:
-        errors = [source.error("nothing to do: the script has no INSERT and no query", 0)]
+        errors = [source.error("nothing to do: the script has no INSERT, query or ASSERT", 0)]
     if errors:
         return Check(None, tuple(errors[:MAX_ERRORS]))
     plan = {

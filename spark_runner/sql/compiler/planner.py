@@ -10,7 +10,7 @@ from spark_runner.sql.compiler.names import Invalid, Name, Reads, Table, View
 from spark_runner.sql.compiler.tables import table_spec
 from spark_runner.sql.grammar.parser import AnyStatement, declared_name
 from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, Query, SetStatement
+from spark_runner.sql.grammar.statements import Assert, CreateTable, CreateView, Insert, Query, SetStatement
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.errors import SqlError
@@ -46,6 +46,8 @@ class Planner:
                 self._add_insert(statement)
             case Query():
                 self._add_query(statement)
+            case Assert():
+                self._add_assert(statement)
             case _:
                 assert_never(statement)
 
@@ -123,6 +125,12 @@ class Planner:
     def _add_query(self, statement: Query) -> None:
         self._reads(statement.query)
         self._step("query", statement.passage, query=statement.query.to_json(self.values))
+        self.effects += 1
+
+    def _add_assert(self, statement: Assert) -> None:
+        self._reads(statement.condition)
+        condition = statement.condition.to_json(self.values)
+        self._step("assert", statement.passage, condition=condition, message=statement.message)
         self.effects += 1
 
     def _step(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:

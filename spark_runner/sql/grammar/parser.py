@@ -1,20 +1,21 @@
 """Parses the heads of statements; Spark's own parser decides on every query, expression and type."""
 
+from spark_runner.sql.grammar.assertion import assertion
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.insert import insert
 from spark_runner.sql.grammar.query import begins_query, query
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, Query, SetStatement
+from spark_runner.sql.grammar.statements import Assert, CreateTable, CreateView, Insert, Query, SetStatement
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import TokenKind
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT and queries"
+SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT, queries and ASSERT"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 
-AnyStatement = SetStatement | CreateTable | CreateView | Insert | Query
+AnyStatement = SetStatement | CreateTable | CreateView | Insert | Query | Assert
 
 
 def parse(passage: Passage) -> AnyStatement:
@@ -25,6 +26,8 @@ def parse(passage: Passage) -> AnyStatement:
         return _set(cursor)
     if cursor.take_words("INSERT"):
         return insert(cursor)
+    if cursor.take_words("ASSERT"):
+        return assertion(cursor)
     if cursor.take_words("CREATE"):
         replace = _take_modifiers(cursor)
         if cursor.take_words("TABLE"):

@@ -65,6 +65,14 @@ class Query(Statement):
 
 
 @dataclass(frozen=True)
+class Assert(Statement):
+    """`ASSERT condition [, 'message']`; the message is empty if none is given."""
+
+    condition: Passage
+    message: str
+
+
+@dataclass(frozen=True)
 class Insert(Statement):
     """`INSERT INTO|OVERWRITE target [BY NAME] query`."""
 
