@@ -118,7 +118,7 @@ def _names_files(plan: Mapping[str, Any], source: ScriptSource) -> bool:
 def _parts(plan: Mapping[str, Any], source: ScriptSource) -> Iterator[tuple[str, Passage]]:
     """All texts of a plan that Spark parses, with what they are."""
     for step in plan["steps"]:
-        pieces = [(part, step.get(part)) for part in ("query", "columns")]
+        pieces = [(part, step.get(part)) for part in ("query", "condition", "columns")]
         for column in (*step.get("computed", ()), *step.get("metadata", ())):
             pieces += [("expression", column.get("expression")), ("type", column["type"])]
         pieces += [("condition", each["condition"]) for each in step.get("expectations", ())]

@@ -97,13 +97,15 @@ def test_insert(text: str, target: str, overwrite: bool, by_name: bool, query: s
     assert statement.query.text == query
 
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
+SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW"
 
 
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("SELECT 1", 1, f"'SELECT' is not supported here; {SUPPORTED}"),
+        ("(a) SELECT 1", 1, f"'(' is not supported here; {SUPPORTED}"),
+        ("FROM t INSERT INTO u SELECT 1", 8, "a query cannot hold an INSERT"),
+        ("WITH c AS (SELECT 1) DELETE FROM u", 22, "a query cannot hold a DELETE"),
         ("DROP TABLE t", 1, f"'DROP' is not supported here; {SUPPORTED}"),
         ("CREATE INDEX i", 8, f"'INDEX' is not supported here; {SUPPORTED}"),
         ("CREATE", 1, f"'CREATE' is not supported here; {SUPPORTED}"),

@@ -62,8 +62,8 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
         return Check(None, (source.error(message, statements[MAX_STATEMENTS][0].start),))
     planner = Planner(base_dir)
     errors = [*_plan(planner, source, statements, variables), *([unclosed] if unclosed else [])]
-    if not errors and not planner.inserts:
-        errors = [source.error("nothing to do: the script has no INSERT", 0)]
+    if not errors and not planner.effects:
+        errors = [source.error("nothing to do: the script has no INSERT, query or ASSERT", 0)]
     if errors:
         return Check(None, tuple(errors[:MAX_ERRORS]))
     plan = {

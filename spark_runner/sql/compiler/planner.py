@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, assert_never
 
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.compiler.tables import TableSpec, metadata_field, table_spec
-from spark_runner.sql.grammar.columns import Columns, Violation
-from spark_runner.sql.grammar.parser import declared_name
-from spark_runner.sql.grammar.query import QUERY_WORDS
+from spark_runner.sql.compiler.declaration import declared
+from spark_runner.sql.compiler.inputs import check_input_survives
+from spark_runner.sql.compiler.names import Invalid, Name, Reads, Table, View
+from spark_runner.sql.compiler.tables import table_spec
+from spark_runner.sql.grammar.columns import Columns
+from spark_runner.sql.grammar.parser import AnyStatement, declared_name
 from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
-from spark_runner.sql.locations import comparable, contains, overlap
+from spark_runner.sql.grammar.statements import Assert, CreateTable, CreateView, Insert, Query, SetStatement
+from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
@@ -23,66 +24,21 @@ OLDEST_PLAN_VERSION = 2
 
 
 @dataclass
-class _Name:
-    """A declared name, at the offset `name_offset` of `passage`; `uses` counts reads and writes."""
-
-    name: str
-    passage: Passage
-    name_offset: int
-    uses: int = 0
-
-    @property
-    def line(self) -> int:
-        """The line of the declaration."""
-        return self.passage.position()[0]
-
-
-@dataclass
-class _Invalid(_Name):
-    """A name whose declaration has an error: the statements that use it are not checked against it."""
-
-
-@dataclass
-class _Table(_Name):
-    """A table; `step` is its entry in the plan, completed as its uses are found."""
-
-    spec: TableSpec = field(kw_only=True)
-    step: dict[str, Any] = field(kw_only=True)
-    place: str = field(kw_only=True)  # its comparable location; empty if it has none
-
-
-@dataclass
-class _Reads:
-    """The tables that a query reads, also through views, each once and in order; and the number of reads."""
-
-    tables: dict[int, _Table] = field(default_factory=dict)  # by identity: a name may be declared again
-    times: int = 0
-    depth: int = 0  # of nested views
-
-
-@dataclass
-class _View(_Name):
-    """A view and the tables that it reads."""
-
-    reads: _Reads = field(kw_only=True)
-
-
-@dataclass
 class Planner:
     """Adds one statement after another to the plan, and keeps the names declared so far."""
 
     base_dir: str
     version: int = OLDEST_PLAN_VERSION  # the oldest one that has all parts of this plan
     steps: list[dict[str, Any]] = field(default_factory=list)
-    inserts: int = 0
+    effects: int = 0  # statements that write, show or check data
     names_files: bool = False  # a query names files by a relative path
     formats: set[str] = field(default_factory=set)  # of files that queries name directly
     needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
-    names: dict[str, _Name] = field(default_factory=dict)  # the current meaning of each
-    declared: list[_Name] = field(default_factory=list)  # all, in order
+    names: dict[str, Name] = field(default_factory=dict)  # the current meaning of each
+    declared: list[Name] = field(default_factory=list)  # all, in order
     values: dict[str, int] = field(default_factory=dict)  # pasted texts and their indices in the plan
 
-    def add(self, statement: SetStatement | CreateTable | CreateView | Insert) -> None:
+    def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
         self.needs_own_jvm |= not may_share(statement)
         match statement:
@@ -94,6 +50,10 @@ class Planner:
                 self._add_view(statement)
             case Insert():
                 self._add_insert(statement)
+            case Query():
+                self._add_query(statement)
+            case Assert():
+                self._add_assert(statement)
             case _:
                 assert_never(statement)
 
@@ -101,16 +61,16 @@ class Planner:
         """Keep the name that a statement with an error declares, so that its uses are no errors."""
         if (found := declared_name(passage)) is not None:
             name, offset = found
-            self._declare(_Invalid(name, passage, offset))
+            self._declare(Invalid(name, passage, offset))
 
     def unused(self) -> Iterator[SqlError]:
         """A warning for each table and view that no statement uses."""
         for known in self.declared:
             if not known.uses:
-                what = "view" if isinstance(known, _View) else "table"
+                what = "view" if isinstance(known, View) else "table"
                 yield known.passage.error(f"{what} '{known.name}' is never used", known.name_offset)
 
-    def _declare(self, name: _Name) -> None:
+    def _declare(self, name: Name) -> None:
         self.names[name.name.lower()] = name
         self.declared.append(name)
 
@@ -135,49 +95,17 @@ class Planner:
             columns=columns.ddl().to_json(self.values) if columns else None,
             read=False,
             written=False,
-            **(self._declared(columns) if columns else {}),
+            **self._declared(columns),
         )
         place = comparable(spec.location) if spec.location else ""
         at = (statement.name, statement.passage, statement.name_offset)
-        self._declare(_Table(*at, spec=spec, step=step, place=place))
+        self._declare(Table(*at, spec=spec, step=step, place=place))
 
-    def _declared(self, columns: Columns) -> dict[str, Any]:
-        """The parts of a declaration that are more than stored columns; none for a plain one."""
-        for column in columns.computed:
-            _refuse_subquery(column.expression)
-        for expectation in columns.expectations:
-            _refuse_subquery(expectation.condition)
-        for expectation in columns.expectations:
-            if expectation.action is not Violation.FAIL:
-                message = f"ON VIOLATION {expectation.action.upper()} is not supported yet; use FAIL"
-                raise columns.passage.error(message, expectation.action_offset)
-        found: dict[str, Any] = {
-            "computed": [
-                {
-                    "name": column.name,
-                    "expression": column.expression.to_json(self.values),
-                    "type": column.type.to_json(self.values) if column.type else None,
-                }
-                for column in columns.computed
-            ],
-            "metadata": [
-                {
-                    "name": column.name,
-                    "field": metadata_field(column.key),
-                    "type": column.type.to_json(self.values),
-                }
-                for column in columns.metadata
-            ],
-            "expectations": [
-                {"name": each.name, "condition": each.condition.to_json(self.values)}
-                for each in columns.expectations
-            ],
-            "primary_key": list(columns.primary_key),
-        }
-        found = {name: value for name, value in found.items() if value}
+    def _declared(self, columns: Columns | None) -> dict[str, Any]:
+        """The parts of a declaration that are more than stored columns."""
+        found = declared(columns, self.values) if columns else {}
         if found:
             self.version = PLAN_VERSION  # older drivers would not see these parts
-            found["order"] = list(columns.names)
         return found
 
     def _add_view(self, statement: CreateView) -> None:
@@ -186,7 +114,7 @@ class Planner:
         query = statement.query.to_json(self.values)
         self._step("view", statement.passage, name=statement.name, query=query)
         at = (statement.name, statement.passage, statement.name_offset)
-        self._declare(_View(*at, reads=reads))
+        self._declare(View(*at, reads=reads))
 
     def _add_insert(self, statement: Insert) -> None:
         reads = self._reads(statement.query)
@@ -203,9 +131,9 @@ class Planner:
         if statement.by_name and target.step["columns"] is None:
             message = f"BY NAME needs declared columns, and table '{target.name}' declares none"
             raise statement.passage.error(message, statement.target_offset)
-        self._check_input_survives(statement, target, reads)
+        check_input_survives(statement, target, reads, self.names.values())
         target.step["written"] = True
-        self.inserts += 1
+        self.effects += 1
         self._step(
             "insert",
             statement.passage,
@@ -214,6 +142,17 @@ class Planner:
             by_name=statement.by_name,
             query=statement.query.to_json(self.values),
         )
+
+    def _add_query(self, statement: Query) -> None:
+        self._reads(statement.query)
+        self._step("query", statement.passage, query=statement.query.to_json(self.values))
+        self.effects += 1
+
+    def _add_assert(self, statement: Assert) -> None:
+        self._reads(statement.condition)
+        condition = statement.condition.to_json(self.values)
+        self._step("assert", statement.passage, condition=condition, message=statement.message)
+        self.effects += 1
 
     def _step(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:
         line, column = passage.position()
@@ -227,41 +166,41 @@ class Planner:
             message = f"'{statement.name}' is already declared in line {known.line}; write CREATE OR REPLACE"
             raise statement.passage.error(message, statement.name_offset)
 
-    def _target(self, statement: Insert) -> _Table | None:
+    def _target(self, statement: Insert) -> Table | None:
         """The table that a statement writes; None if the declaration of the table has an error."""
         target = self.names.get(statement.target.lower())
         if target is not None:
             target.uses += 1
-        if isinstance(target, _Invalid):
+        if isinstance(target, Invalid):
             return None
-        if isinstance(target, _Table) and target.spec.writable:
+        if isinstance(target, Table) and target.spec.writable:
             return target
         if target is None:
-            tables = [known.name for known in self.names.values() if not isinstance(known, _View)]
+            tables = [known.name for known in self.names.values() if not isinstance(known, View)]
             hint = did_you_mean(statement.target, tables) or "; declare it with CREATE TABLE before"
             message = f"unknown table '{statement.target}'{hint}"
-        elif isinstance(target, _Table):
+        elif isinstance(target, Table):
             message = f"connector '{target.spec.connector}' of table '{target.name}' can only be read"
         else:
             message = f"'{target.name}' is a view; only a table can be inserted into"
         raise statement.passage.error(message, statement.target_offset)
 
-    def _reads(self, query: Passage) -> _Reads:
+    def _reads(self, query: Passage) -> Reads:
         """The declared tables that a query reads; marks each as read in the plan."""
         tokens = query.tokens
         self.formats |= formats_named(tokens)
         self.names_files |= names_relative_files(tokens)
-        reads = _Reads()
+        reads = Reads()
         for name, (offset, times) in references(tokens).items():
             known = self.names.get(name)
             if known is None:
                 continue
             known.uses += 1
-            if isinstance(known, _View):
+            if isinstance(known, View):
                 reads.tables |= known.reads.tables
                 reads.times += times * known.reads.times
                 reads.depth = max(reads.depth, known.reads.depth + 1)
-            elif isinstance(known, _Table):
+            elif isinstance(known, Table):
                 if not known.spec.readable:
                     message = (
                         f"connector '{known.spec.connector}' of table '{known.name}' can only be written"
@@ -283,35 +222,3 @@ class Planner:
                 )
                 raise query.error(message, offset)
         return reads
-
-    def _check_input_survives(self, statement: Insert, target: _Table, reads: _Reads) -> None:
-        """Refuse an INSERT that would change or delete input of the script."""
-        location, place = target.spec.location, target.place
-        if not place:
-            return
-        for table in reads.tables.values():
-            if table.place and overlap(place, table.place):
-                raise _destroys(statement, f"reads '{table.name}' from", table.spec.location, location)
-        if not statement.overwrite:
-            return
-        for known in self.names.values():
-            if not isinstance(known, _Table) or not known.place:
-                continue
-            # The same path twice is intended: a later statement reads or extends the output of this one.
-            if contains(place, known.place) and not contains(known.place, place):
-                raise _destroys(
-                    statement, f"would delete table '{known.name}' in", known.spec.location, location
-                )
-
-
-def _refuse_subquery(expression: Passage) -> None:
-    for opening, token in pairwise(expression.tokens):
-        if opening.is_symbol("(") and token.is_word(*QUERY_WORDS):
-            message = "a declaration cannot hold a query; use a view"
-            raise expression.error(message, token.start)
-
-
-def _destroys(statement: Insert, what: str, source: str, target: str) -> SqlError:
-    where = "the path it writes to" if source == target else f"'{source}', which overlaps with its target"
-    message = f"refused: this INSERT {what} {where} ('{target}')"
-    return statement.passage.error(message, statement.target_offset)

@@ -16,7 +16,7 @@ _LINE_AND_COLUMN = (
     re.compile(r"; line (\d+) pos (\d+)"),  # AnalysisException without a query context
 )
 # Wrappers, whose cause has a better message.
-_WRAPPERS = ("Job aborted", "Task failed", "[TASK_WRITE_FAILED]")
+_WRAPPERS = ("Job aborted", "Task failed", "[TASK_WRITE_FAILED]", "Exception thrown in awaitResult")
 
 
 class SentTexts:

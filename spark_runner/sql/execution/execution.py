@@ -11,6 +11,7 @@ from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SINKS
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.locations import comparable
@@ -78,6 +79,13 @@ class _Execution(ScriptSession):
                     # A target that cannot be read cannot be written: the first attempt fails at its write.
                     if self.writer.attempt > 1:
                         raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
+
+    def step(self, step: Mapping[str, Any]) -> None:
+        """Run one statement."""
+        if inspect := INSPECTIONS.get(step["kind"]):
+            inspect(self, step)
+        else:
+            super().step(step)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""

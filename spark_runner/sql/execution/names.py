@@ -113,12 +113,16 @@ class ScriptSession:
 
     def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
         """The rows that an INSERT writes, with the columns that its table declares."""
+        return self._fitted(self.rows(step), table, step)
+
+    def rows(self, step: Mapping[str, Any]) -> DataFrame:
+        """The rows of the query of a statement."""
         query = self.passage(step["query"])
         try:
-            frame = self.session.sql(self.sent.send(query))
+            # A view is no CREATE VIEW: in an error of such a view, Spark 4 points at the query that reads it.
+            return self.session.sql(self.sent.send(query))
         except SPARK_ERRORS as error:
             raise self.sent.located(error, query) from error
-        return self._fitted(frame, table, step)
 
     def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
         """A text of the plan."""
@@ -134,7 +138,7 @@ class ScriptSession:
 
     def declare(self, step: Mapping[str, Any]) -> None:
         """Make a table or view readable under its name."""
-        frame = self._view_frame(step) if step["kind"] == "view" else self.table_frame(step)
+        frame = self.rows(step) if step["kind"] == "view" else self.table_frame(step)
         if frame is not None and step["kind"] == "table":
             columns = self.columns(step)
             frame = columns.added_to(frame)
@@ -230,14 +234,6 @@ class ScriptSession:
         self.declare(step)
         self.declared.append(step)
         self.words[id(step)] = names_in(self.passage(step["query"]).tokens)
-
-    def _view_frame(self, step: Mapping[str, Any]) -> DataFrame:
-        query = self.passage(step["query"])
-        try:
-            # Not CREATE VIEW: in an error of such a view, Spark 4 points at the query that reads it.
-            return self.session.sql(self.sent.send(query))
-        except SPARK_ERRORS as error:
-            raise self.sent.located(error, query) from error
 
     def _fitted(self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any]) -> DataFrame:
         schema = self.schema(table)

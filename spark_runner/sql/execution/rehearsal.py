@@ -16,6 +16,7 @@ from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.text.errors import SqlError
 
 _STRING = StringType()
+_REHEARSED = {"set", "table", "view", "insert"}  # other statements change no columns
 
 
 def adds_twice_to_one_place(plan: Mapping[str, Any]) -> bool:
@@ -41,6 +42,8 @@ class Rehearsal(ScriptSession):
         self.left: dict[str, StructType | None] = {}
         self.writers: dict[str, Mapping[str, Any]] = {}
         for step in self.steps:
+            if step["kind"] not in _REHEARSED:
+                continue
             try:
                 self.step(step)
             except SqlError as error:

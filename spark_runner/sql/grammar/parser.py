@@ -1,33 +1,41 @@
 """Parses the heads of statements; Spark's own parser decides on every query, expression and type."""
 
+from spark_runner.sql.grammar.assertion import assertion
 from spark_runner.sql.grammar.create_table import create_table
-from spark_runner.sql.grammar.query import QUERY_WORDS, query
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
-from spark_runner.sql.grammar.windows import with_spark_functions
+from spark_runner.sql.grammar.insert import insert
+from spark_runner.sql.grammar.query import begins_query, spark_query
+from spark_runner.sql.grammar.statements import Assert, CreateTable, CreateView, Insert, Query, SetStatement
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import TokenKind
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
+SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT, queries and ASSERT"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 
-def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
+AnyStatement = SetStatement | CreateTable | CreateView | Insert | Query | Assert
+
+
+def parse(passage: Passage) -> AnyStatement:
     """Parse one statement; raises SqlError for one that a script may not have."""
     cursor = Cursor(passage)
     _check_nesting(cursor)
     if cursor.take_words("SET"):
         return _set(cursor)
     if cursor.take_words("INSERT"):
-        return _insert(cursor)
+        return insert(cursor)
+    if cursor.take_words("ASSERT"):
+        return assertion(cursor)
     if cursor.take_words("CREATE"):
         replace = _take_modifiers(cursor)
         if cursor.take_words("TABLE"):
             return create_table(cursor, replace=replace)
         if cursor.take_words("VIEW"):
             return _create_view(cursor, replace=replace)
+    if begins_query(cursor):
+        return Query(passage, cursor.tokens, spark_query(cursor))
     found = cursor.here or cursor.tokens[0]
     raise cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
 
@@ -94,26 +102,4 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
     name, name_offset = cursor.name("view")
     if not cursor.take_words("AS"):
         raise cursor.expected("AS and a query")
-    return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, _query(cursor))
-
-
-def _insert(cursor: Cursor) -> Insert:
-    overwrite = cursor.take_words("OVERWRITE")
-    if not overwrite and not cursor.take_words("INTO"):
-        raise cursor.expected("INTO or OVERWRITE")
-    # TABLE may precede the name, and a table may be named `table`.
-    following = cursor.peek(1)
-    if (
-        following
-        and following.kind in {TokenKind.WORD, TokenKind.QUOTED}
-        and not following.is_word(*QUERY_WORDS, "BY")
-    ):
-        cursor.take_words("TABLE")
-    target, target_offset = cursor.name("table")
-    by_name = cursor.take_words("BY", "NAME")
-    return Insert(cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, _query(cursor))
-
-
-def _query(cursor: Cursor) -> Passage:
-    """The rest of the statement, a query that Spark can read."""
-    return with_spark_functions(query(cursor))
+    return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, spark_query(cursor))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from spark_runner.sql.grammar.windows import with_spark_functions
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
@@ -12,11 +13,21 @@ _COMMANDS = ("INSERT", "DELETE", "UPDATE", "MERGE")  # `dmlStatementNoWith` in t
 _CLOSING = frozenset(CLOSING.values())
 
 
+def begins_query(cursor: Cursor) -> bool:
+    """Whether a query comes next, perhaps in parentheses."""
+    token = cursor.peek(_parentheses(cursor))
+    return token is not None and token.is_word(*QUERY_WORDS)
+
+
+def spark_query(cursor: Cursor) -> Passage:
+    """The rest of the statement, a query with functions of Spark; raises SqlError."""
+    return with_spark_functions(query(cursor))
+
+
 def query(cursor: Cursor) -> Passage:
     """The rest of the statement, which must be a query without commands; raises SqlError."""
-    ahead = 0
-    while (token := cursor.peek(ahead)) and token.is_symbol("("):
-        ahead += 1
+    ahead = _parentheses(cursor)
+    token = cursor.peek(ahead)
     if token is None or not token.is_word(*QUERY_WORDS):
         what = "a query (SELECT, WITH, VALUES, FROM or TABLE)"
         if ahead:
@@ -24,13 +35,21 @@ def query(cursor: Cursor) -> Passage:
         raise cursor.expected(what)
     following = cursor.peek(ahead + 1)
     if token.is_word("WITH") and following and following.is_symbol("("):
-        raise cursor.error("options belong to CREATE TABLE, not to INSERT", token.start)
+        raise cursor.error("options belong to CREATE TABLE", token.start)
     tokens = cursor.tokens[cursor.index :]
     found = _insert_in(tokens) or (_command_behind(tokens) if token.is_word("WITH") else None)
     if found:
         what = f"a query cannot hold {_article(found)}; end the statement before it with ';'"
         raise cursor.error(what, found.start)
     return cursor.rest()
+
+
+def _parentheses(cursor: Cursor) -> int:
+    """The number of parentheses that open here."""
+    ahead = 0
+    while (token := cursor.peek(ahead)) and token.is_symbol("("):
+        ahead += 1
+    return ahead
 
 
 def _article(command: SqlToken) -> str:

@@ -58,6 +58,21 @@ class CreateView(Statement):
 
 
 @dataclass(frozen=True)
+class Query(Statement):
+    """A query of its own, whose first rows are shown."""
+
+    query: Passage
+
+
+@dataclass(frozen=True)
+class Assert(Statement):
+    """`ASSERT condition [, 'message']`; the message is empty if none is given."""
+
+    condition: Passage
+    message: str
+
+
+@dataclass(frozen=True)
 class Insert(Statement):
     """`INSERT INTO|OVERWRITE target [BY NAME] query`."""
 

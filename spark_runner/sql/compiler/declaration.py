@@ -1,0 +1,50 @@
+"""The parts of CREATE TABLE in a plan that are more than stored columns."""
+
+from itertools import pairwise
+from typing import Any
+
+from spark_runner.sql.compiler.tables import metadata_field
+from spark_runner.sql.grammar.columns import Columns, Violation
+from spark_runner.sql.grammar.query import QUERY_WORDS
+from spark_runner.sql.text.passage import Passage
+
+
+def declared(columns: Columns, values: dict[str, int]) -> dict[str, Any]:
+    """Computed and metadata columns, expectations and the primary key; empty for stored columns alone.
+
+    `values` are the pasted texts of the plan. Raises SqlError at an unsupported expression or action.
+    """
+    for column in columns.computed:
+        _refuse_subquery(column.expression)
+    for expectation in columns.expectations:
+        _refuse_subquery(expectation.condition)
+        if expectation.action is not Violation.FAIL:
+            message = f"ON VIOLATION {expectation.action.upper()} is not supported yet; use FAIL"
+            raise columns.passage.error(message, expectation.action_offset)
+    found: dict[str, Any] = {
+        "computed": [
+            {
+                "name": column.name,
+                "expression": column.expression.to_json(values),
+                "type": column.type.to_json(values) if column.type else None,
+            }
+            for column in columns.computed
+        ],
+        "metadata": [
+            {"name": column.name, "field": metadata_field(column.key), "type": column.type.to_json(values)}
+            for column in columns.metadata
+        ],
+        "expectations": [
+            {"name": each.name, "condition": each.condition.to_json(values)} for each in columns.expectations
+        ],
+        "primary_key": list(columns.primary_key),
+    }
+    found = {name: value for name, value in found.items() if value}
+    return found and {**found, "order": list(columns.names)}
+
+
+def _refuse_subquery(expression: Passage) -> None:
+    for opening, token in pairwise(expression.tokens):
+        if opening.is_symbol("(") and token.is_word(*QUERY_WORDS):
+            message = "a declaration cannot hold a query; use a view"
+            raise expression.error(message, token.start)

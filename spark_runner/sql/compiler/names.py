@@ -1,0 +1,52 @@
+"""The names that a script declares, as the compiler keeps them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_runner.sql.compiler.tables import TableSpec
+from spark_runner.sql.text.passage import Passage
+
+
+@dataclass
+class Name:
+    """A declared name, at the offset `name_offset` of `passage`; `uses` counts reads and writes."""
+
+    name: str
+    passage: Passage
+    name_offset: int
+    uses: int = 0
+
+    @property
+    def line(self) -> int:
+        """The line of the declaration."""
+        return self.passage.position()[0]
+
+
+@dataclass
+class Invalid(Name):
+    """A name whose declaration has an error: the statements that use it are not checked against it."""
+
+
+@dataclass
+class Table(Name):
+    """A table; `step` is its entry in the plan, completed as its uses are found."""
+
+    spec: TableSpec = field(kw_only=True)
+    step: dict[str, Any] = field(kw_only=True)
+    place: str = field(kw_only=True)  # its comparable location; empty if it has none
+
+
+@dataclass
+class Reads:
+    """The tables that a query reads, also through views, each once and in order; and the number of reads."""
+
+    tables: dict[int, Table] = field(default_factory=dict)  # by identity: a name may be declared again
+    times: int = 0
+    depth: int = 0  # of nested views
+
+
+@dataclass
+class View(Name):
+    """A view and the tables that it reads."""
+
+    reads: Reads = field(kw_only=True)

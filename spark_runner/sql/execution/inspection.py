@@ -1,0 +1,60 @@
+"""Runs the statements that show or check data, and write nothing."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import functions as sql
+from pyspark.sql.types import BooleanType, NullType
+
+from spark_runner.connectors.base import Writer
+from spark_runner.connectors.registry import SINKS
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
+from spark_runner.sql.execution.names import ScriptSession
+
+SHOWN_ROWS = 20  # of a query, as many as `print` shows by default
+
+
+class ConditionNotMet(SparkRunnerError):
+    """The data do not meet the condition of an ASSERT; a further attempt may find other data."""
+
+
+def show(script: ScriptSession, step: Mapping[str, Any]) -> None:
+    """Print the first rows of a query on standard output."""
+    script.report(f"query of line {step['line']}")
+    frame = script.rows(step)
+    try:
+        SINKS["print"].write(frame, {"limit": SHOWN_ROWS}, "append", Writer(""))
+    except SPARK_ERRORS as error:
+        raise script.sent.located(error, script.passage(step["query"])) from error
+
+
+def check(script: ScriptSession, step: Mapping[str, Any]) -> None:
+    """Raise SqlError if the condition of an ASSERT is false or NULL."""
+    script.report(f"ASSERT of line {step['line']}")
+    condition = script.passage(step["condition"])
+    try:
+        # An expression, not a query: it cannot add a FROM. The relation has one row and no columns.
+        frame = script.session.range(1).select().select(sql.expr(script.sent.send(condition)))
+        types = [field.dataType for field in frame.schema.fields]
+        if len(types) != 1 or not isinstance(types[0], BooleanType | NullType):
+            found = ", ".join(kind.simpleString().upper() for kind in types) or "no value"
+            raise condition.error(f"the condition of ASSERT must be a BOOLEAN, this is {found}")
+        rows = frame.limit(2).collect()
+    except SPARK_ERRORS as error:
+        raise script.sent.located(error, condition) from error
+    if len(rows) != 1:
+        raise condition.error("the condition of ASSERT must have one value, this one makes rows")
+    if rows[0][0] is not True:
+        result = "NULL" if rows[0][0] is None else "false"
+        said = f"{step['message']} (the condition is {result})" if step["message"] else ""
+        raise script.error(
+            f"ASSERT failed: {said or f'{condition.text} is {result}'}", step
+        ) from ConditionNotMet(result)
+
+
+INSPECTIONS: Mapping[str, Callable[[ScriptSession, Mapping[str, Any]], None]] = {
+    "query": show,
+    "assert": check,
+}
+"""By the kind of the step."""

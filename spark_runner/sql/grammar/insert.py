@@ -1,0 +1,26 @@
+"""Parses INSERT."""
+
+from spark_runner.sql.grammar.query import QUERY_WORDS, spark_query
+from spark_runner.sql.grammar.statements import Insert
+from spark_runner.sql.text.cursor import Cursor
+from spark_runner.sql.text.tokens import TokenKind
+
+
+def insert(cursor: Cursor) -> Insert:
+    """The rest of the statement behind INSERT; raises SqlError."""
+    overwrite = cursor.take_words("OVERWRITE")
+    if not overwrite and not cursor.take_words("INTO"):
+        raise cursor.expected("INTO or OVERWRITE")
+    # TABLE may precede the name, and a table may be named `table`.
+    following = cursor.peek(1)
+    if (
+        following
+        and following.kind in {TokenKind.WORD, TokenKind.QUOTED}
+        and not following.is_word(*QUERY_WORDS, "BY")
+    ):
+        cursor.take_words("TABLE")
+    target, target_offset = cursor.name("table")
+    by_name = cursor.take_words("BY", "NAME")
+    return Insert(
+        cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, spark_query(cursor)
+    )
