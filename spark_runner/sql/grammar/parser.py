@@ -2,23 +2,26 @@
 
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.query import QUERY_WORDS, query
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
+from spark_runner.sql.grammar.settings import reset_statement, set_statement
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, ResetStatement, SetStatement
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import TokenKind
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
+SUPPORTED = "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, INSERT INTO and INSERT OVERWRITE"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 
-def parse(passage: Passage) -> SetStatement | CreateTable | CreateView | Insert:
+def parse(passage: Passage) -> SetStatement | ResetStatement | CreateTable | CreateView | Insert:
     """Parse one statement; raises SqlError for one that a script may not have."""
     cursor = Cursor(passage)
     _check_nesting(cursor)
     if cursor.take_words("SET"):
-        return _set(cursor)
+        return set_statement(cursor)
+    if cursor.take_words("RESET"):
+        return reset_statement(cursor)
     if cursor.take_words("INSERT"):
         return _insert(cursor)
     if cursor.take_words("CREATE"):
@@ -60,33 +63,6 @@ def _check_nesting(cursor: Cursor) -> None:
             if depth > MAX_NESTING:
                 message = f"more than {MAX_NESTING} parentheses are open here, which is the limit"
                 raise cursor.error(message, token.start)
-
-
-def _set(cursor: Cursor) -> SetStatement:
-    start = cursor.index
-    while cursor.here and not cursor.here.is_symbol("="):
-        cursor.take()
-    key = _setting_text(cursor, start)
-    if not key or any(char.isspace() for char in key):
-        raise cursor.error("write SET key = value", cursor.tokens[0].start)
-    if cursor.here is None:
-        raise cursor.expected("'=' and a value")
-    cursor.need_symbol("=")
-    start = cursor.index
-    if cursor.here is None:
-        raise cursor.expected("a value")
-    cursor.index = len(cursor.tokens)
-    return SetStatement(cursor.passage, cursor.tokens, key, _setting_text(cursor, start))
-
-
-def _setting_text(cursor: Cursor, start: int) -> str:
-    """The text from token `start` up to the cursor; of a single string its value."""
-    tokens = cursor.tokens[start : cursor.index]
-    if not tokens:
-        return ""
-    if len(tokens) == 1:
-        return cursor.text_of(tokens[0])
-    return cursor.passage.text[tokens[0].start : tokens[-1].end]
 
 
 def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
