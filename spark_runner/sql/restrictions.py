@@ -10,7 +10,7 @@ from typing import Any
 
 from spark_runner.sql.grammar.query import query
 from spark_runner.sql.grammar.references import formats_named, names_files_of
-from spark_runner.sql.grammar.statements import SetStatement, Statement
+from spark_runner.sql.grammar.statements import ResetStatement, SetStatement, Statement
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
@@ -31,6 +31,8 @@ def may_share(statement: Statement) -> bool:
     """Whether a statement may run in a shared JVM; if that cannot be decided, it may not."""
     if isinstance(statement, SetStatement):
         return setting_may_share(statement.key, statement.value)
+    if isinstance(statement, ResetStatement):
+        return reset_may_share(statement.key)
     return tokens_may_share(statement.tokens)
 
 
@@ -39,6 +41,11 @@ def setting_may_share(key: str, value: str) -> bool:
     key = key.lower()
     is_plain = _PLAIN_VALUE.fullmatch(value) is not None
     return key.startswith("spark.sql.") and key != _SUBSTITUTES and is_plain
+
+
+def reset_may_share(key: str) -> bool:
+    """Whether a RESET may run there; without a key it resets what the SETs of the same script changed."""
+    return not key or setting_may_share(key, "")
 
 
 def tokens_may_share(tokens: Iterable[SqlToken]) -> bool:
@@ -80,11 +87,13 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     source = ScriptSource(plan["file"], plan["source"])
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
-        if step["kind"] == "set":
+        if step["kind"] in {"set", "reset"}:
             place = source.offset(step["line"], step["column"])
-            if shares_jvm and not setting_may_share(step["key"], step["value"]):
+            key, is_set = step["key"], step["kind"] == "set"
+            may_share = setting_may_share(key, step["value"]) if is_set else reset_may_share(key)
+            if shares_jvm and not may_share:
                 raise source.error(_OWN_JVM, place)
-            if denied and step["key"].strip().lower() == _RUN_ON_FILES.lower():
+            if denied and key.strip().lower() == _RUN_ON_FILES.lower():
                 raise source.error(_SETTING, place)
     for part, passage in _parts(plan, source):
         cursor = Cursor(passage)

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from spark_runner.sql.compiler.compile import compile_script
-from spark_runner.sql.grammar.columns import Columns, Violation, parse_columns
+from spark_runner.sql.grammar.column_parser import parse_columns
+from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Anchor, Passage
 from spark_runner.sql.text.source import ScriptSource

@@ -2,7 +2,7 @@ import pytest
 
 from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.references import references
-from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, SetStatement
+from spark_runner.sql.grammar.statements import CreateTable, CreateView, Insert, ResetStatement, SetStatement
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Anchor, Passage
@@ -23,12 +23,28 @@ def passage(text: str) -> Passage:
         ("SET spark.a = 'b' || 'c'", "spark.a", "'b' || 'c'"),
         ("SET spark.a /* x */ = -1 -- y", "spark.a", "-1"),
         ("SET spark.a = ''", "spark.a", ""),
+        ("SET `spark.a``b` = `c d`", "spark.a`b", "c d"),
     ],
 )
 def test_set(text: str, key: str, value: str) -> None:
     statement = parse(passage(text))
     assert isinstance(statement, SetStatement)
     assert (statement.key, statement.value) == (key, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("RESET", ""),
+        ("reset spark.sql.shuffle.partitions -- x", "spark.sql.shuffle.partitions"),
+        ("RESET /* x */ 'spark.a-b'", "spark.a-b"),
+        ("RESET `spark.a`", "spark.a"),
+    ],
+)
+def test_reset(text: str, key: str) -> None:
+    statement = parse(passage(text))
+    assert isinstance(statement, ResetStatement)
+    assert statement.key == key
 
 
 @pytest.mark.parametrize(
@@ -97,7 +113,7 @@ def test_insert(text: str, target: str, overwrite: bool, by_name: bool, query: s
     assert statement.query.text == query
 
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW"
+SUPPORTED = "a script may have SET, RESET, CREATE TABLE, CREATE VIEW"
 
 
 @pytest.mark.parametrize(
@@ -114,6 +130,12 @@ SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW"
         ("SET spark.a", 12, "expected '=' and a value, found the end of the statement"),
         ("SET spark.a =", 14, "expected a value"),
         ("SET TIME ZONE = 'UTC'", 1, "write SET key = value"),
+        ("SET 'a' 'b' = 1", 1, "write SET key = value"),
+        ("SET `job`.mode = streaming", 1, "write SET key = value"),
+        ("SET job/**/.mode = streaming", 1, "write SET key = value"),
+        ("RESET spark.a spark.b", 1, "write RESET, or RESET key"),
+        ("RESET spark.a = 1", 1, "write RESET, or RESET key"),
+        ("RESET ''", 1, "write RESET, or RESET key"),
         ("CREATE TABLE t", 15, "expected USING connector OPTIONS"),
         ("CREATE TABLE USING csv", 20, "expected USING connector OPTIONS"),
         ("CREATE TABLE a.b USING csv", 15, "has one part, without dots"),

@@ -8,11 +8,20 @@ from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.declaration import declared
 from spark_runner.sql.compiler.inputs import check_input_survives
 from spark_runner.sql.compiler.names import Invalid, Name, Reads, Table, View
+from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.tables import table_spec
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.parser import AnyStatement, declared_name
 from spark_runner.sql.grammar.references import formats_named, names_relative_files, references
-from spark_runner.sql.grammar.statements import Assert, CreateTable, CreateView, Insert, Query, SetStatement
+from spark_runner.sql.grammar.statements import (
+    Assert,
+    CreateTable,
+    CreateView,
+    Insert,
+    Query,
+    ResetStatement,
+    SetStatement,
+)
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.errors import SqlError
@@ -37,13 +46,21 @@ class Planner:
     names: dict[str, Name] = field(default_factory=dict)  # the current meaning of each
     declared: list[Name] = field(default_factory=list)  # all, in order
     values: dict[str, int] = field(default_factory=dict)  # pasted texts and their indices in the plan
+    settings: Settings = field(default_factory=Settings)
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
+        if isinstance(statement, SetStatement | ResetStatement):
+            for_spark = self.settings.for_spark(statement)
+            if for_spark is None:
+                return
+            statement = for_spark
         self.needs_own_jvm |= not may_share(statement)
         match statement:
             case SetStatement():
-                self._add_set(statement)
+                self._step("set", statement.passage, key=statement.key, value=statement.value)
+            case ResetStatement():
+                self._step("reset", statement.passage, key=statement.key)
             case CreateTable():
                 self._add_table(statement)
             case CreateView():
@@ -73,12 +90,6 @@ class Planner:
     def _declare(self, name: Name) -> None:
         self.names[name.name.lower()] = name
         self.declared.append(name)
-
-    def _add_set(self, statement: SetStatement) -> None:
-        if statement.key.lower().startswith("job."):
-            message = f"unknown setting '{statement.key}'; settings of Spark start with 'spark.'"
-            raise statement.passage.error(message)
-        self._step("set", statement.passage, key=statement.key, value=statement.value)
 
     def _add_table(self, statement: CreateTable) -> None:
         self._check_new(statement)

@@ -13,6 +13,7 @@ from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
+from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.restrictions import session_settings
@@ -77,6 +78,7 @@ class ScriptSession:
         self.session = session
         for name, value in session_settings(plan).items():
             session.conf.set(name, value)
+        self.settings = ScriptSettings(session)
         self.plan = plan
         self.steps: list[Mapping[str, Any]] = plan["steps"]
         self.source = ScriptSource(plan["file"], plan["source"])
@@ -100,8 +102,8 @@ class ScriptSession:
     def step(self, step: Mapping[str, Any]) -> None:
         """Run one statement."""
         match step["kind"]:
-            case "set":
-                self._set(step)
+            case "set" | "reset":
+                self._change_setting(step)
             case "table":
                 self._table(step)
             case "view":
@@ -210,9 +212,12 @@ class ScriptSession:
             self.source, "", (Anchor(0, self.source.offset(step["line"], step["column"]), verbatim=True),)
         )
 
-    def _set(self, step: Mapping[str, Any]) -> None:
+    def _change_setting(self, step: Mapping[str, Any]) -> None:
         try:
-            self.session.conf.set(step["key"], step["value"])
+            if step["kind"] == "set":
+                self.settings.set(step["key"], step["value"])
+            else:
+                self.settings.reset(step["key"])
         except SPARK_ERRORS as error:
             raise self.error(reason(error), step) from error
 

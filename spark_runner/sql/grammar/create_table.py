@@ -1,6 +1,6 @@
 """Parses CREATE TABLE in both dialects."""
 
-from spark_runner.sql.grammar.columns import parse_columns
+from spark_runner.sql.grammar.column_parser import parse_columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.tokens import TokenKind

@@ -1,43 +1,59 @@
 """Parses the heads of statements; Spark's own parser decides on every query, expression and type."""
 
+from collections.abc import Callable, Mapping
+
 from spark_runner.sql.grammar.assertion import assertion
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.insert import insert
 from spark_runner.sql.grammar.query import begins_query, spark_query
-from spark_runner.sql.grammar.statements import Assert, CreateTable, CreateView, Insert, Query, SetStatement
+from spark_runner.sql.grammar.settings import reset_statement, set_statement
+from spark_runner.sql.grammar.statements import (
+    Assert,
+    CreateTable,
+    CreateView,
+    Insert,
+    Query,
+    ResetStatement,
+    SetStatement,
+)
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import TokenKind
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT, queries and ASSERT"
+SUPPORTED = "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, INSERT, queries and ASSERT"
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 
-AnyStatement = SetStatement | CreateTable | CreateView | Insert | Query | Assert
+AnyStatement = SetStatement | ResetStatement | CreateTable | CreateView | Insert | Query | Assert
 
 
 def parse(passage: Passage) -> AnyStatement:
     """Parse one statement; raises SqlError for one that a script may not have."""
     cursor = Cursor(passage)
     _check_nesting(cursor)
-    if cursor.take_words("SET"):
-        return _set(cursor)
-    if cursor.take_words("INSERT"):
-        return insert(cursor)
-    if cursor.take_words("ASSERT"):
-        return assertion(cursor)
-    if cursor.take_words("CREATE"):
-        replace = _take_modifiers(cursor)
-        if cursor.take_words("TABLE"):
-            return create_table(cursor, replace=replace)
-        if cursor.take_words("VIEW"):
-            return _create_view(cursor, replace=replace)
+    first = cursor.tokens[0]
+    if first.kind is TokenKind.WORD and (parse_rest := _PARSERS.get(first.text.upper())):
+        cursor.take()
+        return parse_rest(cursor)
     if begins_query(cursor):
         return Query(passage, cursor.tokens, spark_query(cursor))
+    raise _unsupported(cursor)
+
+
+def _create(cursor: Cursor) -> CreateTable | CreateView:
+    replace = _take_modifiers(cursor)
+    if cursor.take_words("TABLE"):
+        return create_table(cursor, replace=replace)
+    if cursor.take_words("VIEW"):
+        return _create_view(cursor, replace=replace)
+    raise _unsupported(cursor)
+
+
+def _unsupported(cursor: Cursor) -> SqlError:
     found = cursor.here or cursor.tokens[0]
-    raise cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
+    return cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
 
 
 def declared_name(passage: Passage) -> tuple[str, int] | None:
@@ -71,35 +87,18 @@ def _check_nesting(cursor: Cursor) -> None:
                 raise cursor.error(message, token.start)
 
 
-def _set(cursor: Cursor) -> SetStatement:
-    start = cursor.index
-    while cursor.here and not cursor.here.is_symbol("="):
-        cursor.take()
-    key = _setting_text(cursor, start)
-    if not key or any(char.isspace() for char in key):
-        raise cursor.error("write SET key = value", cursor.tokens[0].start)
-    if cursor.here is None:
-        raise cursor.expected("'=' and a value")
-    cursor.need_symbol("=")
-    start = cursor.index
-    if cursor.here is None:
-        raise cursor.expected("a value")
-    cursor.index = len(cursor.tokens)
-    return SetStatement(cursor.passage, cursor.tokens, key, _setting_text(cursor, start))
-
-
-def _setting_text(cursor: Cursor, start: int) -> str:
-    """The text from token `start` up to the cursor; of a single string its value."""
-    tokens = cursor.tokens[start : cursor.index]
-    if not tokens:
-        return ""
-    if len(tokens) == 1:
-        return cursor.text_of(tokens[0])
-    return cursor.passage.text[tokens[0].start : tokens[-1].end]
-
-
 def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
     name, name_offset = cursor.name("view")
     if not cursor.take_words("AS"):
         raise cursor.expected("AS and a query")
     return CreateView(cursor.passage, cursor.tokens, name, name_offset, replace, spark_query(cursor))
+
+
+_PARSERS: Mapping[str, Callable[[Cursor], AnyStatement]] = {
+    "ASSERT": assertion,
+    "CREATE": _create,
+    "INSERT": insert,
+    "RESET": reset_statement,
+    "SET": set_statement,
+}
+"""The parser of each statement, behind its first word."""

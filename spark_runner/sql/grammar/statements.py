@@ -18,10 +18,20 @@ class Statement:
 
 @dataclass(frozen=True)
 class SetStatement(Statement):
-    """`SET key = value`."""
+    """`SET key = value`, with the offsets of both."""
 
     key: str
     value: str
+    key_offset: int
+    value_offset: int
+
+
+@dataclass(frozen=True)
+class ResetStatement(Statement):
+    """`RESET key`, with its offset; `key` is empty for `RESET`, which is all that the script has set."""
+
+    key: str
+    key_offset: int
 
 
 @dataclass(frozen=True)

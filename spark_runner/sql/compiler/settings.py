@@ -1,0 +1,126 @@
+"""Checks the settings of a script, and maps those of streaming SQL engines to settings of Spark."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.compiler.streaming_settings import (
+    JOB_MODE,
+    PREFIXES,
+    STREAMING_SETTINGS,
+    StreamingSetting,
+)
+from spark_runner.sql.grammar.statements import ResetStatement, SetStatement
+from spark_runner.sql.text.errors import SqlError
+
+JOB_PREFIX = "job."
+MODES = ("batch",)
+LATER_MODES = ("available-now", "streaming")
+
+_FAMILY = "*"
+_EXACT = {setting.key: setting for setting in STREAMING_SETTINGS if not setting.key.endswith(_FAMILY)}
+_FAMILIES = {
+    setting.key.removesuffix(_FAMILY): setting for setting in STREAMING_SETTINGS if setting.key not in _EXACT
+}
+
+
+@dataclass
+class Settings:
+    """Checks one SET and RESET after another; keys of streaming engines are compared without case."""
+
+    _mapped: dict[str, str] = field(
+        default_factory=dict
+    )  # setting of Spark: the streaming setting that set it
+
+    def for_spark(self, statement: SetStatement | ResetStatement) -> SetStatement | ResetStatement | None:
+        """The statement with the key and value of Spark; None if Spark has nothing to do.
+
+        Raises SqlError at a key or value that would have no effect, or another one than it asks for.
+        """
+        key = statement.key.lower()
+        if key.startswith(JOB_PREFIX):
+            if key != JOB_MODE:
+                raise _unknown(statement, (JOB_MODE,))
+            if isinstance(statement, SetStatement):
+                _check_mode(statement)
+            return None
+        if not f"{key}.".startswith(PREFIXES):
+            self._forget(statement.key)
+            return statement
+        setting = _find(key)
+        if setting is None:
+            raise _unknown(statement, (setting.key for setting in STREAMING_SETTINGS))
+        if isinstance(statement, SetStatement):
+            return self._set(statement, setting)
+        return self._reset(statement, setting)
+
+    def _forget(self, key: str) -> None:
+        """Spark's own key sets or resets `key`; an empty one resets all."""
+        if key:
+            self._mapped.pop(key, None)
+        else:
+            self._mapped.clear()
+
+    def _set(self, statement: SetStatement, setting: StreamingSetting) -> SetStatement | None:
+        value = " ".join(statement.value.split())
+        if value.lower() in setting.accepted:
+            return None
+        if not setting.becomes:
+            raise _refused(statement, setting)
+        if setting.becomes == JOB_MODE:
+            _check_mode(statement)
+            return None
+        if not setting.values.fullmatch(value):
+            message = f"'{statement.key}' cannot be '{statement.value}'; {setting.instead}"
+            raise statement.passage.error(message, statement.value_offset)
+        other = self._mapped.setdefault(setting.becomes, setting.key)
+        if other != setting.key:
+            # Their order of precedence is not the order of the statements.
+            message = (
+                f"'{statement.key}' and '{other}' are both '{setting.becomes}' in Spark; keep one of them"
+            )
+            raise statement.passage.error(message, statement.key_offset)
+        return replace(statement, key=setting.becomes, value=value)
+
+    def _reset(self, statement: ResetStatement, setting: StreamingSetting) -> ResetStatement | None:
+        if self._mapped.get(setting.becomes) != setting.key:
+            return None  # this key has not set anything
+        del self._mapped[setting.becomes]
+        return replace(statement, key=setting.becomes)
+
+
+def _find(key: str) -> StreamingSetting | None:
+    if key in _EXACT:
+        return _EXACT[key]
+    return next((setting for start, setting in _FAMILIES.items() if f"{key}.".startswith(start)), None)
+
+
+def _check_mode(statement: SetStatement) -> None:
+    mode = statement.value.strip().lower()
+    if mode in MODES:
+        return
+    if mode in LATER_MODES:
+        message = (
+            f"{statement.key} '{mode}' is not supported yet: this version runs a script in the mode"
+            f" {' or '.join(map(repr, MODES))} only"
+        )
+    else:
+        hint = did_you_mean(mode, (*MODES, *LATER_MODES)) or f"; this version has {', '.join(MODES)}"
+        message = f"{statement.key} cannot be '{statement.value}'{hint}"
+    raise statement.passage.error(message, statement.value_offset)
+
+
+def _refused(statement: SetStatement, setting: StreamingSetting) -> SqlError:
+    if setting.accepted:
+        message = f"'{statement.key}' cannot be '{statement.value}' in Spark; {setting.instead}"
+        return statement.passage.error(message, statement.value_offset)
+    message = f"'{statement.key}' would have no effect in Spark; {setting.instead}"
+    return statement.passage.error(message, statement.key_offset)
+
+
+def _unknown(statement: SetStatement | ResetStatement, known: Iterable[str]) -> SqlError:
+    names = tuple(known)
+    hint = did_you_mean(statement.key, names)
+    if not hint:
+        hint = f"; known is '{names[0]}'" if len(names) == 1 else "; settings of Spark start with 'spark.'"
+    return statement.passage.error(f"unknown setting '{statement.key}'{hint}", statement.key_offset)
