@@ -200,7 +200,8 @@ def test_cached_names_are_read_from_the_cache_and_show_what_the_script_writes(
     reports: list[str] = []
     run(
         f"""{FILES}CACHE TABLE t; CACHE LAZY TABLE v; EXPLAIN SELECT * FROM v; INSERT INTO t SELECT 2 AS a;
-        SELECT sum(a) AS first FROM v; UNCACHE TABLE v; UNCACHE TABLE t; UNCACHE TABLE t; EXPLAIN SELECT * FROM v;
+        SELECT sum(a) AS first FROM v; UNCACHE TABLE v; UNCACHE TABLE t; UNCACHE TABLE t;
+        EXPLAIN SELECT * FROM v;
         SELECT sum(a) AS last FROM v""",
         reports=reports,
     )

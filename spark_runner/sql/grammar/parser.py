@@ -28,7 +28,10 @@ from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import TokenKind
 
-SUPPORTED = "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT, statement sets, queries, ASSERT, EXPLAIN, CACHE and UNCACHE TABLE"
+SUPPORTED = (
+    "a script may have SET, CREATE TABLE, CREATE VIEW, INSERT, statement sets, queries, ASSERT, EXPLAIN,"
+    " CACHE TABLE and UNCACHE TABLE"
+)
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 
