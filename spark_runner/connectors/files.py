@@ -201,23 +201,40 @@ def _column(name: str) -> Column:
 
 def _refuse_own_input(frame: DataFrame, path: str) -> None:
     """Refuse a target that holds files which the query reads, under any name of theirs."""
-    target = _local(urllib.parse.quote(path) if path.startswith("file:") else path)
-    for name in _input_files(frame):
-        found = _local(name)
-        if found == target or found.startswith(target.rstrip("/") + "/"):
-            raise ConnectorError(f"refused: the query reads '{found}', which lies in its target '{path}'")
+    if found := file_read_below(frame, path):
+        raise ConnectorError(f"refused: the query reads '{found}', which lies in its target '{path}'")
+
+
+def file_read_below(frame: DataFrame, path: str) -> str | None:
+    """A file in `path` that a query reads under any name; None without one."""
+    target = _local(urllib.parse.quote(path, safe="/:") if path.startswith("file:") else path)
+    found = map(_local, _input_files(frame))
+    return next((file for file in found if file == target or file.startswith(target.rstrip("/") + "/")), None)
 
 
 def _input_files(frame: DataFrame) -> list[str]:
-    """All files that a query reads; `DataFrame.inputFiles` omits those of subqueries."""
+    """All files that a query reads; `DataFrame.inputFiles` omits those of subqueries and of cached rows."""
     files = frame.inputFiles()
     java, jvm = frame.sparkSession._jsparkSession, frame.sparkSession._jvm  # noqa: SLF001 - no public way to subqueries
     if jvm is not None:
-        subqueries = frame._jdf.queryExecution().analyzed().subqueriesAll()  # noqa: SLF001 - as above
-        for index in range(subqueries.size()):
-            plan = subqueries.apply(index)
-            files += jvm.org.apache.spark.sql.classic.Dataset.ofRows(java, plan).inputFiles()
+        query = frame._jdf.queryExecution()  # noqa: SLF001 - as above
+        plans = [query.analyzed(), *_items(query.analyzed().subqueriesAll())]
+        rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows
+        found = [rows(java, plan) for plan in plans[1:]]
+        for plan, part in zip(plans, [frame._jdf, *found], strict=True):  # noqa: SLF001 - as above
+            if part is not frame._jdf:  # noqa: SLF001 - as above
+                files += part.inputFiles()
+            leaves = _items(part.queryExecution().optimizedPlan().collectLeaves())
+            if any(leaf.getClass().getSimpleName() == "InMemoryRelation" for leaf in leaves):
+                # The relations themselves are not cached.
+                for relation in _items(plan.collectLeaves()):
+                    files += rows(java, relation).inputFiles()
     return files
+
+
+def _items(found: Any) -> list[Any]:
+    """The items of a Seq of Scala."""
+    return [found.apply(index) for index in range(found.size())]
 
 
 def _local(location: str) -> str:

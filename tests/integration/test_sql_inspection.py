@@ -1,6 +1,7 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Statements that show or check data and write nothing, in Spark."""
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -149,3 +150,83 @@ def test_an_error_in_a_condition_points_at_its_place(
     assert (error.line, error.column) == place, str(error)
     assert message in error.message
     assert "Exception thrown in" not in error.message
+
+
+# EXPLAIN
+
+
+def test_explain_shows_a_plan_and_writes_nothing(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = run(
+        f"""{SOURCE}CREATE TABLE t (n BIGINT) USING parquet OPTIONS (path 'out');
+        EXPLAIN SELECT id + 41 FROM src; EXPLAIN EXTENDED INSERT INTO t SELECT id + 42 FROM src;
+        EXPLAIN FORMATTED INSERT OVERWRITE t BY NAME SELECT 1 AS n; EXPLAIN COST SELECT 1;
+        EXPLAIN CODEGEN SELECT 1"""
+    )
+    shown = capsys.readouterr().out
+    assert results == []
+    assert not (tmp_path / "out").exists()
+    assert "== Physical Plan ==" in shown
+    assert "+ 41" in shown
+    assert "== Optimized Logical Plan ==" in shown
+    assert "AS n#" in shown
+    assert "as bigint" in shown
+    with pytest.raises(SqlError, match="the query has 2 columns"):
+        run("CREATE TABLE t (n BIGINT) USING parquet OPTIONS (path 'out'); EXPLAIN INSERT INTO t SELECT 1, 2")
+    with pytest.raises(SqlError, match="UNRESOLVED_COLUMN") as caught:
+        run("EXPLAIN SELECT 1,\n nope")
+    assert (caught.value.line, caught.value.column) == (2, 2)
+
+
+# CACHE TABLE
+
+
+def is_cache_empty(spark: SparkSession) -> bool:
+    state: Any = spark._jsparkSession.sharedState()  # noqa: SLF001 - PySpark has no public way to it
+    return bool(state.cacheManager().isEmpty())
+
+
+FILES = """\
+CREATE TABLE t USING parquet OPTIONS (path 'out');
+INSERT INTO t SELECT 1 AS a;
+CREATE VIEW v AS SELECT a + 1 AS a FROM t;
+"""
+
+
+def test_cached_names_are_read_from_the_cache_and_show_what_the_script_writes(
+    run: Run, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports: list[str] = []
+    run(
+        f"""{FILES}CACHE TABLE t; CACHE LAZY TABLE v; EXPLAIN SELECT * FROM v; INSERT INTO t SELECT 2 AS a;
+        SELECT sum(a) AS first FROM v; UNCACHE TABLE v; UNCACHE TABLE t; UNCACHE TABLE t;
+        EXPLAIN SELECT * FROM v;
+        SELECT sum(a) AS last FROM v""",
+        reports=reports,
+    )
+    shown = capsys.readouterr().out
+    before, after = shown.split("first\n-----\n5\n")
+    assert "InMemoryRelation" in before
+    assert "InMemoryRelation" not in after
+    assert after.endswith("last\n----\n5\n")
+    assert "CACHE TABLE t" in reports
+    assert is_cache_empty(spark)
+
+
+@pytest.mark.parametrize(
+    "end", ["SELECT 1", "ASSERT false", "CREATE OR REPLACE VIEW v AS SELECT 1; SELECT 1"]
+)
+def test_nothing_is_cached_when_a_script_ends(run: Run, spark: SparkSession, end: str) -> None:
+    with contextlib.suppress(SqlError):
+        run(f"{FILES}CACHE TABLE v; CACHE TABLE t; {end}")
+    assert is_cache_empty(spark)
+
+
+def test_an_error_while_rows_are_cached_points_at_its_place(run: Run) -> None:
+    with pytest.raises(SqlError, match="DIVIDE_BY_ZERO") as caught:
+        run("CREATE VIEW v AS\n SELECT 1 / id AS x FROM range(2);\nCACHE TABLE v; SELECT 1")
+    assert (caught.value.line, caught.value.column) == (2, 9)
+    with pytest.raises(SqlError, match="caching 't' failed") as caught:
+        run("CREATE TABLE t USING parquet OPTIONS (path 'none');\nCACHE TABLE t; INSERT INTO t SELECT 1 AS a")
+    assert (caught.value.line, caught.value.column) == (2, 1)

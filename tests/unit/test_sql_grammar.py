@@ -125,7 +125,7 @@ SUPPORTED = "a script may have SET, RESET, CREATE TABLE, CREATE VIEW"
         ("DROP TABLE t", 1, f"'DROP' is not supported here; {SUPPORTED}"),
         ("CREATE INDEX i", 8, f"'INDEX' is not supported here; {SUPPORTED}"),
         ("CREATE", 1, f"'CREATE' is not supported here; {SUPPORTED}"),
-        ("EXPLAIN SELECT 1", 1, "'EXPLAIN' is not supported here"),
+        ("EXPLAIN DROP TABLE t", 9, "expected a query or an INSERT"),
         ("SET", 1, "write SET key = value"),
         ("SET spark.a", 12, "expected '=' and a value, found the end of the statement"),
         ("SET spark.a =", 14, "expected a value"),

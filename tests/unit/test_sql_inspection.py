@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
-"""Statements that show or check data and write nothing: queries, ASSERT."""
+"""Statements that show or check data and write nothing: queries, ASSERT, EXPLAIN; and CACHE TABLE."""
 
 from typing import Any
 
@@ -76,7 +76,12 @@ def test_a_mistake_in_an_assert_is_shown_at_its_place(text: str, column: int, me
 
 
 # {} is a query in each statement that shows or checks data.
-STATEMENTS = ["{}", "ASSERT EXISTS ({})"]
+STATEMENTS = [
+    "{}",
+    "ASSERT EXISTS ({})",
+    "EXPLAIN {}",
+    "CREATE TABLE o USING print; EXPLAIN EXTENDED INSERT INTO o {}",
+]
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
@@ -130,3 +135,47 @@ def test_the_limits_of_a_query_hold(statement: str) -> None:
     views = "".join(f"CREATE VIEW v{n + 1} AS TABLE v{n};" for n in range(MAX_VIEW_DEPTH))
     text = f"{SOURCE}CREATE VIEW v0 AS TABLE src;{views}{statement.format(f'TABLE v{MAX_VIEW_DEPTH}')}"
     assert f"more than {MAX_VIEW_DEPTH} deep" in refused(text).message
+
+
+def test_explain_marks_its_target_as_explained_only() -> None:
+    made = plan(f"{SOURCE}EXPLAIN FORMATTED INSERT INTO src SELECT 1")
+    table, step = made["steps"]
+    assert (table["read"], table["written"], table["explained"]) == (False, False, True)
+    assert (step["kind"], step["mode"], step["target"]) == ("explain", "formatted", "src")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("EXPLAIN", "expected a query or an INSERT"),
+        ("EXPLAIN DROP TABLE t", "expected a query or an INSERT, found 'DROP'"),
+        ("EXPLAIN EXECUTE STATEMENT SET BEGIN INSERT INTO src SELECT 1; END", "EXPLAIN before each INSERT"),
+        ("EXPLAIN INSERT INTO q SELECT 1", "unknown table 'q'"),
+        ("EXPLAIN INSERT INTO src TABLE src", "refused: this INSERT reads 'src'"),
+        ("CACHE t", "expected TABLE"),
+        ("CACHE TABLE scr", "did you mean 'src'?"),
+        ("CACHE TABLE q", "unknown table or view 'q'; declare it before"),
+        ("CACHE TABLE v AS SELECT 1", "unexpected 'AS'; a script caches its tables and views"),
+        ("UNCACHE TABLE q", "unknown table or view 'q'"),
+        ("CREATE TABLE p USING print; CACHE TABLE p", "can only be written"),
+    ],
+)
+def test_a_mistake_in_explain_or_cache_is_one_error(text: str, message: str) -> None:
+    error = refused(f"{SOURCE}{text}")
+    assert message in error.message
+    assert error.others == ()
+
+
+def test_cache_and_uncache_are_steps_and_no_uses() -> None:
+    text = f"{SOURCE}CACHE LAZY TABLE src; CACHE TABLE src; UNCACHE TABLE src; UNCACHE TABLE IF EXISTS q;"
+    assert "nothing to do" in refused(text).message
+    found = check_script(f"{text} SELECT 1", file="s.sql", base_dir="/base", variables={})
+    assert found.plan is not None
+    steps = found.plan["steps"]
+    assert steps[0]["read"] is True
+    assert [(step["kind"], step.get("lazy")) for step in steps[1:-1]] == [
+        ("cache", True),
+        ("cache", False),
+        ("uncache", None),
+    ]
+    assert [warning.message for warning in found.warnings] == ["table 'src' is never used"]

@@ -61,9 +61,13 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
         message = f"the script has {len(statements):,} statements, the limit is {MAX_STATEMENTS:,}"
         return Check(None, (source.error(message, statements[MAX_STATEMENTS][0].start),))
     planner = Planner(base_dir)
-    errors = [*_plan(planner, source, statements, variables), *([unclosed] if unclosed else [])]
+    errors = _plan(planner, source, statements, variables)
+    if unclosed:
+        errors.append(unclosed)
+    elif len(errors) < MAX_ERRORS:
+        errors = _finished(planner, errors)
     if not errors and not planner.effects:
-        errors = [source.error("nothing to do: the script has no INSERT, query or ASSERT", 0)]
+        errors = [source.error("nothing to do: the script has no INSERT, query, ASSERT or EXPLAIN", 0)]
     if errors:
         return Check(None, tuple(errors[:MAX_ERRORS]))
     plan = {
@@ -71,13 +75,13 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
         "file": file,
         "source": text,
         "directory": base_dir,
-        "names_files": planner.names_files,
+        "names_files": planner.scope.names_files,
         "needs_own_jvm": planner.needs_own_jvm,
-        "formats": sorted(planner.formats),
+        "formats": sorted(planner.scope.formats),
         "values": list(planner.values),
         "steps": planner.steps,
     }
-    return Check(plan, (), tuple(planner.unused()))
+    return Check(plan, (), tuple(planner.scope.unused()))
 
 
 def _statements(source: ScriptSource) -> tuple[list[list[SqlToken]], SqlError | None]:
@@ -89,6 +93,15 @@ def _statements(source: ScriptSource) -> tuple[list[list[SqlToken]], SqlError | 
     except SqlError as error:
         return statements, error
     return statements, None
+
+
+def _finished(planner: Planner, errors: list[SqlError]) -> list[SqlError]:
+    """The errors with that of the end of the script, in order."""
+    try:
+        planner.finish()
+    except SqlError as error:
+        return sorted([*errors, error], key=lambda error: (error.line, error.column))
+    return errors
 
 
 def _plan(

@@ -41,6 +41,8 @@ class Reads:
     """The tables that a query reads, also through views, each once and in order; and the number of reads."""
 
     tables: dict[int, Table] = field(default_factory=dict)  # by identity: a name may be declared again
+    names: list[Name] = field(default_factory=list)  # tables and views that its text names, each once
+    file_names: bool = False  # it may compute the names of its input files
     times: int = 0
     depth: int = 0  # of nested views
 

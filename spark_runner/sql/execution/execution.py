@@ -5,18 +5,21 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import SINKS
+from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
+from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
 from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.literals import quote_name
 
 
 def execute(
@@ -43,8 +46,11 @@ def execute(
         rehearsal.run()
         run.inferred = rehearsal.inferred
     run.recover()
-    for step in plan["steps"]:
-        run.step(step)
+    try:
+        for step in plan["steps"]:
+            run.step(step)
+    finally:
+        run.cached.clear()
     return run.results
 
 
@@ -65,6 +71,8 @@ class _Execution(ScriptSession):
         self.writer = writer
         self.inserts = sum(step["kind"] == "insert" for step in self.steps)
         self.written: set[str] = set()  # locations that this run has written to
+        self.cached = CachedNames()
+        self.running_set: StatementSet | None = None
         self.results: list[dict[str, Any]] = []
 
     def recover(self) -> None:
@@ -84,8 +92,39 @@ class _Execution(ScriptSession):
         """Run one statement."""
         if inspect := INSPECTIONS.get(step["kind"]):
             inspect(self, step)
+        elif step["kind"] == "begin_set":
+            self._begin_set(step)
+        elif step["kind"] == "end_set":
+            self._end_set()
+        elif step["kind"] == "cache":
+            self._cache(step)
+        elif step["kind"] == "uncache":
+            if step["name"] in self.cached:
+                self.cached.remove(step["name"])
+                self.declare_again([step["name"]])
         else:
             super().step(step)
+
+    def _cache(self, step: Mapping[str, Any]) -> None:
+        name = step["name"]
+        if name not in self.cached:
+            self.cached.add(self.declaration(name))
+            self.declare_again([name])
+        if step["lazy"]:
+            return
+        self.report(f"CACHE TABLE {name}")
+        try:
+            self.session.table(quote_name(name)).count()
+        except SPARK_ERRORS as error:
+            found = self.sent.place(error, self._statement(step))
+            if found:
+                passage, offset = found
+                raise passage.error(reason(error), offset) from error
+            raise self.error(f"caching '{name}' failed: {reason(error)}", step) from error
+
+    def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
+        """The frame for readers of a name, perhaps with cached rows."""
+        return self.cached.declared(step, frame)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
@@ -96,6 +135,8 @@ class _Execution(ScriptSession):
         frame = self.query(step, table)
         location = table["location"]
         try:
+            if self.running_set:
+                self.running_set.check_reads(frame, step, self.error)
             written = SINKS[table["connector"]].write(
                 frame, table["options"], self._mode(table, step), self.writer
             )
@@ -116,7 +157,27 @@ class _Execution(ScriptSession):
                 "preview": written.preview,
             }
         )
-        if location:
+        if location and self.running_set:
+            self.running_set.add_written(location)
+        elif location:
+            self.refresh(location)
+
+    def _begin_set(self, step: Mapping[str, Any]) -> None:
+        """Cache what INSERTs of the set share, before the first of them."""
+        self.running_set = StatementSet(step["cached"], self.cached)
+        for name in self.running_set.names:
+            self.cached.add(self.declaration(name))
+        self.declare_again(self.running_set.names)
+
+    def _end_set(self) -> None:
+        """Release what the set has cached, and make its new files readable."""
+        ended, self.running_set = self.running_set, None
+        if ended is None:
+            return
+        for name in ended.names:
+            self.cached.remove(name)
+        self.declare_again(ended.names)
+        for location in ended.written:
             self.refresh(location)
 
     def _mode(self, table: Mapping[str, Any], step: Mapping[str, Any]) -> str:

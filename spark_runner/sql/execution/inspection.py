@@ -1,5 +1,6 @@
 """Runs the statements that show or check data, and write nothing."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,8 +54,21 @@ def check(script: ScriptSession, step: Mapping[str, Any]) -> None:
         ) from ConditionNotMet(result)
 
 
+def explain(script: ScriptSession, step: Mapping[str, Any]) -> None:
+    """Print the plan of a query on standard output; that of an INSERT has the columns of its table."""
+    script.report(f"EXPLAIN of line {step['line']}")
+    target = step["target"]
+    frame = script.query(step, script.tables[target.lower()]) if target else script.rows(step)
+    try:
+        frame.explain(mode=step["mode"])
+    except SPARK_ERRORS as error:
+        raise script.sent.located(error, script.passage(step["query"])) from error
+    sys.stdout.flush()
+
+
 INSPECTIONS: Mapping[str, Callable[[ScriptSession, Mapping[str, Any]], None]] = {
     "query": show,
     "assert": check,
+    "explain": explain,
 }
 """By the kind of the step."""

@@ -147,7 +147,11 @@ class ScriptSession:
             if not step["written"]:  # rows are checked where they are written
                 frame = columns.checked(frame)
         if frame is not None:
-            frame.createOrReplaceTempView(quote_name(step["name"]))
+            self.kept(step, frame).createOrReplaceTempView(quote_name(step["name"]))
+
+    def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:  # noqa: ARG002 - of the subclass
+        """The frame for readers of a name; a subclass may keep its rows in Spark's cache."""
+        return frame
 
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
         """The frame for readers of the table; None if nothing is written yet."""
@@ -187,6 +191,15 @@ class ScriptSession:
         for key in changed:
             self.inferred.pop(key, None)  # it described the previous files
         for step in self._reading(changed) if changed else ():
+            self.declare(step)
+
+    def declaration(self, name: str) -> Mapping[str, Any]:
+        """The step that gave a name its meaning; raises StopIteration for a table that is not readable."""
+        return next(step for step in reversed(self.declared) if step["name"].lower() == name.lower())
+
+    def declare_again(self, names: Collection[str]) -> None:
+        """Declare these tables and views, and the views that may read them, again."""
+        for step in self._reading({id(self.declaration(name)) for name in names}) if names else ():
             self.declare(step)
 
     def _reading(self, changed: Collection[int]) -> Iterator[Mapping[str, Any]]:
@@ -229,7 +242,7 @@ class ScriptSession:
             return
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
-        if step["read"] or not step["written"]:
+        if step["read"] or not (step["written"] or step.get("explained")):
             self.declare(step)
             self.declared.append(step)
             if step["location"]:

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Mapping
 
 from spark_runner.sql.grammar.assertion import assertion
+from spark_runner.sql.grammar.cache import cache, uncache
 from spark_runner.sql.grammar.create_table import create_table
+from spark_runner.sql.grammar.explain import explain
 from spark_runner.sql.grammar.insert import insert
 from spark_runner.sql.grammar.query import begins_query, spark_query
 from spark_runner.sql.grammar.settings import reset_statement, set_statement
+from spark_runner.sql.grammar.statement_set import begin_set, begins_set, end_set
 from spark_runner.sql.grammar.statements import (
-    Assert,
+    AnyStatement,
     CreateTable,
     CreateView,
-    Insert,
     Query,
-    ResetStatement,
-    SetStatement,
 )
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
@@ -22,17 +22,19 @@ from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import TokenKind
 
-SUPPORTED = "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, INSERT, queries and ASSERT"
+SUPPORTED = (
+    "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, INSERT, statement sets, queries, ASSERT,"
+    " EXPLAIN, CACHE TABLE and UNCACHE TABLE"
+)
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
-
-
-AnyStatement = SetStatement | ResetStatement | CreateTable | CreateView | Insert | Query | Assert
 
 
 def parse(passage: Passage) -> AnyStatement:
     """Parse one statement; raises SqlError for one that a script may not have."""
     cursor = Cursor(passage)
     _check_nesting(cursor)
+    if begins_set(cursor):
+        return begin_set(cursor)
     first = cursor.tokens[0]
     if first.kind is TokenKind.WORD and (parse_rest := _PARSERS.get(first.text.upper())):
         cursor.take()
@@ -96,9 +98,13 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
 
 _PARSERS: Mapping[str, Callable[[Cursor], AnyStatement]] = {
     "ASSERT": assertion,
+    "CACHE": cache,
     "CREATE": _create,
+    "END": end_set,
+    "EXPLAIN": explain,
     "INSERT": insert,
     "RESET": reset_statement,
     "SET": set_statement,
+    "UNCACHE": uncache,
 }
 """The parser of each statement, behind its first word."""

@@ -46,6 +46,13 @@ def names_in(tokens: Sequence[SqlToken]) -> frozenset[str] | None:
     return frozenset(_name(token).lower() for token in tokens)
 
 
+def reads_file_names(tokens: Sequence[SqlToken]) -> bool:
+    """Whether a query may compute the names of its input files, which cached rows do not keep."""
+    return any(
+        token.is_word("IDENTIFIER") or _name(token).lower().startswith("input_file_") for token in tokens
+    )
+
+
 def names_relative_files(tokens: Sequence[SqlToken]) -> bool:
     """Whether a query may name files by a relative path, as in csv.`orders.csv`."""
     return any(

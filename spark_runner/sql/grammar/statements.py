@@ -83,6 +83,11 @@ class Assert(Statement):
 
 
 @dataclass(frozen=True)
+class EndSet(Statement):
+    """`END` of a statement set."""
+
+
+@dataclass(frozen=True)
 class Insert(Statement):
     """`INSERT INTO|OVERWRITE target [BY NAME] query`."""
 
@@ -91,3 +96,53 @@ class Insert(Statement):
     overwrite: bool
     by_name: bool
     query: Passage
+
+
+@dataclass(frozen=True)
+class BeginSet(Statement):
+    """`EXECUTE STATEMENT SET BEGIN`, or `BEGIN STATEMENT SET`, with the INSERT up to the next `;`."""
+
+    first: Insert | None
+
+
+@dataclass(frozen=True)
+class Explain(Statement):
+    """`EXPLAIN [mode]` of a query, perhaps that of an INSERT."""
+
+    mode: str  # as PySpark names it
+    query: Passage
+    insert: Insert | None
+
+
+@dataclass(frozen=True)
+class Cache(Statement):
+    """`CACHE [LAZY] TABLE name`."""
+
+    name: str
+    name_offset: int
+    lazy: bool
+
+
+@dataclass(frozen=True)
+class Uncache(Statement):
+    """`UNCACHE TABLE [IF EXISTS] name`."""
+
+    name: str
+    name_offset: int
+    if_exists: bool
+
+
+AnyStatement = (
+    SetStatement
+    | ResetStatement
+    | CreateTable
+    | CreateView
+    | Insert
+    | Query
+    | Assert
+    | BeginSet
+    | EndSet
+    | Explain
+    | Cache
+    | Uncache
+)

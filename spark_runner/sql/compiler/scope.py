@@ -1,0 +1,123 @@
+"""The names that a script has declared so far, and their uses."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.compiler.names import Invalid, Name, Reads, Table, View
+from spark_runner.sql.grammar.references import (
+    formats_named,
+    names_relative_files,
+    reads_file_names,
+    references,
+)
+from spark_runner.sql.grammar.statements import Cache, CreateTable, CreateView, Insert, Uncache
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.source import MAX_TABLE_READS, MAX_VIEW_DEPTH
+
+
+@dataclass
+class Scope:
+    """Declares names, finds them, and counts their uses."""
+
+    names: dict[str, Name] = field(default_factory=dict)  # the current meaning of each
+    declared: list[Name] = field(default_factory=list)  # all, in order
+    formats: set[str] = field(default_factory=set)  # of files that queries name directly
+    names_files: bool = False  # a query names files by a relative path
+
+    def unused(self) -> Iterator[SqlError]:
+        """A warning for each table and view that no statement uses."""
+        for known in self.declared:
+            if not known.uses:
+                what = "view" if isinstance(known, View) else "table"
+                yield known.passage.error(f"{what} '{known.name}' is never used", known.name_offset)
+
+    def declare(self, name: Name) -> None:
+        """Give a name its meaning from here on."""
+        self.names[name.name.lower()] = name
+        self.declared.append(name)
+
+    def check_new(self, statement: CreateTable | CreateView) -> None:
+        """Raise SqlError if the name is taken, and the statement does not replace it."""
+        known = self.names.get(statement.name.lower())
+        if known and not statement.replace:
+            message = f"'{statement.name}' is already declared in line {known.line}; write CREATE OR REPLACE"
+            raise statement.passage.error(message, statement.name_offset)
+
+    def target(self, statement: Insert) -> Table | None:
+        """The table that a statement writes; None if the declaration of the table has an error."""
+        target = self.names.get(statement.target.lower())
+        if target is not None:
+            target.uses += 1
+        if isinstance(target, Invalid):
+            return None
+        if isinstance(target, Table) and target.spec.writable:
+            return target
+        if target is None:
+            tables = [known.name for known in self.names.values() if not isinstance(known, View)]
+            hint = did_you_mean(statement.target, tables) or "; declare it with CREATE TABLE before"
+            message = f"unknown table '{statement.target}'{hint}"
+        elif isinstance(target, Table):
+            message = f"connector '{target.spec.connector}' of table '{target.name}' can only be read"
+        else:
+            message = f"'{target.name}' is a view; only a table can be inserted into"
+        raise statement.passage.error(message, statement.target_offset)
+
+    def cached(self, statement: Cache | Uncache) -> str | None:
+        """The name that a statement caches or releases, which is no use of it; None for nothing to do."""
+        known = self.names.get(statement.name.lower())
+        if isinstance(known, Invalid):
+            return None
+        if known is None:
+            if isinstance(statement, Uncache) and statement.if_exists:
+                return None
+            hint = did_you_mean(statement.name, [name.name for name in self.names.values()])
+            message = f"unknown table or view '{statement.name}'{hint or '; declare it before'}"
+            raise statement.passage.error(message, statement.name_offset)
+        if isinstance(known, Table):
+            if not known.spec.readable:
+                message = f"connector '{known.spec.connector}' of table '{known.name}' can only be written"
+                raise statement.passage.error(message, statement.name_offset)
+            known.step["read"] = True
+        return known.name
+
+    def reads(self, query: Passage) -> Reads:
+        """The declared tables that a query reads; marks each as read in the plan."""
+        tokens = query.tokens
+        self.formats |= formats_named(tokens)
+        self.names_files |= names_relative_files(tokens)
+        reads = Reads(file_names=reads_file_names(tokens))
+        for name, (offset, times) in references(tokens).items():
+            known = self.names.get(name)
+            if known is None:
+                continue
+            known.uses += 1
+            reads.names.append(known)
+            if isinstance(known, View):
+                reads.file_names |= known.reads.file_names
+                reads.tables |= known.reads.tables
+                reads.times += times * known.reads.times
+                reads.depth = max(reads.depth, known.reads.depth + 1)
+            elif isinstance(known, Table):
+                if not known.spec.readable:
+                    message = (
+                        f"connector '{known.spec.connector}' of table '{known.name}' can only be written"
+                    )
+                    raise query.error(message, offset)
+                known.step["read"] = True
+                reads.tables[id(known)] = known
+                reads.times += times
+            if reads.times > MAX_TABLE_READS:
+                message = (
+                    f"with '{known.name}' this query reads tables {reads.times:,} times through its views,"
+                    f" the limit is {MAX_TABLE_READS:,}; write the rows of a view into a table first"
+                )
+                raise query.error(message, offset)
+            if reads.depth > MAX_VIEW_DEPTH:
+                message = (
+                    f"'{name}' is a view that reads views, more than {MAX_VIEW_DEPTH} deep,"
+                    " which is the limit; write the rows of a view into a table first"
+                )
+                raise query.error(message, offset)
+        return reads
