@@ -25,6 +25,8 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "CREATE VIEW v AS SELECT TRANSFORM(id) USING 'env' FROM range(1); INSERT INTO t SELECT * FROM v",
         "INSERT INTO t SELECT ${call}('java.lang.System', 'exit', 0)",
         "SET spark.sql.variable.substitute = true; INSERT INTO t SELECT 1",
+        "RESET Spark.sql.variable.Substitute; INSERT INTO t SELECT 1",
+        "RESET fs.file.impl; INSERT INTO t SELECT 1",
         "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print'); INSERT INTO t SELECT 1",
     ],
 )
@@ -96,8 +98,9 @@ def test_spark_itself_reads_no_files_by_name_where_connectors_are_listed(query: 
     assert "spark.sql.runSQLOnFiles" not in session_settings({**made, "denied_formats": []})
 
 
-def test_no_statement_switches_files_by_name_on_again() -> None:
-    made = plan("SET spark.sql.runSQLOnFiles = true; INSERT INTO t SELECT 1")
+@pytest.mark.parametrize("setting", ["SET spark.sql.runSQLOnFiles = true", "RESET `spark.sql.runSQLOnFiles`"])
+def test_no_statement_switches_files_by_name_on_again(setting: str) -> None:
+    made = plan(f"{setting}; INSERT INTO t SELECT 1")
     check_plan({**made, "denied_formats": []}, shares_jvm=False)
     with pytest.raises(SqlError, match=r"a.sql:1:44: this setting is refused where the policy"):
         check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)
