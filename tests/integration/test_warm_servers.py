@@ -298,7 +298,7 @@ def test_a_script_that_ends_its_jvm_gets_one_of_its_own_and_is_no_success(
 def test_a_driver_refuses_what_no_plan_should_bring_into_a_server(
     bench: Bench, server: ServerFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_runner.sql.compiler.compile.may_share", lambda _statement: True)
+    monkeypatch.setattr("spark_runner.sql.compiler.planner.may_share", lambda _statement: True)
     job_id = bench.submit(script=ENDS_ITS_JVM)
     detail = bench.deployment.wait(job_id, END_S)
     assert bench.server(job_id) == server
