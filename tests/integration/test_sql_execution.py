@@ -1,5 +1,6 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.compiler.streaming_settings import STREAMING_SETTINGS
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
 
@@ -292,6 +294,63 @@ def test_settings_and_names_end_with_the_script(run: Run, spark: SparkSession) -
     assert results[0]["preview"] == [["Asia/Tokyo"]]
     assert spark.conf.get("spark.sql.session.timeZone") == before
     assert "v" not in [table.name for table in spark.catalog.listTables()]
+
+
+def test_reset_restores_the_setting_of_the_session_and_not_that_of_spark(
+    run: Run, spark: SparkSession
+) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    results = run(
+        """
+        CREATE TABLE p USING print;
+        SET 'table.local-time-zone' = 'Asia/Tokyo';
+        INSERT INTO p SELECT current_timezone();
+        RESET 'table.local-time-zone';
+        INSERT INTO p SELECT current_timezone();
+        SET spark.sql.session.timeZone = Europe/Paris;
+        SET spark.sql.session.timeZone = UTC;
+        SET spark.sql.ansi.enabled = false;
+        RESET spark.sql.shuffle.partitions;
+        RESET no.such.setting;
+        INSERT INTO p SELECT concat(current_timezone(), CAST('x' AS INT) IS NULL);
+        RESET;
+        INSERT INTO p SELECT current_timezone();
+        """
+    )
+    assert [result["preview"] for result in results] == [
+        *([["Asia/Tokyo"]], [[before]], [["UTCtrue"]], [[before]]),
+    ]
+    with pytest.raises(SqlError, match="CAST_INVALID_INPUT"):
+        run(
+            "CREATE TABLE p USING print; SET spark.sql.ansi.enabled = false; RESET spark.sql.ansi.enabled;"
+            "INSERT INTO p SELECT CAST('x' AS INT)"
+        )
+
+
+def test_a_mapped_setting_has_the_effect_of_sparks_own(run: Run) -> None:
+    results = run(
+        """
+        CREATE TABLE p USING print;
+        SET spark.sql.adaptive.enabled = false;
+        SET parallelism.default = 7;
+        INSERT INTO p SELECT count(DISTINCT part) FROM (
+          SELECT spark_partition_id() AS part FROM (SELECT /*+ REPARTITION(id) */ id FROM range(1000)));
+        RESET parallelism.default;
+        INSERT INTO p SELECT count(DISTINCT part) FROM (
+          SELECT spark_partition_id() AS part FROM (SELECT /*+ REPARTITION(id) */ id FROM range(1000)));
+        """
+    )
+    assert [result["preview"] for result in results] == [[["7"]], [["2"]]]
+
+
+def test_each_setting_of_spark_that_the_compiler_names_exists(spark: SparkSession) -> None:
+    texts = " ".join(f"{setting.becomes} {setting.instead}" for setting in STREAMING_SETTINGS)
+    named = set(re.findall(r"spark\.(?:\w+\.)+\w+", texts))
+    assert len(named) > 10
+    java: Any = spark._jvm  # noqa: SLF001 - as the rest of PySpark has it
+    known = java.org.apache.spark.internal.config.ConfigEntry
+    assert {key for key in named if known.findEntry(key) is None} == set()
+    assert known.findEntry("spark.sql.noSuchSetting") is None
 
 
 def test_names_of_any_kind_and_replaced_ones_work(run: Run) -> None:

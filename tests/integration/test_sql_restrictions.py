@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import FILE_FORMATS
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.source import ScriptSource
@@ -56,6 +57,55 @@ def test_files_of_a_denied_format_are_read_by_no_other_name(
     with pytest.raises(SqlError, match="refused by the policy"):
         read(spark, f"{query}, {allowed}", denied)
     read(spark, f"SELECT count(*) FROM {allowed}", denied)
+
+
+RESETS = [
+    "RESET",
+    "SET spark.sql.ansi.enabled = false; RESET; RESET",
+    "RESET spark.sql.variable.substitute; RESET spark.sql.runSQLOnFiles",
+    "SET spark.sql.variable.substitute = true; SET spark.sql.runSQLOnFiles = true; RESET",
+]
+
+
+def reads_environment(spark: SparkSession, resets: str) -> bool:
+    text = f"CREATE TABLE p USING print; {resets}; INSERT INTO p SELECT '${{x}}' AS home"
+    plan = compile_script(text, file="s.sql", base_dir="/", variables={"x": "${env:HOME}"})
+    shown: list[list[str]] = execute(spark, plan, lambda _phase: None)[-1]["preview"]
+    return shown != [["${env:HOME}"]]
+
+
+def reads_files(monkeypatch: pytest.MonkeyPatch, spark: SparkSession, resets: str, path: Path) -> bool:
+    text = f"CREATE TABLE p USING print; {resets}; INSERT INTO p SELECT * FROM {HIDDEN[1].format(path=path)}"
+    plan = compile_script(text, file="s.sql", base_dir="/", variables={})
+    with monkeypatch.context() as patch:  # else it refuses the names of the settings before Spark runs
+        patch.setattr(
+            "spark_runner.sql.execution.execution.check_plan", lambda _plan, *, shares_jvm: shares_jvm
+        )
+        try:
+            execute(spark, {**plan, "denied_formats": ["csv"]}, lambda _phase: None)
+        except SqlError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("resets", RESETS)
+def test_reset_does_not_undo_the_settings_of_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resets: str
+) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text("secret\n", encoding="utf-8")
+    assert not reads_environment(spark, resets)
+    assert not reads_files(monkeypatch, spark, resets, file)
+    monkeypatch.setattr(ScriptSettings, "reset", reset_of_spark)
+    assert reads_environment(spark, resets)
+    assert reads_files(monkeypatch, spark, resets, file)
+
+
+def reset_of_spark(settings: ScriptSettings, key: str) -> None:
+    """RESET as Spark has it: the values of the start of the session."""
+    conf = settings._conf  # noqa: SLF001 - what the test replaces
+    for each in [key] if key else [name for name in conf.getAll if conf.isModifiable(name)]:
+        conf.unset(each)
 
 
 PIECES = [

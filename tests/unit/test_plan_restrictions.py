@@ -28,6 +28,8 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print')",
         "CREATE TABLE c (a INT, b AS reflect('a', 'b')) WITH ('connector'='print')",
         "CREATE TABLE c(a INT,CONSTRAINT e EXPECT (reflect('a','b')) ON VIOLATION FAIL) USING print",
+        "RESET Spark.sql.variable.Substitute",
+        "RESET fs.file.impl",
     ],
 )
 def test_a_shared_jvm_runs_no_statement_that_needs_one_of_its_own(statement: str) -> None:
@@ -98,8 +100,9 @@ def test_spark_itself_reads_no_files_by_name_where_connectors_are_listed(query: 
     assert "spark.sql.runSQLOnFiles" not in session_settings({**made, "denied_formats": []})
 
 
-def test_no_statement_switches_files_by_name_on_again() -> None:
-    made = plan("SET spark.sql.runSQLOnFiles = true; INSERT INTO t SELECT 1")
+@pytest.mark.parametrize("setting", ["SET spark.sql.runSQLOnFiles = true", "RESET `spark.sql.runSQLOnFiles`"])
+def test_no_statement_switches_files_by_name_on_again(setting: str) -> None:
+    made = plan(f"{setting}; INSERT INTO t SELECT 1")
     check_plan({**made, "denied_formats": []}, shares_jvm=False)
     with pytest.raises(SqlError, match=r"a.sql:1:44: this setting is refused where the policy"):
         check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)

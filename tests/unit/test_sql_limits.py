@@ -80,6 +80,9 @@ REFUSED = {
         {},
         f"more than {MAX_NESTING} parentheses are open here",
     ),
+    "a key of all the text": (f"SET table.{filled('a.')}b = 1", {}, "unknown setting 'table.a"),
+    "a value of all the text": (f"SET job.mode = {filled('b')}", {}, "job.mode cannot be 'bbb"),
+    "a key to reset of all the text": (f"RESET pipeline.{filled('x.')}y", {}, "unknown setting"),
     "statements": (filled("SET a=1;"), {}, f"statements, the limit is {MAX_STATEMENTS:,}"),
     "a text": ("-" * (MAX_SCRIPT_CHARACTERS + 1), {}, f"the limit is {MAX_SCRIPT_CHARACTERS:,}"),
     "a path": (
@@ -162,6 +165,10 @@ COMPILED = {
         + ",".join(f"c{n}" for n in range(15_000))
         + ") NOT ENFORCED) USING csv OPTIONS (path 'x');"
         + f"{SHOWN}INSERT INTO shown SELECT * FROM t",
+        {},
+    ),
+    "settings of streaming engines": (
+        "SET parallelism.default = 2; RESET;" * (MANY - 1) + f"{SHOWN}INSERT INTO shown SELECT 1",
         {},
     ),
     "doubled quotes": (f"{SHOWN}INSERT INTO shown SELECT " + filled("''"), {}),

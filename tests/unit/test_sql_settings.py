@@ -1,0 +1,254 @@
+"""Settings of scripts: passed to Spark, mapped to its own, accepted without effect, or refused."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_runner.sql.compiler.compile import check_script, compile_script
+from spark_runner.sql.compiler.streaming_settings import JOB_MODE, PREFIXES, STREAMING_SETTINGS
+from tests.unit.test_sql_check import places
+
+DOCS = Path(__file__).parents[2] / "docs"
+SHOWN = "CREATE TABLE shown USING print; INSERT INTO shown SELECT 1"
+
+
+def settings(script: str) -> list[tuple[str, ...]]:
+    """The steps for settings, each with its key and value."""
+    plan = compile_script(f"{script}; {SHOWN}", file="s.sql", base_dir="/base", variables={})
+    facts = ("kind", "key", "value")
+    return [
+        tuple(step[fact] for fact in facts if fact in step)
+        for step in plan["steps"]
+        if step["kind"] in {"set", "reset"}
+    ]
+
+
+def error(script: str) -> tuple[int, str]:
+    """The column and message of the only error."""
+    ((_, column, message),) = [
+        (found.line, found.column, found.message)
+        for found in check_script(f"{script}; {SHOWN}", file="s.sql", base_dir="/base", variables={}).errors
+    ]
+    return column, message
+
+
+def needs_own_jvm(script: str) -> Any:
+    plan = compile_script(f"{script}; {SHOWN}", file="s.sql", base_dir="/base", variables={})
+    return plan["needs_own_jvm"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("spark.sql.shuffle.partitions", "SPARK.Sql.x", "spark.table.exec.x", "fs.s3a.endpoint", "hadoop.x"),
+        *("hive.exec.dynamic.partition", "parquet.compression", "orc.compress", "avro.x", "mapreduce.x"),
+        *("dfs.replication", "tables.x", "statement.x", "jobs.mode", "parallelism-x", "a", "tablé.exec.x"),
+    ],
+)
+def test_settings_of_spark_and_hadoop_pass_unchanged(key: str) -> None:
+    for written in (key if key.isascii() else f"'{key}'", f"'{key}'", f"`{key}`"):
+        assert settings(f"SET {written} = 1") == [("set", key, "1")]
+
+
+# The mode of a job
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("job.mode = batch", "JOB.Mode = BATCH", "'job.mode' = 'batch'", "`job.mode` = Batch"),
+        *("execution.runtime-mode = batch", "'execution.runtime-mode' = 'BATCH'", "execution.type=batch"),
+    ],
+)
+def test_the_mode_of_a_batch_is_accepted_and_is_no_setting_of_spark(setting: str) -> None:
+    assert settings(f"SET {setting}") == []
+    assert not needs_own_jvm(f"SET {setting}")
+
+
+@pytest.mark.parametrize("key", ["job.mode", "'execution.runtime-mode'", "execution.type"])
+@pytest.mark.parametrize("mode", ["streaming", "'STREAMING'", "available-now"])
+def test_modes_that_are_not_supported_yet_are_refused_with_those_that_are(key: str, mode: str) -> None:
+    column, message = error(f"SET {key} = {mode}")
+    name, said = key.strip("'"), mode.strip("'").lower()
+    assert column == len(f"SET {key} = ") + 1
+    assert message == (
+        f"{name} '{said}' is not supported yet: this version runs a script in the mode 'batch' only"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "column", "message"),
+    [
+        ("job.mode = bacth", 16, "job.mode cannot be 'bacth'; did you mean 'batch'?"),
+        ("job.mode = ''", 16, "job.mode cannot be ''; this version has batch"),
+        (
+            "execution.runtime-mode = automatic",
+            30,
+            "execution.runtime-mode cannot be 'automatic'; this version has batch",
+        ),
+        ("job.mod = batch", 5, "unknown setting 'job.mod'; did you mean 'job.mode'?"),
+        ("'job.error.limit' = 1", 5, "unknown setting 'job.error.limit'; known is 'job.mode'"),
+    ],
+)
+def test_other_modes_and_settings_of_the_job_are_refused_with_the_known_ones(
+    setting: str, column: int, message: str
+) -> None:
+    assert error(f"SET {setting}") == (column, message)
+
+
+# Settings of streaming SQL engines
+
+
+@pytest.mark.parametrize(
+    ("streaming", "spark"),
+    [
+        ("'table.local-time-zone' = 'Asia/Tokyo'", "spark.sql.session.timeZone = Asia/Tokyo"),
+        ("table.local-time-zone = GMT-08:00", "spark.sql.session.timeZone = 'GMT-08:00'"),
+        ("'parallelism.default' = '4'", "spark.sql.shuffle.partitions = 4"),
+        ("TABLE.exec.resource.Default-Parallelism = 12", "spark.sql.shuffle.partitions = 12"),
+        ("execution.parallelism=3", "spark.sql.shuffle.partitions = 3"),
+        ("table.optimizer.join.broadcast-threshold = -1", "spark.sql.autoBroadcastJoinThreshold = -1"),
+    ],
+)
+def test_a_mapped_setting_gives_the_plan_of_sparks_own(streaming: str, spark: str) -> None:
+    assert settings(f"SET {streaming}") == settings(f"SET {spark}") != []
+    assert needs_own_jvm(f"SET {streaming}") == needs_own_jvm(f"SET {spark}")
+    key = streaming.partition("=")[0]
+    assert settings(f"SET {streaming}; RESET {key}")[1] == ("reset", spark.partition(" ")[0])
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "table.exec.mini-batch.enabled = true",
+        "'table.optimizer.agg-phase-strategy' = 'TWO_PHASE'",
+        "table.optimizer.agg-phase-strategy = auto",
+        "table.optimizer.distinct-agg.split.enabled = TRUE",
+        "'table.exec.source.idle-timeout' = '0  ms'",
+        "table.exec.state.ttl = 0",
+        "table.dml-sync = true",
+        "table.sql-dialect = default",
+    ],
+)
+def test_a_setting_for_what_spark_always_does_is_accepted_without_a_step(setting: str) -> None:
+    assert settings(f"SET {setting}") == []
+    assert not needs_own_jvm(f"SET {setting}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "instead"),
+    [
+        ("table.exec.mini-batch.enabled = false", "Spark always processes batches"),
+        ("table.exec.mini-batch.allow-latency = '5 s'", "a batch does not wait for rows"),
+        ("table.exec.mini-batch.size = 5000", "a batch reads all its rows"),
+        ("table.optimizer.agg-phase-strategy = ONE_PHASE", "aggregates before and after the shuffle"),
+        ("table.optimizer.distinct-agg.split.enabled = false", "aggregates by the distinct values first"),
+        ("table.exec.source.idle-timeout = '5 s'", "spark.sql.streaming.multipleWatermarkPolicy"),
+        ("table.exec.state.ttl = '1 h'", "a batch keeps no state"),
+        ("parallelism.default = 0", "a whole number from 1"),
+        ("parallelism.default = -1", "a whole number from 1"),
+        ("parallelism.default = 1000000000", "a whole number from 1"),
+        ("table.local-time-zone = default", "the name of a time zone"),
+        ("table.local-time-zone = ''", "the name of a time zone"),
+        ("execution.checkpointing.interval = 10s", "a retry of a batch replaces"),
+        ("'state.backend.type' = 'rocksdb'", "keeps no state"),
+        ("restart-strategy = fixed-delay", "`retry` of the definition"),
+        ("restart-strategy.fixed-delay.attempts = 3", "`retry` of the definition"),
+        ("pipeline.name = my-job", "`name` of the definition"),
+        ("'pipeline.jars' = 'a.jar'", "`jars` or `packages` of `spark`"),
+        ("sql-client.execution.result-mode = tableau", "USING print"),
+        ("table.dml-sync = false", "run one after another"),
+        ("table.sql-dialect = hive", "SQL of Spark"),
+    ],
+)
+def test_other_known_settings_are_refused_with_what_to_use_instead(setting: str, instead: str) -> None:
+    column, message = error(f"SET {setting}")
+    key, _, value = setting.partition(" = ")
+    assert instead in message
+    assert key.strip("'") in message
+    assert column in {5, len(f"SET {key} = ") + 1}
+    assert f"'{value.strip(chr(39))}'" in message or column == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("table.exec.mini-batch.enable", "did you mean 'table.exec.mini-batch.enabled'?"),
+        ("table.exec.resource.default-paralelism", "did you mean 'table.exec.resource.default-parallelism'?"),
+        ("execution.checkpoint.interval", "did you mean 'execution.checkpointing.*'?"),
+        ("pipeline.nam", "did you mean 'pipeline.name'?"),
+        ("parallelism", "did you mean 'parallelism.default'?"),
+        ("table", "settings of Spark start with 'spark.'"),
+    ],
+)
+def test_unknown_settings_of_streaming_engines_are_refused_with_the_nearest(key: str, hint: str) -> None:
+    for statement in (f"SET {key} = 1", f"SET '{key}' = 1", f"SET `{key}` = '1'"):
+        assert error(statement) == (5, f"unknown setting '{key}'; {hint}")
+    assert error(f"RESET {key}") == (7, f"unknown setting '{key}'; {hint}")
+
+
+def test_two_keys_for_one_setting_of_spark_are_refused_until_one_is_reset() -> None:
+    first, second = "SET parallelism.default = 4", "SET table.exec.resource.default-parallelism = 4"
+    assert error(f"{first}; {second}")[1] == (
+        "'table.exec.resource.default-parallelism' and 'parallelism.default' are both"
+        " 'spark.sql.shuffle.partitions' in Spark; keep one of them"
+    )
+    for between in ("RESET", "RESET parallelism.default", "SET spark.sql.shuffle.partitions = 2"):
+        assert settings(f"{first}; {between}; {second}")[-1][0] == "set"
+
+
+def test_a_key_that_has_set_nothing_resets_nothing() -> None:
+    spark = "SET spark.sql.shuffle.partitions = 4"
+    for nothing in ("parallelism.default", "job.mode", "pipeline.name", "table.exec.mini-batch.enabled"):
+        assert settings(f"{spark}; RESET {nothing}") == settings(spark)
+    assert settings("SET parallelism.default = 4; RESET execution.parallelism") == settings(spark)
+
+
+def test_a_script_with_several_wrong_settings_shows_all_of_them() -> None:
+    script = (
+        "SET job.mode = streaming;\nSET 'table.exec.mini-batch.size' = '1';\nSET job.mod = batch;\n"
+        f"SET parallelism.default = x;\nRESET table.exec.mini;\nRESET a b;\nSET spark.a = 1;\n{SHOWN}"
+    )
+    assert places(script) == [
+        (
+            1,
+            16,
+            "job.mode 'streaming' is not supported yet: this version runs a script in the mode 'batch' only",
+        ),
+        (2, 5, "'table.exec.mini-batch.size' would have no effect in Spark"),
+        (3, 5, "unknown setting 'job.mod'"),
+        (4, 27, "'parallelism.default' cannot be 'x'"),
+        (5, 7, "unknown setting 'table.exec.mini'"),
+        (6, 1, "write RESET, or RESET key"),
+    ]
+
+
+# RESET
+
+
+def test_reset_is_a_step_with_its_key() -> None:
+    assert settings("RESET spark.sql.ansi.enabled; RESET; RESET fs.x") == [
+        *(("reset", "spark.sql.ansi.enabled"), ("reset", ""), ("reset", "fs.x")),
+    ]
+
+
+# The table
+
+
+def test_the_table_of_the_document_is_that_of_the_compiler() -> None:
+    page = (DOCS / "sql-settings.md").read_text("utf-8")
+    assert runpy.run_path(str(DOCS / "make_sql_settings.py"))["render"](page) == page
+    assert all(f"`{prefix}`" in page for prefix in PREFIXES)
+
+
+def test_each_key_of_the_table_is_reached_under_one_prefix_and_says_what_to_use() -> None:
+    keys = [setting.key for setting in STREAMING_SETTINGS]
+    assert len(set(keys)) == len(keys)
+    for setting in STREAMING_SETTINGS:
+        assert setting.key == setting.key.lower()
+        assert f"{setting.key}.".startswith(PREFIXES)
+        key = setting.key.replace("*", "some.key")
+        assert setting.instead in error(f"SET '{key}' = ''")[1] or setting.becomes == JOB_MODE
+        assert settings(f"RESET '{key}'") == []
