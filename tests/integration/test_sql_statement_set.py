@@ -170,3 +170,19 @@ def test_no_other_job_reads_the_cached_rows_of_a_set(run: Run, spark: SparkSessi
     run("STATEMENT SET BEGIN INSERT INTO a TABLE src; INSERT INTO b TABLE src; END", report)
     (plan,) = seen
     assert "InMemoryRelation" not in plan
+
+
+def test_a_shared_view_with_a_shuffle_gives_each_target_few_files(run: Run, tmp_path: Path) -> None:
+    run(
+        """
+        CREATE TABLE raw (id INT, n INT) USING csv OPTIONS (path 'raw');
+        INSERT INTO raw SELECT id, id % 7 FROM range(1000);
+        CREATE VIEW last AS SELECT id % 100 AS id, max(n) AS n FROM raw GROUP BY id % 100;
+        SET spark.sql.shuffle.partitions = 50;
+        EXECUTE STATEMENT SET BEGIN
+          INSERT INTO a SELECT * FROM last WHERE n > 1;
+          INSERT INTO b SELECT * FROM last WHERE n <= 6;
+        END;
+        """
+    )
+    assert all(len(list((tmp_path / target).glob("part-*"))) < 5 for target in ("a", "b"))

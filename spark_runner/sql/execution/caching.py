@@ -5,17 +5,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 # Spark's default for frames, on disk where the memory is full; PySpark's MEMORY_AND_DISK serializes twice.
 _LEVEL = StorageLevel.MEMORY_AND_DISK_DESER
 
 
+# Without it a cached shuffle keeps its 200 partitions: hundreds of tiny tasks and files for each reader.
+_MERGES_PARTITIONS = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
+
+
 class CachedNames:
     """The cached tables and views of one script."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: SparkSession) -> None:
+        if not session.sparkContext.getConf().contains(_MERGES_PARTITIONS):
+            session.conf.set(_MERGES_PARTITIONS, "true")
         self._steps: dict[str, Mapping[str, Any]] = {}  # by lower-case name
         self._frames: dict[str, DataFrame] = {}
 

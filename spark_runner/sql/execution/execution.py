@@ -71,7 +71,7 @@ class _Execution(ScriptSession):
         self.writer = writer
         self.inserts = sum(step["kind"] == "insert" for step in self.steps)
         self.written: set[str] = set()  # locations that this run has written to
-        self.cached = CachedNames()
+        self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
         self.results: list[dict[str, Any]] = []
 

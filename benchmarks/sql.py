@@ -1,0 +1,144 @@
+"""SQL scripts against the same job written by hand, a statement set against single INSERTs; the time of lint.
+
+One session of Spark runs all three jobs in turn: it reads a CSV file, keeps the last row of each order, and
+writes three Parquet targets. The peer is plain PySpark. `lint_seconds` is the check of 2,000 lines,
+without the start of Python. Last line: JSON, ratios of medians.
+
+    python benchmarks/sql.py [--rows 1000000] [--rounds 5]
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_runner.sql.compiler.compile import check_script, compile_script
+from spark_runner.sql.execution.execution import execute
+
+COLUMNS = "id BIGINT, customer STRING, price DOUBLE, day DATE"
+QUERIES = {
+    "large": "SELECT id, customer, price FROM priced WHERE price > 900",
+    "days": "SELECT day, count(*) AS orders, sum(price) AS total FROM priced GROUP BY day",
+    "customers": "SELECT customer, max(price) AS highest FROM priced GROUP BY customer",
+}
+VIEW = (
+    "SELECT id, customer, price, day FROM"
+    " (SELECT *, row_number() OVER (PARTITION BY id ORDER BY day DESC, price) AS place FROM orders)"
+    " WHERE place = 1"
+)
+LINES = 2_000
+
+
+def declarations(folder: Path) -> str:
+    """The tables and the view of the script."""
+    targets = "".join(
+        f"CREATE TABLE {name} USING parquet OPTIONS (path '{folder}/{name}');\n" for name in QUERIES
+    )
+    source = f"CREATE TABLE orders ({COLUMNS}) USING csv OPTIONS (path '{folder}/orders');\n"
+    return f"{source}{targets}CREATE VIEW priced AS {VIEW};\n"
+
+
+def run_script(spark: SparkSession, folder: Path, *, as_set: bool) -> None:
+    """The job as a script, with single INSERTs or as a set."""
+    inserts = "".join(f"INSERT OVERWRITE {name} {query};\n" for name, query in QUERIES.items())
+    text = declarations(folder) + (f"EXECUTE STATEMENT SET BEGIN\n{inserts}END;" if as_set else inserts)
+    plan = compile_script(text, file="benchmark.sql", base_dir=str(folder), variables={})
+    execute(spark, plan, lambda _phase: None)
+
+
+def run_by_hand(spark: SparkSession, folder: Path) -> None:
+    """The same job in PySpark."""
+    session = spark.newSession()
+    orders = session.read.csv(f"{folder}/orders", schema=COLUMNS, header=True, mode="FAILFAST")
+    orders.createOrReplaceTempView("orders")
+    session.sql(VIEW).createOrReplaceTempView("priced")
+    for name, query in QUERIES.items():
+        session.sql(query).write.mode("overwrite").option("compression", "zstd").parquet(f"{folder}/{name}")
+
+
+def long_script() -> str:
+    """A script of LINES lines: tables, and views of several lines."""
+    lines = ["CREATE TABLE shown USING print;"]
+    number = 0
+    while len(lines) < LINES - 1:
+        number += 1
+        lines += [
+            f"CREATE TABLE t{number} ({COLUMNS})",
+            f"  USING csv OPTIONS (path 'in/{number}', header true);",
+            f"CREATE VIEW v{number} AS",
+            "SELECT a.id, a.customer, sum(a.price) AS total  -- per customer",
+            f"FROM t{number} a JOIN t{max(1, number - 1)} b ON a.id = b.id",
+            "GROUP BY a.id, a.customer;",
+        ]
+    return "\n".join([*lines, f"INSERT INTO shown TABLE v{number}"])
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    """Alternate the jobs, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    script = long_script()
+
+    def check() -> None:
+        found = check_script(script, file="lint.sql", base_dir="/data", variables={})
+        if found.errors:
+            raise found.error()
+
+    lint = statistics.median(seconds(check) for _ in range(arguments.rounds))
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    taken: defaultdict[str, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        spark.range(arguments.rows).selectExpr(
+            "id % 500000 AS id",
+            "concat('customer-', id % 1000) AS customer",
+            "round(rand(7) * 1000, 2) AS price",
+            "date_add(DATE'2026-01-01', CAST(id % 365 AS INT)) AS day",
+        ).write.csv(f"{folder}/orders", header=True)
+        jobs: dict[str, Callable[[], None]] = {
+            "hand_written": lambda: run_by_hand(spark, folder),
+            "script": lambda: run_script(spark, folder, as_set=False),
+            "statement_set": lambda: run_script(spark, folder, as_set=True),
+        }
+        for number in range(arguments.rounds + 1):
+            for name, job in jobs.items():
+                spent = seconds(job)
+                if number:  # the first round compiles
+                    taken[name].append(spent)
+                    print(f"{name}: {spent:.2f} s")
+    spark.stop()
+    medians = {name: statistics.median(spent) for name, spent in taken.items()}
+    ratio = {
+        "hand_written": medians["script"] / medians["hand_written"],
+        "statement_set": medians["statement_set"] / medians["script"],
+    }
+    print(
+        json.dumps(
+            {
+                "ratio": {name: round(value, 3) for name, value in ratio.items()},
+                "lint_seconds": round(lint, 3),
+                "medians": {name: round(value, 3) for name, value in medians.items()},
+                "rows": arguments.rows,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
