@@ -1,7 +1,7 @@
 """Statements that a driver refuses: in a JVM that other jobs use, and in a plan of another program.
 
 A statement that reaches Java, a program or the settings of the JVM can end it, or read data of other jobs.
-Its script gets its own JVM.
+Cached rows would stay there if the driver is killed. A script with such a statement gets its own JVM.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 from spark_runner.sql.grammar.query import query
 from spark_runner.sql.grammar.references import formats_named, names_files_of
-from spark_runner.sql.grammar.statements import ResetStatement, SetStatement, Statement
+from spark_runner.sql.grammar.statements import BeginSet, Cache, ResetStatement, SetStatement, Statement
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
@@ -33,6 +33,8 @@ def may_share(statement: Statement) -> bool:
         return setting_may_share(statement.key, statement.value)
     if isinstance(statement, ResetStatement):
         return reset_may_share(statement.key)
+    if isinstance(statement, Cache | BeginSet):
+        return False  # cached rows outlive a driver that is killed
     return tokens_may_share(statement.tokens)
 
 
@@ -87,14 +89,7 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     source = ScriptSource(plan["file"], plan["source"])
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
-        if step["kind"] in {"set", "reset"}:
-            place = source.offset(step["line"], step["column"])
-            key, is_set = step["key"], step["kind"] == "set"
-            may_share = setting_may_share(key, step["value"]) if is_set else reset_may_share(key)
-            if shares_jvm and not may_share:
-                raise source.error(_OWN_JVM, place)
-            if denied and key.strip().lower() == _RUN_ON_FILES.lower():
-                raise source.error(_SETTING, place)
+        _check_step(step, source, is_limited=bool(denied), shares_jvm=shares_jvm)
     for part, passage in _parts(plan, source):
         cursor = Cursor(passage)
         tokens = cursor.tokens
@@ -104,6 +99,18 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
             raise passage.error(f"files of the format '{found}' are refused by the policy of the pool")
         if shares_jvm and not tokens_may_share(tokens):
             raise passage.error(_OWN_JVM)
+
+
+def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bool, shares_jvm: bool) -> None:
+    """Raise SqlError for a setting that may not change, and for cached rows in a shared JVM."""
+    may_share = step["kind"] != "cache" and not step.get("cached")
+    if step["kind"] in {"set", "reset"}:
+        key = step["key"]
+        may_share = setting_may_share(key, step["value"]) if step["kind"] == "set" else reset_may_share(key)
+        if is_limited and key.strip().lower() == _RUN_ON_FILES.lower():
+            raise source.error(_SETTING, source.offset(step["line"], step["column"]))
+    if shares_jvm and not may_share:
+        raise source.error(_OWN_JVM, source.offset(step["line"], step["column"]))
 
 
 def session_settings(plan: Mapping[str, Any]) -> dict[str, str]:

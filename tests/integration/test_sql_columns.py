@@ -80,7 +80,9 @@ def test_a_row_that_violates_an_expectation_fails_the_read_whatever_the_query_us
     with pytest.raises(SqlError, match=r"a row of table 'src' violates 'c': ") as caught:
         run(f"{declared(columns)}INSERT INTO p SELECT {use} FROM src")
     assert caught.value.line == 3
-    assert run(f"{declared(columns)}INSERT INTO p SELECT {use} FROM src WHERE id = 1")[0]["rows"] == 1
+    accepted = columns.replace(condition, "id > 0")
+    rows = run(f"{declared(accepted)}INSERT INTO p SELECT {use} FROM src")[0]["rows"]
+    assert rows == (1 if use == "count(*)" else 2)
 
 
 def test_a_row_that_violates_an_expectation_of_a_target_is_not_written(run: Run, tmp_path: Path) -> None:
@@ -146,3 +148,74 @@ def test_an_error_behind_a_rewritten_window_points_at_its_place(run: Run) -> Non
     with pytest.raises(SqlError, match="prize") as caught:
         run(f"{declared(STORED)}INSERT INTO p {query}")
     assert (caught.value.line, caught.value.column) == (3, len("INSERT INTO p ") + query.index("prize") + 1)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json", "parquet"])
+@pytest.mark.parametrize(
+    "query", ["* FROM t WHERE id > 0", "n FROM t WHERE id = 1", "count(*) FROM t WHERE n <> 2"]
+)
+def test_a_filter_of_a_query_does_not_hide_a_violation(run: Run, file_format: str, query: str) -> None:
+    with pytest.raises(SqlError, match="a row of table 't' violates 'c': id > 0"):
+        run(
+            f"""
+            CREATE TABLE raw (id INT, n INT) USING {file_format} OPTIONS (path 'raw');
+            INSERT INTO raw VALUES (1, 1), (-5, 2), (7, 3);
+            CREATE TABLE t (id INT, n INT, CONSTRAINT c EXPECT (id > 0) ON VIOLATION FAIL)
+              USING {file_format} OPTIONS (path 'raw');
+            SELECT {query};
+            """
+        )
+
+
+def test_existing_rows_of_a_table_that_the_script_also_writes_are_checked(run: Run) -> None:
+    with pytest.raises(SqlError, match="a row of table 't' violates 'c'"):
+        run(
+            """
+            CREATE TABLE raw (id INT) USING csv OPTIONS (path 'raw');
+            INSERT INTO raw VALUES (-1);
+            CREATE TABLE t (id INT, CONSTRAINT c EXPECT (id > 0) ON VIOLATION FAIL)
+              USING csv OPTIONS (path 'raw');
+            SELECT * FROM t;
+            INSERT INTO t VALUES (9);
+            """
+        )
+
+
+def test_an_expectation_of_a_computed_column_is_checked_before_the_write(run: Run) -> None:
+    script = """
+        CREATE TABLE t (id INT, twice AS id * 2, CONSTRAINT c EXPECT (twice < 10) ON VIOLATION FAIL)
+          USING csv OPTIONS (path 'out');
+        """
+    (result,) = run(f"{script}INSERT INTO t VALUES (4)")
+    assert (result["rows"], result["columns"]) == (1, ["id"])
+    with pytest.raises(SqlError, match="a row of table 't' violates 'c': twice < 10"):
+        run(f"{script}INSERT INTO t VALUES (5)")
+
+
+def test_metadata_columns_do_not_disturb_the_comparison_of_inserts(run: Run) -> None:
+    results = run(
+        """
+        CREATE TABLE t (a INT, f STRING METADATA FROM 'file_name') USING parquet OPTIONS (path 'out');
+        INSERT INTO t VALUES (1);
+        INSERT INTO t VALUES (2);
+        CREATE TABLE p USING print;
+        INSERT INTO p SELECT a, f LIKE 'part-%' FROM t ORDER BY a;
+        """
+    )
+    assert results[-1]["preview"] == [["1", "true"], ["2", "true"]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("a INT, f FOO METADATA FROM 'file_name'", "FOO"),
+        ("a INT, _metadata INT, f INT METADATA FROM 'file_name'", "_metadata"),
+    ],
+)
+def test_metadata_that_spark_refuses_is_an_error_with_its_place(run: Run, columns: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message) as caught:
+        run(
+            f"""
+            CREATE TABLE t ({columns}) USING csv OPTIONS (path 'in.csv'); SELECT * FROM t"""
+        )
+    assert caught.value.line == 2

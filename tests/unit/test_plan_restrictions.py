@@ -29,6 +29,8 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "CREATE TABLE c (a INT, b AS reflect('a', 'b')) WITH ('connector'='print')",
         "CREATE TABLE c(a INT,CONSTRAINT e EXPECT (reflect('a','b')) ON VIOLATION FAIL) USING print",
         "RESET Spark.sql.variable.Substitute",
+        "CREATE VIEW v AS SELECT 1; CACHE TABLE v",
+        "CREATE VIEW v AS SELECT 1; BEGIN STATEMENT SET; INSERT INTO t TABLE v; INSERT INTO t TABLE v; END",
         "RESET fs.file.impl",
     ],
 )

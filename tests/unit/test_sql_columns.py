@@ -76,6 +76,17 @@ def test_the_words_of_constraints_may_name_columns(name: str) -> None:
     assert columns(f"{name} INT, b INT NOT NULL").names == (name.strip("`"), "b")
 
 
+def test_comparisons_in_expressions_do_not_hide_the_definitions_behind_them() -> None:
+    found = columns(
+        "a INT, big AS a > 10, small AS a < 10, more AS if(a > 1, 2, 3), d INT DEFAULT if(1 > 0, 1, 2), "
+        "e ARRAY<STRUCT<x: INT, y: INT>>, WATERMARK FOR ts AS CASE WHEN a > 5 THEN ts END, ts TIMESTAMP, "
+        "CONSTRAINT c EXPECT (a > 0 AND PROCTIME() > ts) ON VIOLATION FAIL, last INT"
+    )
+    assert found.names == ("a", "big", "small", "more", "d", "e", "ts", "last")
+    assert found.stored["d"].text == "d INT DEFAULT if(1 > 0, 1, 2)"
+    assert [each.condition.text for each in found.expectations] == ["a > 0 AND current_timestamp() > ts"]
+
+
 def test_a_key_may_be_declared_at_its_column() -> None:
     found = columns("a INT, b STRING NOT NULL PRIMARY KEY NOT ENFORCED")
     assert (found.primary_key, found.ddl().text) == (("b",), "a INT, b STRING NOT NULL ")
@@ -104,6 +115,8 @@ def test_a_key_may_be_declared_at_its_column() -> None:
         ("a INT, CHECK (a > 0)", 7, "CHECK is not supported; use CONSTRAINT name EXPECT (condition)"),
         ("a INT, UNIQUE (a)", 7, "UNIQUE is not supported"),
         ("a INT, FOREIGN KEY (a) REFERENCES b", 7, "FOREIGN is not supported"),
+        ("a INT, CONSTRAINT c EXPECT () ON VIOLATION FAIL", 28, "the condition of 'c' is empty"),
+        ("a INT, b INT GENERATED ALWAYS AS (/* no */)", 34, "the expression of 'b' is empty"),
         ("a INT, c AS", 11, "expected the expression of 'c'"),
         ("a INT, b INT METADATA FROM file", 27, "expected the key of the metadata, a string"),
         ("c AS 1", 0, "a table needs a column with a type"),
@@ -118,6 +131,11 @@ def test_a_wrong_definition_is_shown_at_its_place(text: str, offset: int, messag
         columns(text)
     assert message in caught.value.message
     assert caught.value.column - 1 == offset
+
+
+@pytest.mark.parametrize("expression", ["abs(values)", "(values + 1)", "(map['a'])", "(table)", "f(from, a)"])
+def test_a_column_may_have_the_name_of_a_word_that_begins_a_query(expression: str) -> None:
+    assert plan(f"a INT, b AS {expression}")["version"] == 3
 
 
 def plan(declaration: str, more: str = "") -> dict[str, object]:
@@ -140,6 +158,7 @@ def test_a_plan_with_more_than_stored_columns_has_a_version_that_older_drivers_r
         ("a INT, CONSTRAINT c EXPECT (true) ON VIOLATION DROP ROW", "", "DROP ROW is not supported yet"),
         ("a INT, b AS (SELECT 1)", "", "a declaration cannot hold a query; use a view"),
         ("a INT, CONSTRAINT c EXPECT (a IN (TABLE u)) ON VIOLATION FAIL", "", "cannot hold a query"),
+        ("a INT, b AS (MAP a USING 'cat' AS x)", "", "a declaration cannot start a program"),
         ("a INT, PRIMARY KEY (a) NOT ENFORCED", "INSERT INTO t SELECT 1;", "cannot replace rows by"),
     ],
 )

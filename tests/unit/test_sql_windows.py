@@ -25,6 +25,8 @@ def passage(text: str) -> Passage:
         ("PROCTIME()", "current_timestamp()"),
         ("SELECT 1 -- TUMBLE(ts)\n, 'HOP(ts)', tumble, session.x, a.hop(1)", None),
         ("SELECT `TUMBLE`(ts, 1), hop AS session", None),
+        ("session_window(ts, '1 day'), session_user(), hop_count(x)", None),
+        ("WITH session(a) AS (SELECT 1), x AS (VALUES (1)) SELECT * FROM VALUES (1) AS hop(a)", None),
         ("window(ts, '1 minute')", None),
     ],
 )
@@ -50,8 +52,9 @@ def test_the_places_of_the_rest_stay_those_of_the_file() -> None:
         ("TUMBLE(ts, INTERVAL '1' MONTH)", 10, "the length of a window is an interval with one unit"),
         ("TUMBLE(ts, INTERVAL '1:30' MINUTE TO SECOND)", 10, "like INTERVAL '90' SECOND"),
         ("TUMBLE(ts, INTERVAL '1''' MINUTE)", 10, "the length of a window is an interval with one unit"),
-        ("TUMBLE_PROCTIME(ts, INTERVAL '1' DAY)", 0, "unknown window function 'TUMBLE_PROCTIME'; known are"),
+        ("TUMBLE_PROCTIME(ts, INTERVAL '1' DAY)", 0, "Spark has no TUMBLE_PROCTIME; use current_timestamp()"),
         ("FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' DAY))", 11, "write GROUP BY TUMBLE("),
+        ("SELECT PROCTIME(3)", 7, "PROCTIME() has no arguments"),
         ("TUMBLE(ts, INTERVAL '1' DAY", 6, "this parenthesis is never closed"),
     ],
 )

@@ -62,6 +62,8 @@ def lint(
     """
     values = parse_variables(variables)
     found = [finding for file in files for finding in findings(file, values)]
+    if quiet and not strict:
+        found = [finding for finding in found if finding.severity is Severity.ERROR]
     match output:
         case OutputFormat.JSON:
             print_json([_document(finding) for finding in found])
@@ -139,7 +141,8 @@ def _document(finding: Finding) -> dict[str, Any]:
 
 
 def _shown(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.line}:{finding.column}" if finding.line else finding.file
+    file = finding.file.replace("\n", "\\n")  # it would look like a finding of its own
+    place = f"{file}:{finding.line}:{finding.column}" if finding.line else file
     head = f"{place}: {finding.severity}: {finding.message}"
     return f"{head}\n{finding.excerpt}" if finding.excerpt else head
 

@@ -1,12 +1,14 @@
 """The parts of CREATE TABLE in a plan that are more than stored columns."""
 
-from itertools import pairwise
 from typing import Any
 
 from spark_runner.sql.compiler.tables import metadata_field
 from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.query import QUERY_WORDS
 from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.tokens import TokenKind
+
+_OPERANDS = frozenset({TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING, TokenKind.NUMBER})
 
 
 def declared(columns: Columns, values: dict[str, int]) -> dict[str, Any]:
@@ -44,7 +46,13 @@ def declared(columns: Columns, values: dict[str, int]) -> dict[str, Any]:
 
 
 def _refuse_subquery(expression: Passage) -> None:
-    for opening, token in pairwise(expression.tokens):
-        if opening.is_symbol("(") and token.is_word(*QUERY_WORDS):
+    tokens = expression.tokens
+    for token in tokens:
+        if token.is_word("USING"):  # SELECT TRANSFORM, MAP and REDUCE start a program with it
+            raise expression.error("a declaration cannot start a program", token.start)
+    for opening, token, behind in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        # A column may have the name VALUES; then no operand follows it.
+        is_query = token.is_word("SELECT", "WITH") or behind.kind in _OPERANDS or behind.is_symbol("(")
+        if opening.is_symbol("(") and token.is_word(*QUERY_WORDS) and is_query:
             message = "a declaration cannot hold a query; use a view"
             raise expression.error(message, token.start)

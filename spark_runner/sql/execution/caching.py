@@ -48,8 +48,7 @@ class CachedNames:
         name = step["name"].lower()
         self._release(name)  # the frame reads the files that exist now
         if self._steps.get(name) is not step:
-            self._steps.pop(name, None)  # it was the cache of a previous meaning of the name
-            return frame
+            return frame  # another meaning of the name is cached: a later or an earlier one
         # Spark looks up cached rows by their plan, for all sessions of a JVM. With this condition no other
         # plan is equal, so that no other job reads these rows, which may be older than its files.
         mark = uuid.uuid4().hex

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, reason
 from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
 
@@ -22,23 +22,28 @@ class DeclaredColumns:
         step: Mapping[str, Any],
         passage: Callable[[Sequence[Sequence[int]]], Passage],
         sent: SentTexts,
+        *,
+        has_metadata: bool = True,
     ) -> None:
-        self._step, self._passage, self._sent = step, passage, sent
+        self._step, self._passage, self._sent, self._has_metadata = step, passage, sent, has_metadata
 
     def added_to(self, frame: DataFrame) -> DataFrame:
         """The rows with all columns, in the order of the declaration; raises SqlError at an expression."""
         if not (order := self._step.get("order")):
             return frame
         for column in self._step.get("metadata", ()):
-            value = sql.col(f"{METADATA}.{column['field']}").cast(self._passage(column["type"]).text)
-            frame = frame.withColumn(column["name"], value)
-        for column in self._step.get("computed", ()):
-            kind = self._passage(column["type"]).text if column["type"] else None
-            frame = self._computed(frame, column["name"], self._passage(column["expression"]), kind)
-        return frame.select(*[sql.col(quote_name(name)) for name in order])
+            frame = self._with_metadata(frame, column["name"], column["field"], self._passage(column["type"]))
+        return self._with_computed(frame).select(*[sql.col(quote_name(name)) for name in order])
+
+    def checked_before_write(self, frame: DataFrame) -> DataFrame:
+        """The same rows of stored columns alone; computing one that violates an expectation fails."""
+        if not self._step.get("expectations"):
+            return frame
+        stored = [sql.col(quote_name(name)) for name in frame.columns]
+        return self.checked(self._with_computed(frame)).select(*stored)
 
     def checked(self, frame: DataFrame) -> DataFrame:
-        """The same rows; reading one that violates an expectation is an error of Spark."""
+        """The same rows; computing one that violates an expectation is an error of Spark."""
         for each in self._step.get("expectations", ()):
             condition = self._passage(each["condition"])
             message = (
@@ -46,6 +51,19 @@ class DeclaredColumns:
                 f"{' '.join(condition.text.split())[:_LONGEST_CONDITION]}"
             )
             frame = self._filtered(frame, condition, message)
+        return frame
+
+    def _with_metadata(self, frame: DataFrame, name: str, field: str, kind: Passage) -> DataFrame:
+        value = sql.col(f"{METADATA}.{field}") if self._has_metadata else sql.lit(None)
+        try:
+            return frame.withColumn(name, value.cast(kind.text.strip()))
+        except SPARK_ERRORS as error:
+            raise kind.error(reason(error)) from error
+
+    def _with_computed(self, frame: DataFrame) -> DataFrame:
+        for column in self._step.get("computed", ()):
+            kind = self._passage(column["type"]).text if column["type"] else None
+            frame = self._computed(frame, column["name"], self._passage(column["expression"]), kind)
         return frame
 
     def _computed(self, frame: DataFrame, name: str, expression: Passage, kind: str | None) -> DataFrame:
@@ -56,10 +74,12 @@ class DeclaredColumns:
             raise self._sent.located(error, expression) from error
 
     def _filtered(self, frame: DataFrame, condition: Passage, message: str) -> DataFrame:
-        # A filter, because Spark leaves out a column that the query does not use.
+        # A filter, because Spark leaves out a column that the query does not use. It names the partition,
+        # because Spark evaluates the filters of the query before one that is deterministic.
+        in_any_partition = sql.spark_partition_id() >= 0
         try:
-            accepted = sql.expr(self._sent.send(condition))
-            return frame.filter(sql.coalesce(accepted, sql.lit(False)) | _failure(message))
+            accepted = sql.coalesce(sql.expr(self._sent.send(condition)), sql.lit(False))
+            return frame.filter(sql.when(accepted, in_any_partition).otherwise(_failure(message)))
         except SPARK_ERRORS as error:
             raise self._sent.located(error, condition) from error
 

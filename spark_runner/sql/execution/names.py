@@ -143,9 +143,10 @@ class ScriptSession:
         frame = self.rows(step) if step["kind"] == "view" else self.table_frame(step)
         if frame is not None and step["kind"] == "table":
             columns = self.columns(step)
-            frame = columns.added_to(frame)
-            if not step["written"]:  # rows are checked where they are written
-                frame = columns.checked(frame)
+            try:
+                frame = columns.checked(columns.added_to(frame))
+            except SPARK_ERRORS as error:
+                raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if frame is not None:
             self.kept(step, frame).createOrReplaceTempView(quote_name(step["name"]))
 
@@ -258,7 +259,7 @@ class ScriptSession:
         if schema is None:
             return frame
         try:
-            return self.columns(table).checked(fit(frame, schema, by_name=step["by_name"]))
+            return self.columns(table).checked_before_write(fit(frame, schema, by_name=step["by_name"]))
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:

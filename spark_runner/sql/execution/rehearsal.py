@@ -10,13 +10,14 @@ from pyspark.sql.types import DataType, StringType, StructType
 
 from spark_runner.connectors.alike import refuse_unlike_queries, refuse_unlike_tables
 from spark_runner.connectors.errors import ConnectorError, UnlikeColumns
+from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.text.errors import SqlError
 
 _STRING = StringType()
-_REHEARSED = {"set", "table", "view", "insert"}  # other statements change no columns
+_REHEARSED = {"set", "reset", "table", "view", "insert"}  # other statements change no columns
 
 
 def adds_twice_to_one_place(plan: Mapping[str, Any]) -> bool:
@@ -71,6 +72,10 @@ class Rehearsal(ScriptSession):
             raise self.error(f"table '{table['name']}': {error}", step) from error
         finally:
             self.refresh(table["location"])
+
+    def columns(self, step: Mapping[str, Any]) -> DeclaredColumns:
+        """Without metadata: the frames of targets that are not written yet have none."""
+        return DeclaredColumns(step, self.passage, self.sent, has_metadata=False)
 
     def declare(self, step: Mapping[str, Any]) -> None:
         """Make the name readable, or remove it: its previous meaning may have other columns."""

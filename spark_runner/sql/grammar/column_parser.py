@@ -15,7 +15,8 @@ from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import TokenKind
 
-_OPEN, _CLOSE = "(<[", ")>]"
+_IN_TYPES = ("(<[", ")>]")
+_IN_EXPRESSIONS = ("([", ")]")  # there < and > compare
 _NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 _NOT_STORED = ("METADATA", "GENERATED", "PRIMARY")
 _BEHIND_TYPES = ("NOT", "NULL", "COMMENT", "DEFAULT")
@@ -81,20 +82,28 @@ class _ColumnParser:
         if cursor.here is None or cursor.here.kind not in _NAMES:
             raise cursor.expected(f"the type of column '{name}'")
         first = cursor.index
-        self._skip((*_NOT_STORED, *_BEHIND_TYPES), first)
+        self._skip((*_NOT_STORED, *_BEHIND_TYPES), first, _IN_TYPES)
         kind = cursor.passage.part(cursor.tokens[first].start, cursor.offset)
-        self._skip(_NOT_STORED, first)
+        self._skip(_NOT_STORED, first, _IN_EXPRESSIONS)
         behind = cursor.offset
         if cursor.take_words("METADATA"):
             self._metadata(name, kind)
         elif cursor.take_words("GENERATED", "ALWAYS", "AS"):
-            expression = cursor.in_parentheses(f"the expression of '{name}'")
+            expression = self._expression(f"the expression of '{name}'")
             self._comment()
-            self._found.computed.append(ComputedColumn(name, with_spark_functions(expression), kind))
+            self._found.computed.append(ComputedColumn(name, expression, kind))
         else:
             self._found.stored[name] = cursor.passage.part(start, behind)
             if cursor.take_words("PRIMARY", "KEY"):
                 self._key((name,), offset)
+
+    def _expression(self, what: str) -> Passage:
+        """An expression in parentheses, for Spark."""
+        behind = self._cursor.offset + 1
+        expression = self._cursor.in_parentheses(what)
+        if not expression.tokens:
+            raise self._cursor.error(f"{what} is empty", behind)
+        return with_spark_functions(expression)
 
     def _comment(self) -> None:
         """Skip a comment behind a column that is not stored."""
@@ -138,7 +147,7 @@ class _ColumnParser:
         if name.lower() in self._constraints:
             raise cursor.error(f"constraint '{name}' is declared twice", offset)
         self._constraints.add(name.lower())
-        condition = cursor.in_parentheses(f"the condition of '{name}'")
+        condition = self._expression(f"the condition of '{name}'")
         if not cursor.take_words("ON", "VIOLATION"):
             raise cursor.expected("ON VIOLATION and FAIL, DROP ROW or QUARANTINE")
         action_offset = cursor.offset
@@ -189,17 +198,18 @@ class _ColumnParser:
         """The text up to the comma behind this definition, or to the end."""
         start = self._cursor.offset
         first = self._cursor.index
-        self._skip((), first)
+        self._skip((), first, _IN_EXPRESSIONS)
         if self._cursor.index == first:
             raise self._cursor.expected(what)
         return self._cursor.passage.part(start, self._cursor.offset)
 
-    def _skip(self, words: Sequence[str], first: int) -> None:
+    def _skip(self, words: Sequence[str], first: int, brackets: tuple[str, str]) -> None:
         """Move to the next comma, to one of `words` behind the token `first`, or to the end."""
         cursor, depth = self._cursor, 0
+        opening, closing = brackets
         while token := cursor.here:
             if depth == 0 and (token.is_symbol(",") or (cursor.index > first and token.is_word(*words))):
                 return
             cursor.take()
             if token.kind is TokenKind.SYMBOL:
-                depth += (token.text in _OPEN) - (token.text in _CLOSE)
+                depth += (token.text in opening) - (token.text in closing)

@@ -22,6 +22,7 @@ _PARTS = {
     # The last moment that belongs to the window, as those engines define it.
     "_ROWTIME": ".end - INTERVAL '0.001' SECOND",
 }
+_NAMES = frozenset(kind + ending for kind in _ARGUMENTS for ending in (*_PARTS, "_PROCTIME"))
 _SINGULAR = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
 _UNITS = frozenset({*_SINGULAR, *(f"{unit}S" for unit in _SINGULAR)})
 _NUMBER = re.compile(r"""(?P<quote>['"]?)(?P<number>[0-9]+(\.[0-9]+)?)(?P=quote)""")
@@ -38,8 +39,11 @@ def with_spark_functions(passage: Passage) -> Passage:
             continue
         name = token.text.upper()
         if name == "PROCTIME":
-            end, words = _arguments(passage, index)[0], list[Passage | str](["current_timestamp()"])
-        elif name.partition("_")[0] in _ARGUMENTS:
+            end, arguments = _arguments(passage, index)
+            if arguments:
+                raise passage.error("PROCTIME() has no arguments", token.start)
+            words = list[Passage | str](["current_timestamp()"])
+        elif name in _NAMES:
             end, words = _window(passage, index, name)
         else:
             continue
@@ -54,8 +58,12 @@ def with_spark_functions(passage: Passage) -> Passage:
 
 def _is_call(tokens: Sequence[SqlToken], index: int) -> bool:
     behind = tokens[index + 1] if index + 1 < len(tokens) else None
-    is_qualified = index > 0 and tokens[index - 1].is_symbol(".")
-    return behind is not None and behind.is_symbol("(") and not is_qualified
+    before = tokens[index - 1] if index else None
+    # Behind AS, WITH or a parenthesis a name with columns is that of a table.
+    is_name = before is not None and (
+        before.is_symbol(".") or before.is_symbol(")") or before.is_word("AS", "WITH", "RECURSIVE")
+    )
+    return behind is not None and behind.is_symbol("(") and not is_name
 
 
 def _window(passage: Passage, index: int, name: str) -> tuple[int, list[Passage | str]]:
@@ -64,10 +72,7 @@ def _window(passage: Passage, index: int, name: str) -> tuple[int, list[Passage 
     start = passage.tokens[index].start
     part = _PARTS.get(f"_{suffix}" if suffix else "")
     if part is None:
-        known = ", ".join(f"{kind}{each}" for each in _PARTS)
-        raise passage.error(
-            f"unknown window function '{passage.tokens[index].text}'; known are {known}", start
-        )
+        raise passage.error(f"Spark has no {name}; use current_timestamp()", start)
     end, arguments = _arguments(passage, index)
     if arguments and arguments[0].tokens[0].is_word("TABLE"):
         message = f"Spark has no table function {kind}; write GROUP BY {kind}({_ARGUMENTS[kind]})"
