@@ -1,4 +1,4 @@
-"""SQL scripts against the same job written by hand, a statement set against single INSERTs; the time of lint.
+"""SQL scripts against the same job in PySpark, a statement set against single INSERTs; the time of lint.
 
 One session of Spark runs all three jobs in turn: it reads a CSV file, keeps the last row of each order, and
 writes three Parquet targets. The peer is plain PySpark. `lint_seconds` is the check of 2,000 lines,
