@@ -263,7 +263,7 @@ def test_the_leader_passes_the_plan_of_a_run_on_and_compiles_nothing(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the leader compiles")
 
-    monkeypatch.setattr(plans, "compile_script", refuse)
+    monkeypatch.setattr(plans, "check_script", refuse)
     hall.pass_time(MINUTE)
     hall.leader().step()
     detail = hall.deployment.client.detail("sql-20261121T110100Z")
