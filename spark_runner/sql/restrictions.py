@@ -91,10 +91,9 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     for step in plan["steps"]:
         _check_step(step, source, is_limited=bool(denied), shares_jvm=shares_jvm)
     for part, passage in _parts(plan, source):
-        cursor = Cursor(passage)
-        tokens = cursor.tokens
+        tokens = passage.tokens
         if part == "query":
-            query(cursor)
+            query(Cursor(passage))
         if names_files and (found := names_files_of(tokens, denied)):
             raise passage.error(f"files of the format '{found}' are refused by the policy of the pool")
         if shares_jvm and not tokens_may_share(tokens):

@@ -249,10 +249,12 @@ class Planner:
         self.effects += 1
 
     def _add_cache(self, statement: Cache | Uncache) -> None:
+        name = self.scope.cached(statement)
+        if name is None:
+            return
         if isinstance(statement, Cache):
-            if (name := self.scope.cached(statement)) is not None:
-                self._step("cache", statement.passage, name=name, lazy=statement.lazy)
-        elif (name := self.scope.cached(statement)) is not None:
+            self._step("cache", statement.passage, name=name, lazy=statement.lazy)
+        else:
             self._step("uncache", statement.passage, name=name)
 
     def _step(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:

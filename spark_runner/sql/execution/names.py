@@ -141,14 +141,15 @@ class ScriptSession:
     def declare(self, step: Mapping[str, Any]) -> None:
         """Make a table or view readable under its name."""
         frame = self.rows(step) if step["kind"] == "view" else self.table_frame(step)
-        if frame is not None and step["kind"] == "table":
+        if frame is None:
+            return
+        if step["kind"] == "table":
             columns = self.columns(step)
             try:
                 frame = columns.checked(columns.added_to(frame))
             except SPARK_ERRORS as error:
                 raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
-        if frame is not None:
-            self.kept(step, frame).createOrReplaceTempView(quote_name(step["name"]))
+        self.kept(step, frame).createOrReplaceTempView(quote_name(step["name"]))
 
     def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:  # noqa: ARG002 - of the subclass
         """The frame for readers of a name; a subclass may keep its rows in Spark's cache."""
