@@ -30,6 +30,7 @@ from spark_runner.sql.grammar.statements import (
 )
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share
+from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 
@@ -55,6 +56,8 @@ class Planner:
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
+        if has_mark(statement.passage.text):
+            self.version = PLAN_VERSION  # older drivers would not replace it
         if self.open_set and not isinstance(statement, Insert | BeginSet | EndSet):
             raise statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
         if isinstance(statement, SetStatement | ResetStatement):
@@ -133,7 +136,7 @@ class Planner:
         )
         place = comparable(spec.location) if spec.location else ""
         at = (statement.name, statement.passage, statement.name_offset)
-        self.scope.declare(Table(*at, spec=spec, step=step, place=place))
+        self.scope.declare(Table(*at, spec=spec, step=step, place=place, number=len(self.steps) - 1))
 
     def _declared(self, columns: Columns | None) -> dict[str, Any]:
         """The parts of a declaration that are more than stored columns."""
@@ -180,7 +183,7 @@ class Planner:
             self.open_set.add(statement, target, reads)
         target.step["written"] = True
         self.effects += 1
-        self._step(
+        step = self._step(
             "insert",
             statement.passage,
             target=target.name,
@@ -188,6 +191,8 @@ class Planner:
             by_name=statement.by_name,
             query=statement.query.to_json(self.values),
         )
+        if self.scope.places_vary:
+            step["reads"] = [table.number for table in reads.tables.values() if table.place]
 
     def _begin_set(self, statement: BeginSet) -> None:
         if self.open_set:

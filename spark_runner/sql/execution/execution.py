@@ -14,6 +14,7 @@ from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.places import check_places, with_built_ins
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.locations import comparable
@@ -37,7 +38,9 @@ def execute(
     only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
     run has one attempt. `shares_jvm`: other jobs use the same JVM. Raises SqlError at the failed place.
     """
+    plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
+    check_places(plan)
     plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
     if adds_twice_to_one_place(plan):
