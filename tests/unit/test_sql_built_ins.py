@@ -13,7 +13,7 @@ from orchestrator.model.plan import compile_program
 from orchestrator.schedules.runs import compile_registration, run_plan
 from queues import check_id
 from spark_runner.sql.compiler.compile import check_script, compile_script
-from spark_runner.sql.compiler.planner import PLAN_VERSION
+from spark_runner.sql.compiler.steps import PLAN_VERSION
 from spark_runner.sql.execution.places import check_places, with_built_ins
 from spark_runner.sql.text.built_ins import MARKS, values_of
 from spark_runner.sql.text.errors import SqlError

@@ -37,6 +37,7 @@ class Table(Name):
     step: dict[str, Any] = field(kw_only=True)
     place: str = field(kw_only=True)  # its comparable location; empty if it has none
     number: int = field(kw_only=True)  # the index of its step
+    stored: tuple[str, ...] = field(kw_only=True)  # its declared columns; empty if it declares none
 
     @property
     def placed(self) -> Placed:

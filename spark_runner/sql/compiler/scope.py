@@ -41,6 +41,11 @@ class Scope:
         self.places_vary |= isinstance(name, Table) and has_mark(name.place)
         self.declared.append(name)
 
+    def declare_own(self, name: str, table: Table) -> None:
+        """Add a declared table under another name, with options of its own."""
+        self.names[name.lower()] = table
+        table.uses += 1
+
     def check_new(self, statement: CreateTable | CreateView) -> None:
         """Raise SqlError if the name is taken, and the statement does not replace it."""
         known = self.names.get(statement.name.lower())

@@ -53,7 +53,7 @@ class Rehearsal(ScriptSession):
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Record the columns that it would leave at its target, and compare them with the previous ones."""
-        table = self.tables[step["target"].lower()]
+        table = self.target(step)
         if not table["location"]:
             return
         place = comparable(table["location"])
