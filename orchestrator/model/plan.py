@@ -15,7 +15,7 @@ from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
 from spark_runner.sql.compiler.compile import Check, check_script
-from spark_runner.sql.compiler.planner import OLDEST_PLAN_VERSION, PLAN_VERSION
+from spark_runner.sql.compiler.steps import OLDEST_PLAN_VERSION, PLAN_VERSION
 from spark_runner.sql.text.source import ScriptSource
 
 Plan = Mapping[str, Any]

@@ -71,15 +71,15 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
     if errors:
         return Check(None, tuple(errors[:MAX_ERRORS]))
     plan = {
-        "version": planner.version,
+        "version": planner.steps.version,
         "file": file,
         "source": text,
         "directory": base_dir,
         "names_files": planner.scope.names_files,
         "needs_own_jvm": planner.needs_own_jvm,
         "formats": sorted(planner.scope.formats),
-        "values": list(planner.values),
-        "steps": planner.steps,
+        "values": list(planner.steps.values),
+        "steps": planner.steps.made,
     }
     return Check(plan, (), tuple(planner.scope.unused()))
 

@@ -127,6 +127,11 @@ class ScriptSession:
         except SPARK_ERRORS as error:
             raise self.sent.located(error, query) from error
 
+    def target(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The table that an INSERT writes, with the options that the INSERT gives."""
+        table = self.tables[step["target"].lower()]
+        return {**table, "options": step["options"]} if "options" in step else table
+
     def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
         """A text of the plan."""
         return Passage.from_json(self.source, pieces, self.values)

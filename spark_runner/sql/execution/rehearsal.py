@@ -55,7 +55,7 @@ class Rehearsal(ScriptSession):
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Record the columns that it would leave at its target, and compare them with the previous ones."""
-        table = self.tables[step["target"].lower()]
+        table = self.target(step)
         if not self.connectors.writes_files(table["connector"]):
             return
         place = comparable(table["location"])
