@@ -30,7 +30,7 @@ app = lazy_app(
             "Run the jobs of the configured ZooKeeper until TERM or Ctrl-C.",
         ),
         Command("job", "orchestrator.cli.job:app", "Submit, inspect, stop and retry jobs."),
-        Command("sql", "orchestrator.cli.sql:app", "Check SQL scripts without Spark."),
+        Command("sql", "orchestrator.cli.sql:app", "Check and try SQL scripts."),
         Command("queue", "orchestrator.cli.queue:app", "Inspect queues and pools, pause pools, move jobs."),
         Command(
             "config", "orchestrator.cli.config:app", "Show settings, and change the limits of all workers."

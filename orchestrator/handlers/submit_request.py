@@ -62,15 +62,7 @@ def submit_request(
     policy.check_files(pool, definition, spark.target)
     program = program_of(definition, plan)
     directory = definition.directory
-    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
-    found = spark.model_copy(
-        update={
-            "jars": _found(jars, "jar", directory),
-            "py_files": _found(spark.py_files, "Python file", directory),
-            "files": _found(spark.files, "file", directory),
-        }
-    )
-    conf = found.properties
+    conf = spark_properties(definition, spark)
     script = program.script if isinstance(program, SqlProgram) else None
     own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
@@ -102,6 +94,20 @@ def submit_request(
         is_short=is_short,
         is_warm=is_warm and may_share,
     )
+
+
+def spark_properties(definition: Definition, spark: Spark) -> dict[str, str]:
+    """The Spark properties of a definition, with absolute paths; raises DefinitionError for missing files."""
+    directory = definition.directory
+    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
+    found = spark.model_copy(
+        update={
+            "jars": _found(jars, "jar", directory),
+            "py_files": _found(spark.py_files, "Python file", directory),
+            "files": _found(spark.files, "file", directory),
+        }
+    )
+    return found.properties
 
 
 def _passwords(zookeeper: SessionSettings) -> Iterator[str]:

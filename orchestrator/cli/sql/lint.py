@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,14 +12,11 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import stderr_console, stdout_console
+from orchestrator.cli.sql.script import STANDARD_INPUT, script_name, script_of_standard_input
 from orchestrator.cli.submission import load_definition
-from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
-from orchestrator.model.reading import read_standard_input
 from spark_runner.sql.text.errors import SqlError
-
-_STANDARD_INPUT = "<stdin>"
 
 
 class Severity(StrEnum):
@@ -86,43 +82,23 @@ def lint(
 def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
     """The errors and warnings of one file: first the errors, then the warnings, in the order of its lines."""
     try:
-        definition = _script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
+        definition = script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
     except DefinitionError as refused:
         yield _refusal(file, str(refused))
         return
     if not definition.script:
         yield Finding(file, 0, 0, Severity.ERROR, "it has no SQL script")
         return
-    checked = check_sql(definition, _script_name(file, definition))
+    checked = check_sql(definition, script_name(file, definition))
     yield from (_finding(error, Severity.ERROR) for error in checked.errors)
     yield from (_finding(error, Severity.WARNING) for error in checked.warnings)
     if secrets := literal_secrets(definition, checked.plan):
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
 
 
-def _script_of_standard_input(variables: dict[str, Any]) -> Definition:
-    try:
-        text = read_standard_input()
-    except ValueError as error:
-        raise DefinitionError(f"-: {error}") from error
-    if not text.strip():
-        raise DefinitionError("-: is empty")
-    document = {"name": "script", "script": text, "directory": str(Path.cwd()), "variables": variables}
-    return build_definition(document, "-")
-
-
-def _script_name(file: str, definition: Definition) -> str:
-    """The name of the script in messages: its path as seen from here, or its place in the definition."""
-    if file == "-":
-        return _STANDARD_INPUT
-    if file.endswith(".sql"):
-        return file
-    return str(Path(file).with_name(definition.file)) if definition.file else f"{file}#script"
-
-
 def _refusal(file: str, message: str) -> Finding:
     """The error of a file or definition that cannot be read, with the place that it names."""
-    shown = _STANDARD_INPUT if file == "-" else file
+    shown = STANDARD_INPUT if file == "-" else file
     named = re.fullmatch(r":(?:(\d+):(\d+):)? (.*)", message.removeprefix(file), re.DOTALL)
     if named is None:
         return Finding(shown, 0, 0, Severity.ERROR, message)

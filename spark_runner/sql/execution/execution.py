@@ -13,7 +13,7 @@ from spark_runner.connectors.registry import SINKS
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
-from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.names import ScriptSession, on_this_host
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.locations import comparable
@@ -38,7 +38,7 @@ def execute(
     run has one attempt. `shares_jvm`: other jobs use the same JVM. Raises SqlError at the failed place.
     """
     check_plan(plan, shares_jvm=shares_jvm)
-    plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
+    plan = on_this_host(plan)
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
     if adds_twice_to_one_place(plan):
         report("comparing the INSERTs")
@@ -52,13 +52,6 @@ def execute(
     finally:
         run.cached.clear()
     return run.results
-
-
-def _on_this_host(step: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The step with a local path, even where another file system such as HDFS is the default."""
-    if not step.get("beside"):
-        return step
-    return {**step, "options": {**step["options"], "path": f"file:{step['location']}"}}
 
 
 class _Execution(ScriptSession):

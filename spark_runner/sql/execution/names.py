@@ -67,6 +67,17 @@ def _by_name(found: list[str], declared: list[str]) -> list[int]:
     return [lower.index(name.lower()) for name in declared]
 
 
+def on_this_host(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The plan with relative paths made local, even where another file system such as HDFS is the default."""
+    return {**plan, "steps": [_local(step) for step in plan["steps"]]}
+
+
+def _local(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not step.get("beside"):
+        return step
+    return {**step, "options": {**step["options"], "path": f"file:{step['location']}"}}
+
+
 # Spark's words for "no data there", where the script itself will write later.
 _NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
