@@ -57,7 +57,7 @@ class Files:
 
     def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The files below `path`; a record that does not fit the declared columns fails the job."""
-        reader = session.read.format(self.format).options(**self._format_options(options))
+        reader = session.read.format(self.format).options(**self.format_options(options))
         if self.format != "parquet":
             # Spark would silently turn unreadable values into NULL.
             reader = reader.option("mode", "FAILFAST")
@@ -95,7 +95,7 @@ class Files:
         counted = frame.observe(
             observation, sql.expr("count(1)").alias("rows"), self._kept(frame, options).alias("kept")
         )
-        saver = counted.write.format(self.format).mode("overwrite").options(**self._format_options(options))
+        saver = counted.write.format(self.format).mode("overwrite").options(**self.format_options(options))
         if self.format == "json":
             saver = saver.option("ignoreNullFields", "false")
         if options["partition_by"]:
@@ -134,7 +134,7 @@ class Files:
                 f"refused: there are data in '{path}' already, and the table has mode 'error'"
             )
         try:
-            refuse_unlike_file(frame, some_file, self.format, options, self._format_options(options))
+            refuse_unlike_file(frame, some_file, self.format, options, self.format_options(options))
         except AnalysisException as error:
             if target.first_file() != some_file:
                 raise TargetChanged(f"'{path}' is being replaced by another job") from error
@@ -166,7 +166,7 @@ class Files:
             )
 
     def _read_back(self, frame: DataFrame, options: Mapping[str, Any]) -> list[list[str | None]]:
-        reader = frame.sparkSession.read.format(self.format).options(**self._format_options(options))
+        reader = frame.sparkSession.read.format(self.format).options(**self.format_options(options))
         if self.format == "parquet":
             reader = reader.schema(frame.schema)  # Spark would run a job to find it in the files
         else:
@@ -177,7 +177,7 @@ class Files:
         columns = [_column(name) for name in frame.columns]
         return preview(text_cells(reader.load(options["path"]).select(*columns), PREVIEW_ROWS))
 
-    def _format_options(self, options: Mapping[str, Any]) -> dict[str, str]:
+    def format_options(self, options: Mapping[str, Any]) -> dict[str, str]:
         """The options of Spark that readers and writers share."""
         if self.format != "csv":
             return {}

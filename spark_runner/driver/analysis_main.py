@@ -33,7 +33,7 @@ def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return _ANSWERS[request["kind"]](request)
     except SqlError as error:
-        return {"errors": [each.to_json() for each in (error, *error.others)]}
+        return {"refused": [each.to_json() for each in (error, *error.others)]}
     except SparkRunnerError as error:
         return {"failure": str(error)}
 
@@ -42,6 +42,14 @@ def _preview(request: Mapping[str, Any]) -> dict[str, Any]:
     from spark_runner.sql.execution.preview import preview  # noqa: PLC0415 - as above
 
     return preview(_session(request), request["plan"], request["table"], request["rows"], request["width"])
+
+
+def _explain(request: Mapping[str, Any]) -> dict[str, Any]:
+    from spark_runner.sql.execution.analysis import analyse_script  # noqa: PLC0415 - as above
+
+    return analyse_script(
+        _session(request), request["plan"], connect=request["connect"], with_plan=request["with_plan"]
+    )
 
 
 def _session(request: Mapping[str, Any]) -> Any:
@@ -54,7 +62,10 @@ def _session(request: Mapping[str, Any]) -> Any:
     return spark
 
 
-_ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {"preview": _preview}
+_ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "explain": _explain,
+    "preview": _preview,
+}
 
 if __name__ == "__main__":
     # The runner has started it with -P: its siblings cannot hide other modules.

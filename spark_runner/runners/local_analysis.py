@@ -107,7 +107,7 @@ def _answer(folder: Path) -> dict[str, Any]:
         raise AnalysisFailed(
             f"the local Spark ended without an answer; its log ends with:\n{shown}"
         ) from None
-    if errors := [SqlError(**error) for error in answer.get("errors", ())]:
+    if errors := [SqlError(**error) for error in answer.get("refused", ())]:
         first, *others = errors
         first.others = tuple(others)
         raise first

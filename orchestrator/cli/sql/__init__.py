@@ -11,6 +11,11 @@ app = lazy_app(
             is_quick=True,
         ),
         Command(
+            "explain",
+            "orchestrator.cli.sql.explain:explain",
+            "Analyse a script with Spark, and show columns, guarantees and all errors of its statements.",
+        ),
+        Command(
             "preview",
             "orchestrator.cli.sql.preview:preview",
             "Show the first rows of a table or view of a script, and write nothing.",

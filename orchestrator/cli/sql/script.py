@@ -26,14 +26,20 @@ class Script:
 
 def load_script(file: str, variables: dict[str, str], *, only_declares: bool = False) -> Script:
     """The script of a file, checked without Spark; raises DefinitionError, SqlError with all errors."""
-    definition = script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
+    definition = read_script(file, variables)
     return checked_script(definition, script_name(file, definition), only_declares=only_declares)
+
+
+def read_script(file: str, variables: dict[str, str]) -> Definition:
+    """The definition of a script in a file or on standard input; raises DefinitionError."""
+    definition = script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
+    if not definition.script:
+        raise DefinitionError(f"{file}: it has no SQL script")
+    return definition
 
 
 def checked_script(definition: Definition, name: str, *, only_declares: bool = False) -> Script:
     """The script of a definition, checked without Spark; `name` is its file in errors."""
-    if not definition.script:
-        raise DefinitionError(f"{name}: it has no SQL script")
     found = check_sql(definition, name, only_declares=only_declares)
     if found.plan is None:
         raise found.error()
