@@ -20,6 +20,11 @@ app = lazy_app(
             "Run one push job on this machine and show its result.",
         ),
         Command(
+            "new",
+            "orchestrator.cli.new.command:new",
+            "Write a SQL script and a definition that run at once.",
+        ),
+        Command(
             "up",
             "orchestrator.cli.serve:up",
             "Run ZooKeeper and a worker in the foreground, for development.",
