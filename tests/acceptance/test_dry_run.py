@@ -41,7 +41,7 @@ def test_everything_is_checked_and_nothing_is_enqueued(
     assert done.code == 0, done.stderr
     assert done.stdout.splitlines()[0] == "would submit job s with id j-1 in pool default"
     assert f"  writes:    out (csv) in {shared_shell.directory}/out" in done.stdout
-    assert "  then:      no worker is connected; " in done.stdout
+    assert "  start:     no worker is connected; " in done.stdout
     assert "s.sql:3:29: warning: table 'out': column 'name' into 'id', STRING as INT: " in done.stderr
     assert done.stderr.endswith("nothing was enqueued\n")
     assert list(nodes(session, zookeeper_root)) == before

@@ -15,6 +15,8 @@ from orchestrator.cli.submission import load_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import compile_program
 
+PAGE = Path(__file__).parents[2] / "docs" / "first-steps.md"
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -42,6 +44,11 @@ def test_without_a_terminal_the_defaults_make_a_job_with_sample_data(
     assert err.count("totals.yaml") == 4
     assert list(tables("totals.yaml")) == ["orders", "totals"]
     assert load_definition("totals.yaml", {}).name == "totals"
+
+
+def test_the_page_about_first_steps_shows_the_script_as_it_is_written(folder: Path) -> None:
+    assert made("totals") == 0
+    assert f"```sql\n{(folder / 'totals.sql').read_text()}```" in PAGE.read_text("utf-8")
 
 
 def test_the_options_answer_all_questions(folder: Path) -> None:

@@ -120,7 +120,7 @@ def _show(facts: Mapping[str, Any], found: list[Finding], *, quiet: bool) -> Non
         "writes": ", ".join(_target(target) for target in facts["targets"]),
         "master": facts["master"],
         "attempts": str(facts["attempts"]),
-        "then": facts["waiting"] or "",
+        "start": facts["waiting"] or "",
     }
     for name, value in lines.items():
         if value:
