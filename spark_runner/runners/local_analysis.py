@@ -155,6 +155,7 @@ def _properties(folder: Path, conf: Mapping[str, str], flags: Sequence[str]) -> 
     }
     # Nobody but this process may reach the ports; the master and where it listens are not the user's here.
     own = {
+        "spark.eventLog.enabled": "false",  # its directory may be that of a cluster
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch),

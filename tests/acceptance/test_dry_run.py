@@ -48,6 +48,17 @@ def test_everything_is_checked_and_nothing_is_enqueued(
     assert shared_shell.jobs() == []
 
 
+def test_a_secret_of_a_variable_is_not_shown(shared_shell: Shell) -> None:
+    shared_shell.write("s.sql", "SELECT '${password}'")
+    for more in ((), ("-o", "json")):
+        done = shared_shell.type(
+            *("job", "submit", "s.sql", "--dry-run", "--no-spark", "--set", "password=hunter22secret"), *more
+        )
+        assert done.code == 0, done.stderr
+        assert "variables.password" in done.stdout + done.stderr
+        assert "hunter22secret" not in done.stdout + done.stderr
+
+
 def test_without_spark_it_is_quick_and_says_what_it_left_out(shared_shell: Shell) -> None:
     shared_shell.write("s.sql", SCRIPT.format(column="nope"))
     done = shared_shell.type("job", "submit", "s.sql", "--dry-run", "--no-spark")

@@ -87,6 +87,16 @@ def test_on_a_terminal_it_asks_and_asks_again_after_a_wrong_answer(shell: Shell)
     assert "cron: 0 6 * * *" in (shell.directory / "mine.yaml").read_text()
 
 
+def test_without_an_answer_nothing_is_written(shell: Shell) -> None:
+    with Terminal([*COMMAND, "new", "mine"], shell.directory, shell.environment) as terminal:
+        wait_until(lambda: "Source" in terminal.text(), 60, "the first question")
+        terminal.type(b"\x04")  # Ctrl-D
+        wait_until(lambda: terminal.is_closed, 60, "the command ends")
+        assert terminal.exit_code() == 2
+        assert "no answer, nothing was written" in terminal.text()
+    assert list(shell.directory.iterdir()) == []
+
+
 def test_ctrl_c_at_a_question_writes_nothing(shell: Shell) -> None:
     with Terminal([*COMMAND, "new", "mine"], shell.directory, shell.environment) as terminal:
         wait_until(lambda: "Source" in terminal.text(), 60, "the first question")

@@ -45,6 +45,14 @@ def test_rows_are_shown_and_nothing_is_left(shell: Shell, process_mark: str) -> 
     assert document.json()["has_more"]
 
 
+def test_a_secret_of_a_variable_is_in_no_message(shell: Shell) -> None:
+    shell.write("s.sql", "CREATE VIEW v AS SELECT nope('${password}') AS x;")
+    refused = shell.type_anew("sql", "preview", "s.sql", "v", "--set", "password=hunter22secret")
+    assert refused.code == 2
+    assert "s.sql:1:25: " in refused.stderr
+    assert "hunter22secret" not in refused.stdout + refused.stderr
+
+
 def test_a_wrong_name_file_or_script_is_an_error_with_its_place(shell: Shell, process_mark: str) -> None:
     shell.write("s.sql", SCRIPT)
     wrong_name = shell.type("sql", "preview", "s.sql", "order", "--set", "file=orders.csv")

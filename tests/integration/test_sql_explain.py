@@ -205,6 +205,7 @@ def test_casts_that_may_fail_or_lose_are_warnings_at_their_column(
         ("a STRING", "SELECT price AS a FROM src"),
         ("a TIMESTAMP", "SELECT DATE'2020-01-01' AS a"),
         ("a DATE", "SELECT NULL AS a"),
+        ("a VARCHAR(3)", "SELECT name AS a FROM src"),
         ("a INT NOT NULL", "SELECT coalesce(id, 0) AS a FROM src"),
     ],
 )
@@ -278,6 +279,15 @@ def test_connect_reports_every_source_and_target_that_cannot_be_used(
     assert len(report["errors"]) == 4
     assert "letter.txt" in report["probes"][2]["message"]
     assert (tmp_path / "mine" / "letter.txt").exists()
+
+
+def test_connect_expects_of_existing_rows_only_what_the_script_leaves_of_them(
+    explain: Explain, spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.sql("SELECT 1 AS other").write.parquet(str(tmp_path / "out"))
+    text = """CREATE TABLE t USING parquet OPTIONS (path 'out');
+    INSERT OVERWRITE t SELECT 1 AS id; INSERT INTO t SELECT 2 AS id;"""
+    assert explain(text, connect=True)["errors"] == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -14,9 +14,10 @@ from orchestrator.cli.new.texts import SAMPLE, Answers, definition_text, script_
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import stderr_console
 from orchestrator.cli.result import program_name
-from orchestrator.model.definition import parse_definition
+from orchestrator.model.definition import build_definition
 from orchestrator.model.errors import AlreadyExists, DefinitionError
 from orchestrator.model.plan import check_sql
+from orchestrator.model.reading import read_document
 
 
 def new(
@@ -70,9 +71,7 @@ def new(
 
 
 def _checked(name: str) -> str:
-    parse_definition(
-        f"{{name: {name!r}, script: SELECT 1}}", name, Path()
-    )  # raises for a name that no job may have
+    build_definition({"name": name, "script": "SELECT 1"}, name)  # raises for a name that no job may have
     return name
 
 
@@ -89,12 +88,10 @@ def _check(answers: Answers, files: Mapping[Path, str], folder: Path) -> None:
     if there := [path for path in files if path.exists() or path.is_symlink()]:
         shown = ", ".join(_shown(path) for path in there)
         raise AlreadyExists(f"{shown}: already there; choose another name or --directory, or remove it first")
+    document = read_document(files[folder / f"{answers.name}.yaml"], f"{answers.name}.yaml")
     script = files[folder / f"{answers.name}.sql"]
-    document = files[folder / f"{answers.name}.yaml"].replace(
-        f"script: {answers.name}.sql", "script: SELECT 1"
-    )
-    definition = parse_definition(document, f"{answers.name}.yaml", folder)
-    found = check_sql(definition.model_copy(update={"script": script}), f"{answers.name}.sql")
+    fields = {**document, "script": script, "directory": str(folder)}
+    found = check_sql(build_definition(fields, f"{answers.name}.yaml"), f"{answers.name}.sql")
     if found.plan is None:
         raise found.error()
 

@@ -77,7 +77,10 @@ def _answer(given: str | None, question: str, default: str, parse: Callable[[str
     if not sys.stdin.isatty():
         return default, parse(default)
     while True:
-        text = str(typer.prompt(question, default=default, show_default=bool(default), err=True)).strip()
+        try:
+            text = str(typer.prompt(question, default=default, show_default=bool(default), err=True)).strip()
+        except typer.Abort:  # the end of the input; after a Ctrl-C the exit code is that of the signal
+            raise DefinitionError("no answer, nothing was written; give options instead") from None
         try:
             return text, parse(text)
         except DefinitionError as error:

@@ -11,13 +11,16 @@ from orchestrator.cli.output import stderr_console
 from orchestrator.cli.sql.script import Script
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.handlers.submit_request import spark_properties
+from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.local_analysis import analyse
 
 
 def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dict[str, Any]:
     """The answer of a local Spark about a script, which ends before this returns."""
-    settings = load_settings()
+    settings, definition = load_settings(), script.definition
+    conf = spark_properties(definition, definition.spark)
+    REDACTOR.add_of_job([*secrets_in({**definition.variables, **conf}), *secrets_of(script.plan)])
     if not quiet and sys.stderr.isatty():
         stderr_console().print("starting Spark on this machine ...", style="dim")
     interrupt = Interrupt.install()
@@ -25,7 +28,7 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
         with interrupt.breaking():
             return analyse(
                 {**request, "plan": script.plan},
-                conf=spark_properties(script.definition, script.definition.spark),
+                conf=conf,
                 archives=_archives(settings),
                 passed_on=settings.drivers.environment,
             )

@@ -13,7 +13,7 @@ from orchestrator.cli.sql.script import Script, load_script
 from orchestrator.model.errors import DefinitionError
 from spark_runner.protocol.text import did_you_mean
 
-_MAX_ROWS, _MAX_WIDTH = 10_000, 100_000
+_MAX_ROWS, _MAX_WIDTH = 1_000, 10_000
 
 
 def preview(

@@ -118,7 +118,7 @@ class _Analysis(Rehearsal):
                 self.left[place], self.writers[place] = None, table
                 self.refresh(table["location"])
             return
-        if self.connect:
+        if self.connect and not self.changed_places(table):  # else the script replaces what is there now
             self._probe_target(frame, table, overwrite=overwrite)
         super().insert(step)
 

@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     ByteType,
+    CharType,
     DataType,
     DateType,
     DecimalType,
@@ -24,6 +25,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
+    VarcharType,
 )
 
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
@@ -38,6 +40,7 @@ _EXACT_DIGITS: Mapping[type[DataType], int] = {
     FloatType: 7,
     DoubleType: 15,
 }  # that an integer may have and stay exact
+_TEXTS = (StringType, CharType, VarcharType)  # Spark's cast does not cut to a length
 _INSTANTS = (TimestampType, TimestampNTZType)
 
 
@@ -74,7 +77,7 @@ def type_name(kind: DataType) -> str:
 def _words(given: DataType, declared: DataType, fails: str) -> str:
     """What may happen to a value; empty if nothing."""
     name = type_name(declared)
-    if given == declared or isinstance(given, NullType) or type(declared) is StringType:
+    if given == declared or isinstance(given, NullType) or isinstance(declared, _TEXTS):
         found = ""
     elif isinstance(given, StringType):
         found = "" if isinstance(declared, BinaryType) else f"a text that is no {name} {fails}"
