@@ -7,7 +7,6 @@ INSERT leaves its columns at its target, for the statements behind it.
 import contextlib
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,23 +20,13 @@ from spark_runner.sql.execution.inspection import condition_frame
 from spark_runner.sql.execution.names import NOTHING_THERE, ScriptSession, on_this_host
 from spark_runner.sql.execution.probing import guarantee, probe_target, refusals
 from spark_runner.sql.execution.rehearsal import Rehearsal, UnknownColumns
+from spark_runner.sql.execution.report import Report
 from spark_runner.sql.grammar.references import formats_named, references
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
 
 _IN_THE_SCRIPT = {"inline"}  # connectors whose rows the script holds: reading them contacts nothing
 _WITHOUT_COLUMNS = {"set", "reset", "cache", "uncache", "begin_set", "end_set"}
-
-
-@dataclass
-class Report:
-    """What an analysis found; all of it is JSON."""
-
-    statements: list[dict[str, Any]] = field(default_factory=list)
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[dict[str, Any]] = field(default_factory=list)
-    contacted: list[str] = field(default_factory=list)  # tables that were read for their columns
-    probes: list[dict[str, Any]] = field(default_factory=list)
 
 
 def analyse_script(
@@ -98,7 +87,7 @@ class _Analysis(Rehearsal):
         except SqlError as error:
             if kind == "table":
                 self._break(step, "has an error")
-            self._add(self.result.errors, error)
+            self.result.add(error)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Compare the columns of the query with the target, and keep what it would leave there."""
@@ -136,11 +125,11 @@ class _Analysis(Rehearsal):
             self.entry["skipped"] = str(why)
             return None
         except SqlError as error:
-            self._add(self.result.errors, error)
+            self.result.add(error)
             return None
         refused = list(refusals(fitted, table))
         for words in refused:
-            self._add(self.result.errors, self.error(f"table '{table['name']}': {words}", step))
+            self.result.add(self.error(f"table '{table['name']}': {words}", step))
         return None if refused else fitted
 
     def _explain(self, step: Mapping[str, Any]) -> None:
@@ -169,7 +158,7 @@ class _Analysis(Rehearsal):
                 error = self.error(message, step)
             else:
                 error = query.error(message, offsets[difference.column])
-            self._add(self.result.errors if difference.is_error else self.result.warnings, error)
+            self.result.add(error, is_error=difference.is_error)
 
     def _probe_target(self, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> None:
         with self._probed(table, "write"):
@@ -183,11 +172,11 @@ class _Analysis(Rehearsal):
             yield probe
         except SqlError as error:
             probe |= {"ok": False, "message": error.message}
-            self._add(self.result.errors, error)
+            self.result.add(error)
         except (ConnectorError, *SPARK_ERRORS) as error:
             words = str(error) if isinstance(error, ConnectorError) else reason(error)
             probe |= {"ok": False, "message": words}
-            self._add(self.result.errors, self.error(f"table '{table['name']}': {words}", table))
+            self.result.add(self.error(f"table '{table['name']}': {words}", table))
 
     # ------------------------------------------------------------------ names
     def rows(self, step: Mapping[str, Any]) -> DataFrame:
@@ -200,7 +189,7 @@ class _Analysis(Rehearsal):
             if self.left and formats_named(query.tokens) and _finds_nothing(error.__cause__):
                 raise _NotAnalysed("it names files that the script may write before") from error
             for other in further_unresolved(self.session, self.sent, query, error.__cause__):
-                self._add(self.result.errors, other)
+                self.result.add(other)
             raise
 
     def _refuse_broken(self, step: Mapping[str, Any], part: str) -> None:
@@ -221,7 +210,7 @@ class _Analysis(Rehearsal):
                 self._break(step, "has columns that are known when the script has written it")
                 return
             self._break(step, "has an error")
-            self._add(self.result.errors, error)
+            self.result.add(error)
 
     def _break(self, step: Mapping[str, Any], words: str) -> None:
         self.broken[step["name"].lower()] = words
@@ -250,11 +239,6 @@ class _Analysis(Rehearsal):
             frame = ScriptSession.table_frame(self, step)
             row = None if frame is None else frame.first()
             probe["rows"] = 0 if row is None else 1
-
-    def _add(self, found: list[dict[str, Any]], error: SqlError) -> None:
-        document = error.to_json()
-        if document not in found:
-            found.append(document)
 
 
 def _finds_nothing(error: BaseException | None) -> bool:
