@@ -8,6 +8,7 @@ from orchestrator.cli.sql.lint import Finding, Severity, findings_of, of_error
 from orchestrator.cli.sql.local_spark import ask_spark
 from orchestrator.cli.sql.script import checked_script
 from orchestrator.model.definition import Definition
+from spark_runner.connectors.options import options_of
 from spark_runner.sql.text.errors import SqlError
 
 
@@ -32,7 +33,20 @@ def analyse_definition(
     if any(finding.severity is Severity.ERROR for finding in found):
         return Analysis(found)
     request = {"kind": "explain", "connect": connect, "with_plan": with_plan}
-    report = ask_spark(checked_script(definition, name), request, quiet=quiet)
+    script = checked_script(definition, name)
+    report = ask_spark(script, request, quiet=quiet)
+    _add_guarantees(report, script.plan)
     for severity, part in ((Severity.ERROR, "errors"), (Severity.WARNING, "warnings")):
         found += [of_error(SqlError(**error), severity) for error in report[part]]
     return Analysis(sorted(found, key=lambda finding: (finding.line, finding.column)), report)
+
+
+def _add_guarantees(report: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
+    """Add what the sinks of connectors promise; files have said it already."""
+    tables = {step["name"]: step for step in plan["steps"] if step["kind"] == "table"}
+    for statement in report["statements"]:
+        if statement["kind"] == "insert" and not statement["guarantee"]:
+            table = tables[statement["target"]]
+            options = options_of(table["connector"]).model_validate(table["options"])
+            promised = options.guarantee(has_primary_key=bool(table.get("primary_key")))
+            statement["guarantee"] = str(promised)

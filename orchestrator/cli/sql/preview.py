@@ -11,6 +11,7 @@ from orchestrator.cli.output import stderr_console, stdout_console, table
 from orchestrator.cli.sql.local_spark import ask_spark
 from orchestrator.cli.sql.script import Script, load_script
 from orchestrator.model.errors import DefinitionError
+from spark_runner.connectors import registry
 from spark_runner.protocol.text import did_you_mean
 
 _MAX_ROWS, _MAX_WIDTH = 1_000, 10_000
@@ -72,9 +73,8 @@ def _declared(script: Script, name: str) -> str:
 
 def _is_readable(connector: str) -> bool:
     """Whether tables of a connector can be read."""
-    from spark_runner.connectors.options import CONNECTORS  # noqa: PLC0415 - slow to load
-
-    return CONNECTORS[connector].readable
+    found = registry.find(connector)
+    return found is not None and bool(found.source)
 
 
 def _cell(cell: str | None) -> str:

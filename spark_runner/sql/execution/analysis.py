@@ -18,7 +18,7 @@ from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, furthe
 from spark_runner.sql.execution.fitting import Comparison, column_offsets, compare
 from spark_runner.sql.execution.inspection import condition_frame
 from spark_runner.sql.execution.names import NOTHING_THERE, ScriptSession, on_this_host
-from spark_runner.sql.execution.probing import guarantee, probe_target, refusals
+from spark_runner.sql.execution.probing import guarantee_of_files, probe_target, refusals
 from spark_runner.sql.execution.rehearsal import Rehearsal, UnknownColumns
 from spark_runner.sql.execution.report import Report
 from spark_runner.sql.grammar.references import formats_named, references
@@ -98,7 +98,9 @@ class _Analysis(Rehearsal):
             "connector": table["connector"],
             "location": table["location"],
             "overwrite": overwrite,
-            "guarantee": guarantee(table, overwrite=overwrite),
+            "guarantee": guarantee_of_files(overwrite=overwrite)
+            if self.connectors.writes_files(table["connector"])
+            else "",
         }
         frame = self._fits(step, table)
         if frame is None:
@@ -162,7 +164,7 @@ class _Analysis(Rehearsal):
 
     def _probe_target(self, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> None:
         with self._probed(table, "write"):
-            probe_target(frame, table, overwrite=overwrite)
+            probe_target(self.connectors, frame, table, overwrite=overwrite)
 
     @contextlib.contextmanager
     def _probed(self, table: Mapping[str, Any], verb: str) -> Iterator[dict[str, Any]]:

@@ -9,12 +9,13 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.sql import DataFrame
 
-from spark_runner.connectors.alike import refuse_unlike_file
-from spark_runner.connectors.base import Writer
+from spark_runner.connectors.base import ProbedSink, Writer
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.files import Files, refuse_foreign_files
-from spark_runner.connectors.registry import SINKS
-from spark_runner.connectors.targets import TargetDirectory
+from spark_runner.connectors.files.alike import refuse_unlike_file
+from spark_runner.connectors.files.foreign import refuse_foreign_files
+from spark_runner.connectors.files.format import format_options
+from spark_runner.connectors.files.targets import TargetDirectory
+from spark_runner.connectors.parts import Parts
 from spark_runner.sql.execution.casts import type_name
 
 _FORMATS = "org.apache.spark.sql.execution.datasources"
@@ -25,10 +26,8 @@ _CLASSES = {
 }
 
 
-def guarantee(table: Mapping[str, Any], *, overwrite: bool) -> str:
-    """What a target promises when an attempt runs again, in one sentence."""
-    if not isinstance(SINKS[table["connector"]], Files):
-        return "at least once: a further attempt shows its rows again"
+def guarantee_of_files(*, overwrite: bool) -> str:
+    """What a folder of files promises when an attempt runs again, in one sentence."""
     if overwrite:
         return "exactly once: the new rows replace the old ones as a whole, or nothing changes"
     return "exactly once: all rows are added or none, and a further attempt removes those of an earlier one"
@@ -59,10 +58,13 @@ def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
             yield f"column '{field.name}' is {kind}, which {table['connector']} files cannot hold"
 
 
-def probe_target(frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> None:
+def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> None:
     """Raise ConnectorError if the rows of an empty frame could not be written now; changes nothing."""
-    sink, options = SINKS[table["connector"]], table["options"]
-    if not isinstance(sink, Files):
+    options = table["options"]
+    if not connectors.writes_files(table["connector"]):
+        sink = connectors.sink(table["connector"])
+        if isinstance(sink, ProbedSink):
+            sink.probe(frame.sparkSession, options, frame.schema)
         return
     session, path = frame.sparkSession, str(options["path"])
     target = TargetDirectory(session, path, Writer(""))
@@ -73,7 +75,8 @@ def probe_target(frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool)
     elif (some_file := target.first_file()) is not None:
         if options["mode"] == "error":
             raise ConnectorError(f"there are data in '{path}' already, and the table has mode 'error'")
-        refuse_unlike_file(frame, some_file, table["connector"], options, sink.format_options(options))
+        reading = format_options(table["connector"], options)
+        refuse_unlike_file(frame, some_file, table["connector"], options, reading)
     _check_writable(frame, path)
 
 
