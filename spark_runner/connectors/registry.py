@@ -68,14 +68,14 @@ BUILT_IN: Mapping[str, Connector] = {
     "parquet": _files("parquet"),
     "csv": _files("csv"),
     "json": _files("json"),
-    "inline": Connector(
-        "spark_runner.connectors.inline.options:InlineOptions",
-        source="spark_runner.connectors.inline.source:InlineSource",
-        on_executors=False,
-    ),
     "print": Connector(
         "spark_runner.connectors.print.options:PrintOptions",
         sink="spark_runner.connectors.print.sink:PrintSink",
+        on_executors=False,
+    ),
+    "inline": Connector(
+        "spark_runner.connectors.inline.options:InlineOptions",
+        source="spark_runner.connectors.inline.source:InlineSource",
         on_executors=False,
     ),
 }
