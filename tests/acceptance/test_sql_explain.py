@@ -33,6 +33,19 @@ def test_columns_guarantee_probes_and_warnings_are_shown(shell: Shell, process_m
     assert sorted(path.name for path in shell.directory.iterdir()) == ["orders.csv", "s.sql"]
 
 
+def test_the_guarantee_of_a_connector_that_writes_no_files_is_that_of_its_options(
+    shell: Shell, process_mark: str
+) -> None:
+    shell.write(
+        "s.sql", "CREATE TABLE p USING print; INSERT INTO p SELECT 1 AS a; EXPLAIN INSERT INTO p SELECT 2"
+    )
+    document = shell.type_anew("sql", "explain", "s.sql", "-o", "json").json()
+    assert_nothing_is_left(process_mark)
+    first, second = document["statements"]
+    assert first["guarantee"] == "at least once"
+    assert second["columns"] == [{"name": "2", "type": "INT", "into": None}]
+
+
 def test_errors_of_lint_and_of_spark_are_findings_and_exit_1(shell: Shell, process_mark: str) -> None:
     shell.write("s.sql", SCRIPT.format(column="nope"))
     by_spark = shell.type_anew("sql", "explain", "s.sql", "-o", "json")
