@@ -69,19 +69,9 @@ def submit_request(
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
     program = program_of(definition, plan)
-    connectors = _connectors(plan)
+    connectors = connectors_of(plan)
     directory = definition.directory
-    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
-    packages, more_jars = _of_connectors(connectors, connector_jars)
-    found = spark.model_copy(
-        update={
-            "packages": (*spark.packages, *packages),
-            "jars": (*_found(jars, "jar", directory), *_found(more_jars, "jar of a connector", directory)),
-            "py_files": _found(spark.py_files, "Python file", directory),
-            "files": _found(spark.files, "file", directory),
-        }
-    )
-    conf = found.properties
+    conf = spark_properties(definition, spark, connectors, connector_jars)
     script = program.script if isinstance(program, SqlProgram) else None
     own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
@@ -110,7 +100,7 @@ def submit_request(
         secrets=tuple(secrets),
     )
     may_share = script is not None and not (
-        script["names_files"] or script["needs_own_jvm"] or packages or more_jars
+        script["names_files"] or script["needs_own_jvm"] or any(_of_connectors(connectors, connector_jars))
     )
     modules = {name for each in connectors.values() for name in each.python_packages()}
     return SubmitRequest(
@@ -127,7 +117,31 @@ def submit_request(
     )
 
 
-def _connectors(plan: Plan | None) -> dict[str, Connector]:
+def spark_properties(
+    definition: Definition,
+    spark: Spark,
+    connectors: Mapping[str, Connector],
+    connector_jars: Mapping[str, tuple[str, ...]],
+) -> dict[str, str]:
+    """The Spark properties of a definition, with absolute paths; raises DefinitionError for missing files.
+
+    `connector_jars` replace the packages of connectors.
+    """
+    directory = definition.directory
+    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
+    packages, more_jars = _of_connectors(connectors, connector_jars)
+    found = spark.model_copy(
+        update={
+            "packages": (*spark.packages, *packages),
+            "jars": (*_found(jars, "jar", directory), *_found(more_jars, "jar of a connector", directory)),
+            "py_files": _found(spark.py_files, "Python file", directory),
+            "files": _found(spark.files, "file", directory),
+        }
+    )
+    return found.properties
+
+
+def connectors_of(plan: Plan | None) -> dict[str, Connector]:
     """The connectors of the tables of a script; raises DefinitionError for one that is not installed here."""
     used = {step["connector"] for step in (plan or {}).get("steps", ()) if step.get("kind") == "table"}
     try:

@@ -46,10 +46,19 @@ def compile_program(definition: Definition) -> Plan | None:
     return found.plan
 
 
-def check_sql(definition: Definition, file: str) -> Check:
-    """Check the script of a definition; errors show the name `file`. The plan has no text of the script."""
+def check_sql(definition: Definition, file: str, *, only_declares: bool = False) -> Check:
+    """Check the script of a definition; errors show the name `file`. The plan has no text of the script.
+
+    `only_declares`: the script may have nothing to do.
+    """
     text = definition.script
-    found = check_script(text, file=file, base_dir=definition.directory, variables=definition.variables)
+    found = check_script(
+        text,
+        file=file,
+        base_dir=definition.directory,
+        variables=definition.variables,
+        only_declares=only_declares,
+    )
     if found.plan is None:
         return found
     kept = {name: value for name, value in found.plan.items() if name not in _IN_DEFINITION}

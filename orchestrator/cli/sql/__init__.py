@@ -1,4 +1,4 @@
-"""`orchestrator sql`: check SQL scripts without Spark."""
+"""`orchestrator sql`: check and try SQL scripts."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -10,6 +10,16 @@ app = lazy_app(
             "Check scripts without Spark, and show all errors and warnings.",
             is_quick=True,
         ),
+        Command(
+            "explain",
+            "orchestrator.cli.sql.explain:explain",
+            "Analyse a script with Spark, and show columns, guarantees and all errors of its statements.",
+        ),
+        Command(
+            "preview",
+            "orchestrator.cli.sql.preview:preview",
+            "Show the first rows of a table or view of a script, and write nothing.",
+        ),
     ],
-    help="Check SQL scripts.",
+    help="Check and try SQL scripts.",
 )

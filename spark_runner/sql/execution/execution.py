@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +13,7 @@ from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.names import ScriptSession
-from spark_runner.sql.execution.places import check_places, with_built_ins
+from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.locations import comparable
@@ -40,7 +40,7 @@ def execute(
     plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
     check_places(plan)
-    plan = {**plan, "steps": _steps_on_this_host(plan["steps"])}
+    plan = on_this_host(plan)
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
     if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
@@ -54,26 +54,6 @@ def execute(
     finally:
         run.cached.clear()
     return run.results
-
-
-def _on_this_host(step: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The step with a local path, even where another file system such as HDFS is the default."""
-    if not step.get("beside"):
-        return step
-    return {**step, "options": {**step["options"], "path": f"file:{step['location']}"}}
-
-
-def _steps_on_this_host(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """All steps with local paths where they are beside the definition; an INSERT may have options, too."""
-    here, paths = list[Mapping[str, Any]](), dict[str, str]()
-    for each in steps:
-        step = _on_this_host(each)
-        if step["kind"] == "table":
-            paths[step["name"].lower()] = step["options"].get("path", "")
-        elif step["kind"] == "insert" and "path" in step.get("options", ()):
-            step = {**step, "options": {**step["options"], "path": paths[step["target"].lower()]}}
-        here.append(step)
-    return here
 
 
 class _Execution(ScriptSession):

@@ -68,7 +68,7 @@ def _by_name(found: list[str], declared: list[str]) -> list[int]:
 
 
 # Spark's words for "no data there", where the script itself will write later.
-_NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
+NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
 class ScriptSession:
@@ -169,7 +169,7 @@ class ScriptSession:
         except ConnectorError as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
-            if step["written"] and condition(error) in _NOTHING_THERE:
+            if step["written"] and condition(error) in NOTHING_THERE:
                 return None
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:

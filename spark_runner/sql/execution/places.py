@@ -1,4 +1,4 @@
-"""Values of built-in variables for one attempt, and the checks of locations that wait for them."""
+"""The locations of a plan for one attempt: with the values of built-in variables, on this host, checked."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,6 +17,23 @@ def with_built_ins(plan: Mapping[str, Any]) -> dict[str, Any]:
     except KeyError as missing:
         message = f"the variable ${{{missing.args[0]}}} has no value here; run the script as a job"
         raise source.error(message, max(0, plan["source"].find(f"${{{missing.args[0]}"))) from missing
+
+
+def on_this_host(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan with relative paths made local, even where another file system such as HDFS is the default."""
+    here, paths = list[Mapping[str, Any]](), dict[str, str]()
+    for step in plan["steps"]:
+        path = f"file:{step['location']}" if step.get("beside") else step.get("options", {}).get("path", "")
+        if step["kind"] == "table":
+            paths[step["name"].lower()] = path
+        elif step["kind"] == "insert":  # it may have options of its own
+            path = paths[step["target"].lower()]
+        here.append(
+            {**step, "options": {**step["options"], "path": path}}
+            if "path" in step.get("options", ())
+            else step
+        )
+    return {**plan, "steps": here}
 
 
 def check_places(plan: Mapping[str, Any]) -> None:
