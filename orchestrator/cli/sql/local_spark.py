@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import typer
@@ -14,6 +15,7 @@ from orchestrator.handlers.submit_request import connectors_of, spark_properties
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.local_analysis import analyse
+from spark_runner.sql.text.built_ins import values_of
 
 
 def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dict[str, Any]:
@@ -27,13 +29,18 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
     try:
         with interrupt.breaking():
             return analyse(
-                {**request, "plan": script.plan},
+                {**request, "plan": {**script.plan, "built_ins": _built_ins()}},
                 conf=conf,
                 archives=_archives(settings),
                 passed_on=settings.drivers.environment,
             )
     except KeyboardInterrupt:  # click would report SIGTERM as SIGINT
         raise typer.Exit(interrupt.exit_code) from None
+
+
+def _built_ins() -> dict[str, str]:
+    """The values of built-in variables for a run that would begin now."""
+    return values_of("00000000-0000-0000-0000-000000000000", 1, datetime.now(UTC))
 
 
 def _archives(settings: Settings) -> ClassArchives | None:
