@@ -1,6 +1,7 @@
 """Parses CREATE TABLE in both dialects."""
 
 from spark_runner.sql.grammar.column_parser import parse_columns
+from spark_runner.sql.grammar.option_references import referring_pieces
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.tokens import TokenKind
@@ -70,4 +71,6 @@ def _option(cursor: Cursor) -> Option:
     )
     if not simple:
         raise cursor.expected(f"the value of option '{key}' (a string, a number, true or false)")
-    return Option(key, sign + cursor.text_of(cursor.take()), key_offset, value_offset)
+    token = cursor.take()
+    places, pieces = referring_pieces(cursor, token)
+    return Option(key, sign + cursor.text_of(token), key_offset, value_offset, pieces, places)

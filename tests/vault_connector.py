@@ -1,0 +1,64 @@
+"""A connector with a password, for tests: it puts the password where Spark shows, logs and reports things."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.base import Writer, Written
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.options import CONNECTORS, ConnectorOptions
+from spark_runner.connectors.registry import SINKS, SOURCES
+
+
+class VaultOptions(ConnectorOptions):
+    """`fails`: with the password in the message."""
+
+    readable: ClassVar[bool] = True
+    writable: ClassVar[bool] = True
+    user: str = ""
+    password: str
+    fails: bool = False
+
+
+class Vault:
+    """Reads one row; records the options that it gets."""
+
+    seen: ClassVar[list[Mapping[str, Any]]] = []
+
+    def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
+        self.seen.append(options)
+        password = str(options["password"])
+        print(f"the password is {password}")  # noqa: T201 - what a careless connector does
+        log = session._jvm.org.apache.logging.log4j.LogManager.getLogger("vault")  # type: ignore[union-attr]  # noqa: SLF001 - likewise
+        log.error(f"connected with {password}")
+        if options["fails"]:
+            raise ConnectorError(f"the server refuses {password}")
+        return (
+            session.range(1)
+            .select(sql.col("id").cast("int").alias("n"))
+            .where(sql.lit(password) != sql.col("n").cast("string"))
+        )
+
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        self.seen.append(options)
+
+    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
+        self.seen.append(options)
+        return Written(frame.count(), [[str(options["password"])]])
+
+
+@contextmanager
+def vault() -> Iterator[type[Vault]]:
+    """The connector under the name `vault`."""
+    Vault.seen.clear()
+    with (
+        patch.dict(CONNECTORS, vault=VaultOptions),  # type: ignore[arg-type]  # a dictionary
+        patch.dict(SOURCES, vault=Vault()),  # type: ignore[arg-type]  # likewise
+        patch.dict(SINKS, vault=Vault()),  # type: ignore[arg-type]  # likewise
+    ):
+        yield Vault
