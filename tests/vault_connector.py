@@ -30,12 +30,12 @@ class Vault:
 
     seen: ClassVar[list[Mapping[str, Any]]] = []
 
-    def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
+    def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:  # noqa: ARG002 - of Source
         self.seen.append(options)
         password = str(options["password"])
         print(f"the password is {password}")  # noqa: T201 - what a careless connector does
         log = session._jvm.org.apache.logging.log4j.LogManager.getLogger("vault")  # type: ignore[union-attr]  # noqa: SLF001 - likewise
-        log.error(f"connected with {password}")
+        log.error("connected with " + password)  # noqa: G003 - likewise
         if options["fails"]:
             raise ConnectorError(f"the server refuses {password}")
         return (
@@ -44,10 +44,10 @@ class Vault:
             .where(sql.lit(password) != sql.col("n").cast("string"))
         )
 
-    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:  # noqa: ARG002 - of Sink
         self.seen.append(options)
 
-    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
+    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:  # noqa: ARG002 - of Sink
         self.seen.append(options)
         return Written(frame.count(), [[str(options["password"])]])
 

@@ -21,7 +21,7 @@ from tests.vault_connector import Vault, vault
 
 pytestmark = pytest.mark.spark
 
-SECRET = "q7:R{2m}P4'x\\$ of-the-references"
+SECRET = "q7:R{2m}P4'x\\$ of-the-references"  # noqa: S105 - a secret of a test
 SCRIPT = """\
 CREATE TABLE src (n INT) USING vault OPTIONS (user 'me-${env:VAULT_USER}', password '${secret:crm/password}');
 CREATE TABLE tgt USING vault OPTIONS (password "${secret:crm/password}");
@@ -38,29 +38,33 @@ def connector() -> Iterator[type[Vault]]:
 
 
 @pytest.fixture
-def output(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", stream)
-    return stream
+def output() -> io.StringIO:
+    return io.StringIO()
 
 
 @pytest.fixture
-def run(spark: SparkSession, tmp_path: Path, connector: type[Vault], output: io.StringIO) -> Iterator[Run]:
+def run(
+    spark: SparkSession,
+    tmp_path: Path,
+    connector: type[Vault],
+    output: io.StringIO,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Run]:
     assert connector
-    assert output is not None
     folder = tmp_path / "crm"
     folder.mkdir()
     (folder / "password").write_text(f"{SECRET}\n", encoding="utf-8")
-    log, errors = _log_file(spark, tmp_path / "spark.log"), sys.stderr
+    log = _log_file(spark, tmp_path / "spark.log")
 
     def run_script(text: str = SCRIPT, **sources: Any) -> list[dict[str, Any]]:
         plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables={})
         found = {"environment": ("VAULT_*",), "secrets": {"crm": {"folder": str(folder)}}, **sources}
         resolver = Resolver(Sources.of(json.loads(json.dumps(Sources(**found).to_json()))), Masks())
+        monkeypatch.setattr(sys, "stdout", output)  # here, where pytest captures no more
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
         return execute(spark, json.loads(json.dumps(plan)), lambda _: None, resolver=resolver)
 
     yield run_script
-    sys.stderr = errors
     log.stop()
 
 
@@ -72,13 +76,14 @@ def _log_file(spark: SparkSession, path: Path) -> Any:
     layout = core.layout.PatternLayout.newBuilder().withPattern("%p %enc{%m}{JSON}%n").build()
     made = core.appender.FileAppender.newBuilder()
     made.withFileName(str(path))
-    made.setName("references")
+    made.setName(str(path))  # log4j ignores a second one of the same name
     made.setLayout(layout)
     appender = made.build()
     appender.start()
     configuration = context.getConfiguration()
     configuration.addAppender(appender)
     configuration.getRootLogger().addAppender(appender, None, None)
+    core.config.Configurator.setLevel("vault", jvm.org.apache.logging.log4j.Level.ERROR)
     context.updateLoggers()
     return appender
 
