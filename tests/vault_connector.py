@@ -57,8 +57,8 @@ def vault() -> Iterator[type[Vault]]:
     """The connector under the name `vault`."""
     Vault.seen.clear()
     with (
-        patch.dict(CONNECTORS, vault=VaultOptions),  # type: ignore[arg-type]  # a dictionary
-        patch.dict(SOURCES, vault=Vault()),  # type: ignore[arg-type]  # likewise
-        patch.dict(SINKS, vault=Vault()),  # type: ignore[arg-type]  # likewise
+        patch.dict(CONNECTORS, vault=VaultOptions),
+        patch.dict(SOURCES, vault=Vault()),
+        patch.dict(SINKS, vault=Vault()),
     ):
         yield Vault

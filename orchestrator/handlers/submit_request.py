@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from orchestrator.config.references import ReferenceSettings
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.plan import Plan, program_of
+from orchestrator.model.plan import Plan, plan_references, program_of
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
 from queues import SessionSettings
@@ -51,12 +52,13 @@ def submit_request(
     is_short: bool,
     is_warm: bool,
     policy: Policy,
+    references: ReferenceSettings | None = None,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
     `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
     in; `zookeeper` is the connection of the driver. `is_short` requests a JVM that starts quickly, `is_warm`
-    a warm one, which only scripts may share.
+    a warm one, which only scripts may share. `references` are the sources of values for the plan.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -70,7 +72,12 @@ def submit_request(
             "files": _found(spark.files, "file", directory),
         }
     )
-    conf = found.properties
+    used = plan_references(plan)
+    scopes = {each.scope for each in used} - {""}
+    references = references or ReferenceSettings()
+    conf = dict(found.properties)
+    if spark.target.backend == "kubernetes":
+        conf |= {f"{_MOUNT}{name}": folder for name, folder in references.mounts(scopes).items()}
     script = program.script if isinstance(program, SqlProgram) else None
     own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
@@ -89,6 +96,7 @@ def submit_request(
         program=program,
         directory=directory,
         secrets=tuple(secrets),
+        references=references.sources(scopes).to_json() if used else {},
     )
     may_share = script is not None and not (script["names_files"] or script["needs_own_jvm"])
     return SubmitRequest(
@@ -102,6 +110,9 @@ def submit_request(
         is_short=is_short,
         is_warm=is_warm and may_share,
     )
+
+
+_MOUNT = "spark.kubernetes.driver.secrets."
 
 
 def _passwords(zookeeper: SessionSettings) -> Iterator[str]:

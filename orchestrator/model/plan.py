@@ -14,6 +14,7 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
+from spark_runner.references.reference import InvalidReference, Reference, from_json, references_in
 from spark_runner.sql.compiler.compile import Check, check_script
 from spark_runner.sql.compiler.planner import OLDEST_PLAN_VERSION, PLAN_VERSION
 from spark_runner.sql.text.source import ScriptSource
@@ -92,6 +93,19 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
     _check_shape(plan)
     text = {"file": _file(definition), "source": definition.script, "directory": definition.directory}
     return SqlProgram({**plan, **text})
+
+
+def plan_references(plan: Plan | None) -> list[Reference]:
+    """The references in a plan, each once; raises DefinitionError where they are damaged."""
+    found = dict[Reference, None]()
+    for step in () if plan is None else plan["steps"]:
+        referring = step.get("references") or {}
+        try:
+            pieces = [from_json(each) for each in referring.values()]
+        except (InvalidReference, AttributeError) as error:
+            raise DefinitionError(f"the references of its plan cannot be read: {error}") from error
+        found |= dict.fromkeys(reference for each in pieces for reference in references_in(each))
+    return list(found)
 
 
 def _check_shape(plan: Plan) -> None:

@@ -40,8 +40,8 @@ class Reference:
         return self.name.partition("/")[0] if self.kind == "secret" else ""
 
     def to_json(self) -> dict[str, str]:
-        """The form in a plan."""
-        return {self.kind: self.name}
+        """The form in a plan; its keys do not look like the name of a secret, whose value logs mask."""
+        return {"kind": self.kind, "name": self.name}
 
 
 Pieces = Sequence[str | Reference]
@@ -94,7 +94,6 @@ def from_json(document: object) -> list[str | Reference]:
 def _piece(item: Any) -> str | Reference:
     if isinstance(item, str):
         return item
-    if isinstance(item, dict) and len(item) == 1:
-        [(kind, name)] = item.items()
-        return parse_reference(f"{kind}:{name}")
+    if isinstance(item, dict) and item.keys() == {"kind", "name"}:
+        return parse_reference(f"{item['kind']}:{item['name']}")
     raise InvalidReference("the references of the plan are damaged; submit the job again")
