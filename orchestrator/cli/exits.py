@@ -10,8 +10,10 @@ from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
 from orchestrator.model.errors import (
     AlreadyEnded,
+    ConnectionNotFound,
     DefinitionError,
     HistoryNotFound,
+    InvalidConnection,
     NoSuchAttempt,
     NoSuchPool,
     NotConfirmed,
@@ -63,7 +65,10 @@ class Exit(IntEnum):
 _MAX_CHARACTERS = 20_000  # of an error message, which may quote a text of any size
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound), Exit.NOT_FOUND),
+    (
+        (ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound, ConnectionNotFound),
+        Exit.NOT_FOUND,
+    ),
     (
         (
             IdTaken,
@@ -82,6 +87,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     (
         (
             DefinitionError,
+            InvalidConnection,
             SettingsError,
             UnsafeDirectory,
             NotConfirmed,

@@ -16,6 +16,7 @@ from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
 from spark_runner.references.reference import InvalidReference, Reference, from_json, references_in
 from spark_runner.sql.compiler.compile import Check, check_script
+from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.compiler.planner import OLDEST_PLAN_VERSION, PLAN_VERSION
 from spark_runner.sql.text.source import ScriptSource
 
@@ -32,8 +33,8 @@ def plan_path(record_path: str) -> str:
     return f"{record_path}/{_NODE}"
 
 
-def compile_program(definition: Definition) -> Plan | None:
-    """The plan of a SQL script; None for a program, which is only checked.
+def compile_program(definition: Definition, connections: FindConnection | None = None) -> Plan | None:
+    """The plan of a SQL script; None for a program, which is only checked. `connections` finds named ones.
 
     Raises SqlError or DefinitionError with the position of the error.
     """
@@ -41,16 +42,22 @@ def compile_program(definition: Definition) -> Plan | None:
         _check_python(definition)
     if not definition.script:
         return None
-    found = check_sql(definition, _file(definition))
+    found = check_sql(definition, _file(definition), connections)
     if found.plan is None:
         raise found.error()
     return found.plan
 
 
-def check_sql(definition: Definition, file: str) -> Check:
+def check_sql(definition: Definition, file: str, connections: FindConnection | None = None) -> Check:
     """Check the script of a definition; errors show the name `file`. The plan has no text of the script."""
     text = definition.script
-    found = check_script(text, file=file, base_dir=definition.directory, variables=definition.variables)
+    found = check_script(
+        text,
+        file=file,
+        base_dir=definition.directory,
+        variables=definition.variables,
+        connections=connections,
+    )
     if found.plan is None:
         return found
     kept = {name: value for name, value in found.plan.items() if name not in _IN_DEFINITION}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
@@ -18,6 +19,7 @@ from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
 from orchestrator.model.reading import read_standard_input
+from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.text.errors import SqlError
 
 _STANDARD_INPUT = "<stdin>"
@@ -51,6 +53,13 @@ def lint(
     ],
     variables: Variables = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings, too.")] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster",
+            help="Look up named connections in ZooKeeper; without it, their tables have warnings.",
+        ),
+    ] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
     _verbose: Verbose = 0,
@@ -61,7 +70,9 @@ def lint(
     data, and on the columns of files, are found at run time.
     """
     values = parse_variables(variables)
-    found = [finding for file in files for finding in findings(file, values)]
+    with cluster_connections() as find:
+        connections = find if cluster else None
+        found = [finding for file in files for finding in findings(file, values, connections)]
     if quiet and not strict:
         found = [finding for finding in found if finding.severity is Severity.ERROR]
     match output:
@@ -83,7 +94,9 @@ def lint(
         raise typer.Exit(Exit.FAILED)
 
 
-def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
+def findings(
+    file: str, variables: dict[str, Any], connections: FindConnection | None = None
+) -> Iterator[Finding]:
     """The errors and warnings of one file: first the errors, then the warnings, in the order of its lines."""
     try:
         definition = _script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
@@ -93,7 +106,7 @@ def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
     if not definition.script:
         yield Finding(file, 0, 0, Severity.ERROR, "it has no SQL script")
         return
-    checked = check_sql(definition, _script_name(file, definition))
+    checked = check_sql(definition, _script_name(file, definition), connections)
     yield from (_finding(error, Severity.ERROR) for error in checked.errors)
     yield from (_finding(error, Severity.WARNING) for error in checked.warnings)
     if secrets := literal_secrets(definition, checked.plan):

@@ -46,7 +46,10 @@ def take_connection(
         raise statement.passage.error(message, named[1].key_offset)
     [option] = named
     if find is None:
-        message = f"table '{statement.name}' is not checked: connection '{option.value}' is in a cluster"
+        message = (
+            f"table '{statement.name}' is not checked: connection '{option.value}' is in a cluster;"
+            " with --cluster it is looked up"
+        )
         at = statement.passage.origin(option.value_offset)
         raise statement.passage.source.error(message, at, ConnectionUnchecked)
     try:
