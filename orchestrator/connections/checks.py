@@ -63,10 +63,10 @@ def _value_errors(name: str, key: str, value: str) -> list[str]:
         bare = bare.replace(str(reference), "")
     is_secret = is_hidden(key) and bool(bare)
     if is_secret or REDACTOR.mask(bare) != bare:
-        reference = f"${{secret:{name}/{key}}}"
+        example = f"${{secret:{name}/{key}}}"
         message = (
             f"option '{key}' holds a secret, which all readers of ZooKeeper would see; write a reference"
-            f" such as '{key}={reference}', and let an operator add the scope to references.secrets"
+            f" such as '{key}={example}', and let an operator add the scope to references.secrets"
         )
         return [message]
     if references and key.lower() == "path":

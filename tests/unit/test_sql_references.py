@@ -58,7 +58,11 @@ def test_text_that_only_looks_like_a_reference_is_text(value: str) -> None:
         ("path 'x/${env:X}'", "'x/$", "option 'path' decides where the rows are"),
         ("path 'x', header '${env:X}'", "'${env", "option 'header' of connector 'csv' cannot be '${env:X}'"),
         ("path 'x', mode '${env:X}'", "'${env", "option 'mode' of connector 'csv' cannot be '${env:X}'"),
-        ("path 'x', partition_by '${env:X}'", "'${env", "option 'partition_by' is no free text"),
+        (
+            "path 'x', partition_by '${env:X}'",
+            "'${env",
+            "partition_by names '${env:X}', which is not a column",
+        ),
         ("path 'x', null_value ${env:X}", "${env", "the reference ${env:X} must be in quotes"),
         ("path 'x', '${env:X}' 'y'", "${env", "the reference ${env:X} has no meaning here"),
         ("path 'x', null_value '${secret:x}'", "${secret", "is not a reference: write ${secret:scope/key}"),
