@@ -15,6 +15,7 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 SECRET = "word-of-the-references-Q7tR2mP4"  # noqa: S105 - a secret of a test
+TAIL = "tail-of-the-environment-Q7tR2mP4"
 SMALL = {"driver": {"memory": "512m"}, "executor": {"instances": 1, "cores": 1, "memory": "512m"}}
 
 # A row of the file has the secret: it is NULL only for a driver that knows the value. The table without the
@@ -55,8 +56,14 @@ def test_the_value_of_a_reference_is_nowhere(
     for folder in (scope, events, shell.directory / "data"):
         folder.mkdir()
     (scope / "null").write_text(f"{SECRET}\n")
-    shell.write("data/in.csv", f"x\n{SECRET}\n")
-    shell.environment["ORCHESTRATOR_REFERENCES"] = json.dumps({"secrets": {"files": {"folder": str(scope)}}})
+    # Of a driver in cluster mode the nodes of the cluster decide the environment.
+    value, known = SECRET, "${secret:files/null}"
+    if kind == "local":
+        value, known = f"{SECRET}-{TAIL}", f"{known}-${{env:CRM_TAIL}}"
+        shell.environment |= {"CRM_TAIL": TAIL, "ORCHESTRATOR_DRIVERS__ENVIRONMENT": "CRM_TAIL"}
+    shell.write("data/in.csv", f"x\n{value}\n")
+    sources = {"environment": ["CRM_*"], "secrets": {"files": {"folder": str(scope)}}}
+    shell.environment["ORCHESTRATOR_REFERENCES"] = json.dumps(sources)
     shell.environment["ORCHESTRATOR_RETENTION"] = "1h"
     hosts, root = (shell.environment[name] for name in ("ZOOKEEPER_HOSTS", "ORCHESTRATOR_ROOT"))
     shown: dict[str, str] = {}
@@ -76,7 +83,7 @@ def test_the_value_of_a_reference_is_nowhere(
             shell.write(f"{name}.yaml", yaml.safe_dump(definition))
         worker = shell.start("worker", "--slots", "1", "-vv")
         worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
-        options = ("null_value=${secret:files/null}", "header=false")
+        options = (f"null_value={known}", "header=false")
         assert shell.type("connection", "set", "files", "csv", *options).code == 0
         for name in jobs:
             ended = shell.type("job", "submit", f"{name}.yaml", "--id", name, "--wait", timeout=180)
@@ -100,8 +107,9 @@ def test_the_value_of_a_reference_is_nowhere(
     if kind == "local":
         assert "the server refuses ***" in shown["job show bad -o json"]
     found = [
-        (source, text[max(0, text.index(SECRET) - 200) :][:300])
+        (source, text[max(0, text.index(part) - 200) :][:300])
         for source, text in shown.items()
-        if SECRET in text
+        for part in (SECRET, TAIL)
+        if part in text
     ]
     assert found == []
