@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from importlib.metadata import entry_points
 from typing import Any
 
 from spark_runner.protocol.text import did_you_mean
@@ -78,6 +77,8 @@ def _variable(name: str) -> str:
 
 
 def _provided(name: str, key: str, options: Mapping[str, str]) -> str:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - lazy: it slows the start of a driver
+
     found = next(iter(entry_points(group=PROVIDERS, name=name)), None)
     if found is None:
         message = f"no package of the driver's Python has the provider '{name}' (entry point {PROVIDERS})"

@@ -1,5 +1,6 @@
 """Where references find their values, and what keeps them from finding others."""
 
+import importlib.metadata
 import os
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
@@ -10,7 +11,6 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.config.references import ReferenceSettings
-from spark_runner.references import sources
 from spark_runner.references.errors import Unresolved
 from spark_runner.references.reference import Reference
 from spark_runner.references.secret_files import MAX_SECRET_BYTES
@@ -116,7 +116,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Sources:
     def found(*, group: str, name: str) -> list[EntryPoint]:
         return [EntryPoint(name, f"{__name__}:provide", group)] if name == "vault" else []
 
-    monkeypatch.setattr(sources, "entry_points", found)
+    monkeypatch.setattr(importlib.metadata, "entry_points", found)
     monkeypatch.setattr(EntryPoint, "load", lambda _: provide)
     return Sources(secrets={"crm": {"provider": "vault", "options": {"at": "here"}}})
 
