@@ -9,17 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Writer, Written
+from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.options import CONNECTORS, ConnectorOptions
-from spark_runner.connectors.registry import SINKS, SOURCES
+from spark_runner.connectors.options import ConnectorOptions
+from spark_runner.connectors.registry import BUILT_IN, Connector
 
 
 class VaultOptions(ConnectorOptions):
     """`fails`: with the password in the message."""
 
-    readable: ClassVar[bool] = True
-    writable: ClassVar[bool] = True
     user: str = ""
     password: str
     fails: bool = False
@@ -47,7 +45,12 @@ class Vault:
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:  # noqa: ARG002 - of Sink
         self.seen.append(options)
 
-    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:  # noqa: ARG002 - of Sink
+    def write(
+        self,
+        frame: DataFrame,
+        options: Mapping[str, Any],
+        request: WriteRequest,  # noqa: ARG002 - of Sink
+    ) -> Written:
         self.seen.append(options)
         return Written(frame.count(), [[str(options["password"])]])
 
@@ -56,9 +59,6 @@ class Vault:
 def vault() -> Iterator[type[Vault]]:
     """The connector under the name `vault`."""
     Vault.seen.clear()
-    with (
-        patch.dict(CONNECTORS, vault=VaultOptions),
-        patch.dict(SOURCES, vault=Vault()),
-        patch.dict(SINKS, vault=Vault()),
-    ):
+    parts = Connector(f"{__name__}:VaultOptions", f"{__name__}:Vault", f"{__name__}:Vault")
+    with patch.dict(BUILT_IN, vault=parts):
         yield Vault

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.record.secret_patterns import is_hidden
 from orchestrator.model.errors import InvalidConnection
-from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import CONNECTORS, validate
+from spark_runner.connectors import registry
+from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.options import options_of, validate
 from spark_runner.protocol.text import did_you_mean, shortened
 from spark_runner.references.reference import InvalidReference, parse_pieces, references_in
 from spark_runner.sql.compiler.connections import Connection, folded
@@ -32,16 +33,26 @@ def checked_connection(name: str, connector: str, options: Mapping[str, str]) ->
     """The connection with the option names of its connector; raises InvalidConnection with all errors."""
     check_name(name)
     connector = connector.lower()
-    if connector not in CONNECTORS:
-        hint = did_you_mean(connector, CONNECTORS) or f"; known are {', '.join(CONNECTORS)}"
-        raise InvalidConnection(f"unknown connector {shortened(connector, _SHOWN)!r}{hint}")
+    _check_connector(connector)
     errors = _option_errors(connector, options)
     for key, value in options.items():
         errors += _value_errors(name, key, value)
     if errors:
         raise InvalidConnection(f"connection {name!r}: " + "\n".join(errors))
-    fields = {folded(field): field for field in CONNECTORS[connector].model_fields}
+    fields = {folded(field): field for field in options_of(connector).model_fields}
     return Connection(name, connector, {fields[folded(key)]: value for key, value in options.items()})
+
+
+def _check_connector(connector: str) -> None:
+    try:
+        if registry.find(connector) is not None:
+            options_of(connector)
+            return
+        known = registry.names()
+    except (ConnectorError, OptionError) as error:
+        raise InvalidConnection(str(error)) from error
+    hint = did_you_mean(connector, known) or f"; known are {', '.join(known)}"
+    raise InvalidConnection(f"unknown connector {shortened(connector, _SHOWN)!r}{hint}")
 
 
 def _option_errors(connector: str, options: Mapping[str, str]) -> list[str]:

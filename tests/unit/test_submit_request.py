@@ -21,7 +21,12 @@ MAIN: dict[str, Any] = {"class": "Main"}
 RUN_KEY = "0f0e0d0c-0b0a-0908-0706-050403020100"
 
 
-def request(
+def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequest:
+    return request_with_jars({}, directory, spark, **fields)
+
+
+def request_with_jars(
+    jars: dict[str, tuple[str, ...]],
     directory: Path,
     spark: dict[str, Any],
     references: ReferenceSettings | None = None,
@@ -46,6 +51,7 @@ def request(
         is_short=False,
         is_warm=True,
         policy=policy or Policy(),
+        connector_jars=jars,
         references=references,
     )
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_runner.connectors.base import Writer
+from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.registry import SINKS
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
@@ -44,7 +43,7 @@ def execute(
     plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
     resolver = resolver or Resolver()
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex), resolver)
-    if adds_twice_to_one_place(plan):
+    if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
         rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None, resolver)
         rehearsal.run()
@@ -90,7 +89,7 @@ class _Execution(ScriptSession):
             if step["kind"] == "table" and step["written"] and self.is_reached(step):
                 options = self.options(step)
                 try:
-                    SINKS[step["connector"]].recover(self.session, options, self.writer)
+                    self.connectors.sink(step["connector"]).recover(self.session, options, self.writer)
                 except ConnectorError as error:
                     raise self.error(f"table '{step['name']}': {error}", step) from error
                 except SPARK_ERRORS as error:
@@ -147,7 +146,8 @@ class _Execution(ScriptSession):
         try:
             if self.running_set:
                 self.running_set.check_reads(frame, step, self.error)
-            written = SINKS[table["connector"]].write(frame, options, self._mode(table, step), self.writer)
+            request = WriteRequest(self._mode(table, step), self.writer, tuple(table.get("primary_key", ())))
+            written = self.connectors.sink(table["connector"]).write(frame, options, request)
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
@@ -166,7 +166,8 @@ class _Execution(ScriptSession):
             }
         )
         if location and self.running_set:
-            self.running_set.add_written(location)
+            if self.connectors.writes_files(table["connector"]):
+                self.running_set.add_written(location)
         elif location:
             self.refresh(location)
 

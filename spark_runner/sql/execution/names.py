@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.registry import SOURCES
+from spark_runner.connectors.parts import Parts
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
@@ -88,6 +88,7 @@ class ScriptSession:
         for name, value in session_settings(plan).items():
             session.conf.set(name, value)
         self.settings = ScriptSettings(session)
+        self.connectors = Parts(plan.get("connectors") or {})
         self.plan = plan
         self.steps: list[Mapping[str, Any]] = plan["steps"]
         self.source = ScriptSource(plan["file"], plan["source"])
@@ -168,7 +169,7 @@ class ScriptSession:
         """The frame for readers of the table; None if nothing is written yet."""
         schema = self.schema(step) or self.inferred.get(id(step))
         try:
-            frame = SOURCES[step["connector"]].read(self.session, self.options(step), schema)
+            frame = self.connectors.source(step["connector"]).read(self.session, self.options(step), schema)
         except ConnectorError as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
@@ -257,7 +258,7 @@ class ScriptSession:
         self.tables[step["name"].lower()] = step
         if not self.is_reached(step):
             raise self.error(f"table '{step['name']}': {missing_message(self.plan['directory'])}", step)
-        if step["connector"] not in SOURCES:
+        if not self.connectors.can_read(step["connector"]):
             return
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
