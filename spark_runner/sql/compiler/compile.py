@@ -94,6 +94,7 @@ def check_script(
     if planner.unchecked:
         return Check(None, (), (*planner.unchecked, *planner.scope.unused()))
     plan = {
+        **planner.parts,
         "version": planner.steps.version,
         "file": file,
         "source": text,
