@@ -32,7 +32,7 @@ def test_a_wrong_setting_for_bad_rows_is_an_error_at_its_place(
 
 
 def test_the_last_value_of_a_setting_holds_for_the_whole_script() -> None:
-    script = "".join(("SET job.error.limit.rows = 1;", BASE, INSERT, "SET job.error.limit.rows = 7;"))
+    script = f"SET job.error.limit.rows = 1;{BASE}{INSERT}SET job.error.limit.rows = 7;"
     found = check_script(script, file="s.sql", base_dir="/base", variables={})
     assert found.plan is not None
     assert found.plan["bad_rows"] == {"rows": 7, "percent": None}
@@ -47,7 +47,7 @@ def test_the_last_value_of_a_setting_holds_for_the_whole_script() -> None:
 
 def test_a_table_for_bad_rows_is_written_and_used() -> None:
     taking = "SET job.quarantine = q; CREATE TABLE q (record STRING) USING print;"
-    script = "".join((taking, BASE, INSERT))
+    script = f"{taking}{BASE}{INSERT}"
     found = check_script(script, file="s.sql", base_dir="/base", variables={})
     assert found.plan is not None
     assert [step["written"] for step in found.plan["steps"] if step.get("name") == "q"] == [True]
