@@ -116,6 +116,7 @@ def test_a_limit_that_is_just_met_is_no_failure(run: Run) -> None:
     assert run("SET job.error.limit.percent = 40;" + PEOPLE.format(rule="") + OUT + ALL)
 
 
+NUMBERS = "INSERT INTO dst SELECT id AS n FROM range(1, 6);"
 RULE = ", CONSTRAINT adult EXPECT (age >= 18) ON VIOLATION {action}"
 
 
@@ -192,3 +193,31 @@ def test_a_further_attempt_replaces_the_rows_that_an_earlier_one_set_aside(
     run(text, attempt=1)
     run(text, attempt=2)
     assert len(aside(spark, tmp_path / "bad" / "src")) == 2
+
+
+def rejecting(tmp_path: Path, settings: str) -> dict[str, Any]:
+    """The plan of a script whose target rejects two of five rows."""
+    text = f"{settings} CREATE TABLE dst USING print; INSERT INTO dst SELECT id AS n FROM range(1, 6);"
+    plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables={})
+    (table,) = (step for step in plan["steps"] if step["kind"] == "table")
+    table["connector"] = "rejecting"
+    parts = {"rejecting": {"source": "", "sink": "tests.rejecting_sink:RejectingSink"}}
+    return {**plan, "connectors": parts, "quarantine": f"file:{tmp_path}/bad"}
+
+
+def test_rows_that_a_target_rejects_are_set_aside_and_limited(spark: "SparkSession", tmp_path: Path) -> None:
+    bad = list[dict[str, Any]]()
+    plan = rejecting(tmp_path, "SET job.error.limit.rows = 2;")
+    results = execute(spark, plan, lambda _phase: None, bad_rows=bad)
+    assert [(each["rows"], each["preview"]) for each in results] == [(3, [])]
+    assert [(each["table"], each["quarantined"]) for each in bad] == [("dst (line 1)", 2)]
+    folder = next((tmp_path / "bad").iterdir())
+    assert aside(spark, folder) == [("target", "2"), ("target", "4")]
+    for settings, said in (
+        ("SET job.error.limit.rows = 1;", "2 rows do not fit, and job.error.limit.rows is 1"),
+        ("SET job.error.limit.percent = 39;", "2 of 5 rows do not fit, and job.error.limit.percent is 39"),
+        ("", "the target has rejected 2 rows"),
+    ):
+        with pytest.raises(SqlError) as caught:
+            execute(spark, rejecting(tmp_path, settings), lambda _phase: None)
+        assert said in caught.value.message

@@ -156,7 +156,7 @@ class _Execution(ScriptSession):
             request = WriteRequest(self._mode(table, step), self.writer, tuple(table.get("primary_key", ())))
             written = self.connectors.sink(table["connector"]).write(frame, options, request)
             if written.rejected is not None:
-                self.quarantine.rejected(written.rejected, table["name"])
+                self.quarantine.rejected(written.rejected, _source(table, step), accepted=written.rows)
         except TooManyBadRows as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except ConnectorError as error:
@@ -198,7 +198,7 @@ class _Execution(ScriptSession):
         """The rows of an INSERT that fit; the others are set aside."""
         if step["kind"] != "insert" or VERDICT not in frame.columns:
             return super().accepted(table, step, frame)
-        return self.quarantine.split(frame, f"{table['name']} (line {step['line']})")
+        return self.quarantine.split(frame, _source(table, step))
 
     def _set_aside(self, name: str, rows: DataFrame) -> str:
         """Add rows to the table that the script names for those that do not fit; returns its location."""
@@ -247,3 +247,8 @@ class _Execution(ScriptSession):
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
+
+
+def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> str:
+    """The name of the rows of an INSERT, in the quarantine."""
+    return f"{table['name']} (line {step['line']})"

@@ -51,16 +51,22 @@ class Quarantine:
         self._writer = writer
         self.found: dict[str, dict[str, Any]] = {}  # by the source of the rows
 
-    def take(self, frame: DataFrame, source: str) -> None:
-        """Count judged rows, and write those that are quarantined.
+    def take(self, frame: DataFrame, source: str, *, accepted: int = 0) -> None:
+        """Count judged rows, and write those that are quarantined; `accepted` rows are not in the frame.
 
         Raises ConnectorError without a place for them, and TooManyBadRows above a limit, after the write.
         """
         number = counts(frame)
         bad = number.get(QUARANTINED, 0)
-        found = {"table": source, "rows": sum(number.values()), "quarantined": bad}
-        found |= {"dropped": number.get(DROPPED, 0), "place": self._write(frame, source) if bad else ""}
-        self.found[source] = found
+        before = self.found.get(source, {"rows": 0, "quarantined": 0, "dropped": 0, "place": ""})
+        rows = max(before["rows"], sum(number.values()) + accepted)
+        self.found[source] = {
+            "table": source,
+            "rows": rows,
+            "quarantined": before["quarantined"] + bad,
+            "dropped": before["dropped"] + number.get(DROPPED, 0),
+            "place": self._write(frame, source, adds=bool(before["quarantined"])) if bad else before["place"],
+        }
         self._check(source)
 
     def split(self, frame: DataFrame, source: str) -> DataFrame:
@@ -75,16 +81,18 @@ class Quarantine:
             self._kept.unpersist()
             self._kept = None
 
-    def rejected(self, frame: DataFrame, source: str) -> None:
-        """Take the rows that a target did not accept: columns `record` and `reason`."""
+    def rejected(self, frame: DataFrame, source: str, *, accepted: int) -> None:
+        """Take the rows that a target did not accept, beside others: columns `record` and `reason`."""
         verdict = sql.struct(
             sql.lit("target").alias("rule"), sql.col("reason"), sql.lit(QUARANTINED).alias("action")
         )
-        self.take(frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT)), source)
-        if not self.has_limit:
+        self.take(
+            frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT)), source, accepted=accepted
+        )
+        if not self.has_limit and self.found[source]["quarantined"]:
             raise TooManyBadRows(f"the target has rejected {self.found[source]['quarantined']:,} rows")
 
-    def _write(self, frame: DataFrame, source: str) -> str:
+    def _write(self, frame: DataFrame, source: str, *, adds: bool) -> str:
         facts = {"source": source, "job": self._job, "run": self._writer.run_key}
         rows = quarantined(frame, {**facts, "attempt": str(self._writer.attempt)})
         if self._into is not None:
@@ -96,7 +104,8 @@ class Quarantine:
             )
         folder = f"{self._place.rstrip('/')}/{urllib.parse.quote(source, safe='')}"
         # Each attempt of the run replaces the rows of the earlier one.
-        ParquetSink().write(rows, {**_FILES, "path": folder}, WriteRequest("overwrite", self._writer))
+        mode = "append" if adds else "overwrite"
+        ParquetSink().write(rows, {**_FILES, "path": folder}, WriteRequest(mode, self._writer))
         return folder
 
     def _check(self, source: str) -> None:
