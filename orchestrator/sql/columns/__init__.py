@@ -1,0 +1,1 @@
+"""Finds the columns of tables, views and queries, and names that do not exist; unknown parts give no finding."""

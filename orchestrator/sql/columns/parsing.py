@@ -1,0 +1,88 @@
+"""Parses queries and expressions with sqlglot, which is imported here only; what it cannot read is None.
+
+sqlglot is slower than the compiler and recursive, so it gets no text beyond these limits.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from spark_runner.sql.text.cursor import CLOSING
+from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
+
+MAX_CHARACTERS = 20_000  # of one query
+MAX_SCRIPT_CHARACTERS = 200_000  # of all queries of a script
+MAX_NESTING = 30  # open parentheses; some of them double the time of sqlglot's parser
+MAX_OPERATORS = 400  # of one query that nest in the tree of sqlglot without a parenthesis, as in a + b + c
+
+# What sqlglot reads differently from Spark, and what gives columns of which the text shows no names.
+_UNREADABLE = frozenset(
+    {
+        *("IDENTIFIER", "LATERAL", "PIVOT", "UNPIVOT", "TRANSFORM", "RECURSIVE", "UNNEST", "TABLE"),
+        *("MATCH_RECOGNIZE", "COLLATE", "REPLACE", "STREAM", "QUALIFY", "DECLARE", "EXECUTE"),
+        *("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "INLINE", "INLINE_OUTER"),
+        *("STACK", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"),
+    }
+)
+_OPERATORS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "AND", "OR", "NOT", "CASE", "JOIN"})
+_CLOSING = frozenset(CLOSING.values())
+
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of syntax that it does not know
+
+
+@dataclass
+class Parser:
+    """Parses the queries of one script, within the limits."""
+
+    left: int = MAX_SCRIPT_CHARACTERS
+
+    def query(self, passage: Passage) -> exp.Expression | None:
+        """The tree of a query, with offsets in the text of the passage."""
+        return self._parsed(passage, passage.text)
+
+    def expression(self, passage: Passage) -> exp.Expression | None:
+        """The tree of an expression, as the only column of a query; its offsets are those in `padded`."""
+        return self._parsed(passage, padded(passage.text))
+
+    def _parsed(self, passage: Passage, text: str) -> exp.Expression | None:
+        if len(text) > min(MAX_CHARACTERS, self.left) or not _is_readable(passage.tokens, text):
+            return None
+        self.left -= len(text)
+        try:
+            found = Spark().parse(text)
+        except Exception:  # noqa: BLE001 - sqlglot raises more than its own errors for what it cannot read
+            return None
+        root = found[0] if len(found) == 1 else None
+        return root if isinstance(root, exp.Query) else None
+
+
+EXPRESSION_HEAD = "SELECT "
+
+
+def padded(expression: str) -> str:
+    """A query whose only column is an expression."""
+    return EXPRESSION_HEAD + expression
+
+
+def _is_readable(tokens: Sequence[SqlToken], text: str) -> bool:
+    if "|>" in text:  # the pipe of Spark 4
+        return False
+    depth = operators = 0
+    for token in tokens:
+        if token.kind is TokenKind.SYMBOL:
+            depth += (token.text in CLOSING) - (token.text in _CLOSING)
+            operators += token.text in "+-*/%|&^!~<>="
+        elif token.kind is TokenKind.WORD:
+            word = token.text.upper()
+            if word in _UNREADABLE:
+                return False
+            operators += word in _OPERATORS
+        elif token.kind is TokenKind.QUOTED and token.text[1:-1].upper() in _UNREADABLE:
+            return False
+        if depth > MAX_NESTING or operators > MAX_OPERATORS:
+            return False
+    return True
