@@ -64,7 +64,7 @@ class FileOptions(ConnectorOptions):
         for name in self.partition_by:
             if columns and name.lower() not in known:
                 message = f"partition_by names '{name}', which is not a column{did_you_mean(name, columns)}"
-                raise OptionError(message, option="partition_by", fault="value")
+                raise OptionError(message, option="partition_by", fault="value", quoted=name)
 
 
 class ParquetOptions(FileOptions):
@@ -187,8 +187,9 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
     if details["type"] == "missing":
         return OptionError(f"connector '{connector}' needs option '{field}'")
     reason = details["msg"].removeprefix("Value error, ")
-    message = f"option '{field}' of connector '{connector}' cannot be '{details['input']}': {reason}"
-    return OptionError(message, option=written[field], fault="value")
+    given = str(details["input"])
+    message = f"option '{field}' of connector '{connector}' cannot be '{given}': {reason}"
+    return OptionError(message, option=written[field], fault="value", quoted=given)
 
 
 def _folded(name: str) -> str:

@@ -20,6 +20,7 @@ def passage(text: str) -> Passage:
         ('TUMBLE_END(f(a, b), INTERVAL "2" DAY)', "window(f(a, b), '2 day').end"),
         ("TUMBLE_ROWTIME(ts, INTERVAL '1' HOUR)", "(window(ts, '1 hour').end - INTERVAL '0.001' SECOND)"),
         ("HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)", "window(ts, '1 hour', '1 minute')"),
+        ("HOP(ts, INTERVAL 60 SECONDS, INTERVAL '1' MINUTE)", "window(ts, '1 minute', '60 seconds')"),
         ("SESSION_END(ts, INTERVAL '30' SECOND)", "session_window(ts, '30 second').end"),
         ("SELECT proctime() AS p, PROCTIME ( )", "SELECT current_timestamp() AS p, current_timestamp()"),
         ("PROCTIME()", "current_timestamp()"),

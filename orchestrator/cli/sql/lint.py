@@ -18,6 +18,8 @@ from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
 from orchestrator.model.reading import read_standard_input
+from orchestrator.sql.columns.check import column_errors
+from spark_runner.sql.compiler.compile import MAX_ERRORS
 from spark_runner.sql.text.errors import SqlError
 
 _STANDARD_INPUT = "<stdin>"
@@ -94,7 +96,8 @@ def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(file, 0, 0, Severity.ERROR, "it has no SQL script")
         return
     checked = check_sql(definition, _script_name(file, definition))
-    yield from (_finding(error, Severity.ERROR) for error in checked.errors)
+    errors = sorted([*checked.errors, *column_errors(checked, definition.spark.conf)], key=_place)
+    yield from (_finding(error, Severity.ERROR) for error in errors[:MAX_ERRORS])
     yield from (_finding(error, Severity.WARNING) for error in checked.warnings)
     if secrets := literal_secrets(definition, checked.plan):
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
@@ -127,6 +130,10 @@ def _refusal(file: str, message: str) -> Finding:
     if named is None:
         return Finding(shown, 0, 0, Severity.ERROR, message)
     return Finding(shown, int(named[1] or 0), int(named[2] or 0), Severity.ERROR, named[3])
+
+
+def _place(error: SqlError) -> tuple[int, int]:
+    return error.line, error.column
 
 
 def _finding(error: SqlError, severity: Severity) -> Finding:

@@ -4,16 +4,17 @@ sqlglot is slower than the compiler and recursive, so it gets no text beyond the
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
 from spark_runner.sql.text.cursor import CLOSING
 from spark_runner.sql.text.passage import Passage
-from spark_runner.sql.text.tokens import SqlToken, TokenKind
+from spark_runner.sql.text.tokens import TokenKind
 
+EXPRESSION_HEAD = "SELECT "
 MAX_CHARACTERS = 20_000  # of one query
 MAX_SCRIPT_CHARACTERS = 200_000  # of all queries of a script
 MAX_NESTING = 30  # open parentheses; some of them double the time of sqlglot's parser
@@ -22,8 +23,8 @@ MAX_OPERATORS = 400  # of one query that nest in the tree of sqlglot without a p
 # What sqlglot reads differently from Spark, and what gives columns of which the text shows no names.
 _UNREADABLE = frozenset(
     {
-        *("IDENTIFIER", "LATERAL", "PIVOT", "UNPIVOT", "TRANSFORM", "RECURSIVE", "UNNEST", "TABLE"),
-        *("MATCH_RECOGNIZE", "COLLATE", "REPLACE", "STREAM", "QUALIFY", "DECLARE", "EXECUTE"),
+        *("IDENTIFIER", "LATERAL", "PIVOT", "UNPIVOT", "RECURSIVE", "UNNEST", "TABLE"),
+        *("MATCH_RECOGNIZE", "COLLATE", "STREAM", "QUALIFY", "DECLARE", "EXECUTE"),
         *("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "INLINE", "INLINE_OUTER"),
         *("STACK", "JSON_TUPLE", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER"),
     }
@@ -42,37 +43,40 @@ class Parser:
 
     def query(self, passage: Passage) -> exp.Expression | None:
         """The tree of a query, with offsets in the text of the passage."""
-        return self._parsed(passage, passage.text)
+        return self._parsed(passage, "")
 
     def expression(self, passage: Passage) -> exp.Expression | None:
-        """The tree of an expression, as the only column of a query; its offsets are those in `padded`."""
-        return self._parsed(passage, padded(passage.text))
+        """The tree of an expression, as the only column of a query that begins with EXPRESSION_HEAD."""
+        return self._parsed(passage, EXPRESSION_HEAD)
 
-    def _parsed(self, passage: Passage, text: str) -> exp.Expression | None:
-        if len(text) > min(MAX_CHARACTERS, self.left) or not _is_readable(passage.tokens, text):
+    def _parsed(self, passage: Passage, head: str) -> exp.Expression | None:
+        if len(passage.text) > min(MAX_CHARACTERS, self.left) or not _is_readable(passage):
             return None
-        self.left -= len(text)
+        self.left -= len(passage.text)
         try:
-            found = Spark().parse(text)
+            found = Spark().parse(head + _readable_windows(passage))
         except Exception:  # noqa: BLE001 - sqlglot raises more than its own errors for what it cannot read
             return None
         root = found[0] if len(found) == 1 else None
-        return root if isinstance(root, exp.Query) else None
+        return root if isinstance(root, exp.Query | exp.Values) else None
 
 
-EXPRESSION_HEAD = "SELECT "
 
 
-def padded(expression: str) -> str:
-    """A query whose only column is an expression."""
-    return EXPRESSION_HEAD + expression
+def _readable_windows(passage: Passage) -> str:
+    """The text with another name, of the same length, for window(): sqlglot takes it for the clause WINDOW."""
+    text = passage.text
+    for token, behind in pairwise(passage.tokens):
+        if token.is_word("WINDOW") and behind.is_symbol("("):
+            text = f"{text[: token.start]}win_ow{text[token.end :]}"
+    return text
 
 
-def _is_readable(tokens: Sequence[SqlToken], text: str) -> bool:
-    if "|>" in text:  # the pipe of Spark 4
+def _is_readable(passage: Passage) -> bool:
+    if "|>" in passage.text:  # the pipe of Spark 4
         return False
     depth = operators = 0
-    for token in tokens:
+    for token in passage.tokens:
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text in CLOSING) - (token.text in _CLOSING)
             operators += token.text in "+-*/%|&^!~<>="

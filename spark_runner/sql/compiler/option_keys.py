@@ -52,7 +52,8 @@ def _current(key: str) -> str:
 
 def _check_value(statement: CreateTable, option: Option, only: str) -> None:
     if option.value.lower() != only:
-        message = f"option '{option.key}' can only be '{only}', not '{option.value}'"
+        written = statement.written(option.value_offset, option.value)
+        message = f"option '{option.key}' can only be '{only}', not '{written}'"
         if option.key.lower() == "update-mode":
             message += "; rows are replaced by a PRIMARY KEY of the table"
         raise statement.passage.error(message, option.value_offset)

@@ -44,7 +44,9 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
     if isinstance(checked, FileOptions):
         beside = is_relative(checked.path)
         if beside and not base_dir:
-            message = f"path '{checked.path}' is relative, and the definition names no folder (`directory`)"
+            at = options.get("path")
+            path = statement.written(at.value_offset, checked.path) if at else checked.path
+            message = f"path '{path}' is relative, and the definition names no folder (`directory`)"
             raise statement.passage.error(message)
         try:
             location = resolve(checked.path, base_dir)
@@ -56,6 +58,15 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
     return TableSpec(
         connector, to_plan(checked), location, beside, type(checked).readable, type(checked).writable
     )
+
+
+def names_files(statement: CreateTable) -> bool:
+    """Whether a checked table is one of files."""
+    connector = statement.connector
+    if not connector:
+        given = _pop(current_keys(statement), "connector")
+        connector = given.value if given else ""
+    return connector.lower() in ("filesystem", *_FILE_FORMATS)
 
 
 def _check_metadata(columns: Columns, connector: str, known: Sequence[str]) -> None:
@@ -88,7 +99,8 @@ def _connector(statement: CreateTable, options: dict[str, Option]) -> str:
         raise statement.passage.error(message, given.value_offset)
     if file_format.value.lower() not in _FILE_FORMATS:
         hint = did_you_mean(file_format.value, _FILE_FORMATS) or f"; known are {', '.join(_FILE_FORMATS)}"
-        message = f"unknown format '{file_format.value}' of connector 'filesystem'{hint}"
+        written = statement.written(file_format.value_offset, file_format.value)
+        message = f"unknown format '{written}' of connector 'filesystem'{hint}"
         raise statement.passage.error(message, file_format.value_offset)
     return file_format.value.lower()
 
@@ -97,7 +109,8 @@ def _known(statement: CreateTable, name: str, offset: int, known: tuple[str, ...
     if name.lower() in CONNECTORS:
         return name.lower()
     hint = did_you_mean(name, known) or f"; known are {', '.join(known)}"
-    raise statement.passage.error(f"unknown connector '{name}'{hint}", offset)
+    message = f"unknown connector '{statement.written(offset, name)}'{hint}"
+    raise statement.passage.error(message, offset)
 
 
 def _pop(options: dict[str, Option], key: str) -> Option | None:
@@ -108,6 +121,11 @@ def _located(statement: CreateTable, options: dict[str, Option], error: OptionEr
     at, offset = options.get(error.option), 0
     if at is not None:
         offset = at.key_offset if error.fault == "name" else at.value_offset
-    located = statement.passage.error(str(error), offset)
+    message = str(error)
+    if at is not None and error.quoted:
+        written = statement.written(at.value_offset, at.value)
+        if written != at.value:
+            message = message.replace(f"'{error.quoted}'", f"'{written}'", 1)
+    located = statement.passage.error(message, offset)
     located.others = tuple(_located(statement, options, other) for other in error.others)
     return located
