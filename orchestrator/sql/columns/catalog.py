@@ -100,7 +100,9 @@ class Catalog:
         for expectation in columns.expectations:
             self._expression(expectation.condition, scope)
 
-    def _expression(self, passage: Passage, scope: Scope, later: set[str] | frozenset[str] = frozenset()) -> None:
+    def _expression(
+        self, passage: Passage, scope: Scope, later: set[str] | frozenset[str] = frozenset()
+    ) -> None:
         if self.is_silent or (tree := self.parser.expression(passage)) is None:
             return
         resolver = Resolver()

@@ -61,8 +61,6 @@ class Parser:
         return root if isinstance(root, exp.Query | exp.Values) else None
 
 
-
-
 def _readable_windows(passage: Passage) -> str:
     """The text with another name, of the same length, for window(): sqlglot takes it for the clause WINDOW."""
     text = passage.text

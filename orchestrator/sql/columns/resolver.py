@@ -23,6 +23,12 @@ _KNOWN_PARTS = frozenset(
     }
 )
 _WITH_ALIASES_FIRST = ("having", "order", "sort", "distribute", "cluster", "windows")
+_UNITS = frozenset(
+    {
+        *("year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second"),
+        *("millisecond", "microsecond"),
+    }
+)  # as in dateadd(DAY, 1, d)
 _TABLE_PARTS = frozenset({"this", "alias", "sample", "joins"})
 
 
@@ -208,6 +214,8 @@ class Resolver:
         if isinstance(node.this, exp.Star) or node.args.get("db") is not None:
             return UNTRACED
         qualifier = node.args.get("table")
+        if qualifier is None and node.name.lower() in _UNITS and isinstance(node.parent, exp.Func):
+            return UNTRACED
         try:
             if qualifier is None:
                 return scope.column(node.name, aliases_first=aliases_first)

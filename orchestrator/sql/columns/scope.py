@@ -10,14 +10,12 @@ from orchestrator.sql.columns.relations import UNTRACED, Relation, Trace
 from spark_runner.protocol.text import did_you_mean
 
 _SHOWN_NAMES = 10
-# Functions without parentheses, hidden columns, and units of time that sqlglot may take for columns.
+# Functions without parentheses, hidden columns, and words that sqlglot may take for columns.
 _NOT_COLUMNS = frozenset(
     {
         *("_metadata", "current_date", "current_timestamp", "current_time", "current_user", "user"),
         *("session_user", "localtimestamp", "grouping__id", "spark_grouping_id", "input__file__name"),
         *("timestamp_ntz", "timestamp_ltz", "date", "timestamp", "time", "interval", "null", "default"),
-        *("year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second"),
-        *("millisecond", "microsecond", "years", "months", "weeks", "days", "hours", "minutes", "seconds"),
         *("window", "session_window", "all", "true", "false"),
     }
 )
@@ -70,11 +68,7 @@ class Scope:
 
     def has(self, key: str) -> list[Source]:
         """The sources that have a column, once for each column of that name."""
-        return [
-            source
-            for source in self.sources
-            for _ in source.relation.places.get(key, ())
-        ]
+        return [source for source in self.sources for _ in source.relation.places.get(key, ())]
 
     def _traced(self, name: str, found: list[Source]) -> Trace:
         key = name.lower()
@@ -109,7 +103,10 @@ class Scope:
                 )
             if key in scope.aliases or scope.is_open:
                 return UNTRACED
-        hint = did_you_mean(qualifier, [source.alias for scope in self._outward() for source in scope.sources])
+        known = [source.alias for scope in self._outward() for source in scope.sources]
+        hint = did_you_mean(qualifier, [*known, *self._columns()]) or (
+            f"; known are {', '.join(known[:_SHOWN_NAMES])}" if any(known) else ""
+        )
         raise UnknownColumn(f"unknown table or alias '{qualifier}'{hint}")
 
     def _outward(self) -> Iterator["Scope"]:
@@ -119,7 +116,10 @@ class Scope:
             scope = scope.parent
 
     def _hint(self, name: str) -> str:
-        return _hint(name, [known for source in self.sources for known in source.relation.names])
+        return _hint(name, list(dict.fromkeys([*self._columns(), *self.aliases])))
+
+    def _columns(self) -> list[str]:
+        return [name for source in self.sources for name in source.relation.names]
 
 
 def _hint(name: str, names: list[str]) -> str:
