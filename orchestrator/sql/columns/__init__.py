@@ -1,1 +1,1 @@
-"""Finds the columns of tables, views and queries, and names that do not exist; unknown parts give no finding."""
+"""Finds the columns of tables, views and queries, and wrong names; unknown parts give no finding."""

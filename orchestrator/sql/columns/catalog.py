@@ -1,4 +1,4 @@
-"""The tables and views that a script has declared so far, with their columns; finds wrong names in queries."""
+"""The tables and views that a script has declared so far, with their columns; finds wrong names."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,6 +7,7 @@ from orchestrator.sql.columns.parsing import EXPRESSION_HEAD, Parser
 from orchestrator.sql.columns.relations import UNKNOWN, Column, Origin, Relation, Trace, relation
 from orchestrator.sql.columns.resolver import Fault, Names, Resolver
 from orchestrator.sql.columns.scope import Scope, Source
+from spark_runner.sql.compiler.compile import MAX_ERRORS
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import CreateTable
 from spark_runner.sql.text.errors import SqlError
@@ -68,7 +69,7 @@ class Catalog:
 
     def query(self, passage: Passage) -> Relation:
         """The columns that a query gives; its wrong names become errors."""
-        if self.is_silent:
+        if self.is_silent or len(self.errors) >= MAX_ERRORS:
             return UNKNOWN
         tokens = passage.tokens
         match [token.kind for token in tokens]:
@@ -77,7 +78,7 @@ class Catalog:
         tree = self.parser.query(passage)
         if tree is None:
             return UNKNOWN
-        resolver = Resolver()
+        resolver = Resolver(MAX_ERRORS - len(self.errors))
         try:
             found = resolver.query(tree, Names(self.relations))
         except RecursionError:
@@ -103,9 +104,11 @@ class Catalog:
     def _expression(
         self, passage: Passage, scope: Scope, later: set[str] | frozenset[str] = frozenset()
     ) -> None:
-        if self.is_silent or (tree := self.parser.expression(passage)) is None:
+        if self.is_silent or len(self.errors) >= MAX_ERRORS:
             return
-        resolver = Resolver()
+        if (tree := self.parser.expression(passage)) is None:
+            return
+        resolver = Resolver(MAX_ERRORS - len(self.errors))
         try:
             resolver.expression(tree, Names(self.relations), scope)
         except RecursionError:

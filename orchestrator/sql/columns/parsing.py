@@ -16,7 +16,7 @@ from spark_runner.sql.text.tokens import TokenKind
 
 EXPRESSION_HEAD = "SELECT "
 MAX_CHARACTERS = 20_000  # of one query
-MAX_SCRIPT_CHARACTERS = 200_000  # of all queries of a script
+MAX_SCRIPT_CHARACTERS = 128 * 1024  # of all queries of a script
 MAX_NESTING = 30  # open parentheses; some of them double the time of sqlglot's parser
 MAX_OPERATORS = 400  # of one query that nest in the tree of sqlglot without a parenthesis, as in a + b + c
 
@@ -41,15 +41,15 @@ class Parser:
 
     left: int = MAX_SCRIPT_CHARACTERS
 
-    def query(self, passage: Passage) -> exp.Expression | None:
+    def query(self, passage: Passage) -> exp.Expr | None:
         """The tree of a query, with offsets in the text of the passage."""
         return self._parsed(passage, "")
 
-    def expression(self, passage: Passage) -> exp.Expression | None:
+    def expression(self, passage: Passage) -> exp.Expr | None:
         """The tree of an expression, as the only column of a query that begins with EXPRESSION_HEAD."""
         return self._parsed(passage, EXPRESSION_HEAD)
 
-    def _parsed(self, passage: Passage, head: str) -> exp.Expression | None:
+    def _parsed(self, passage: Passage, head: str) -> exp.Expr | None:
         if len(passage.text) > min(MAX_CHARACTERS, self.left) or not _is_readable(passage):
             return None
         self.left -= len(passage.text)
@@ -62,7 +62,7 @@ class Parser:
 
 
 def _readable_windows(passage: Passage) -> str:
-    """The text with another name, of the same length, for window(): sqlglot takes it for the clause WINDOW."""
+    """The text with a name of the same length for window(), which sqlglot takes for the clause WINDOW."""
     text = passage.text
     for token, behind in pairwise(passage.tokens):
         if token.is_word("WINDOW") and behind.is_symbol("("):

@@ -61,9 +61,10 @@ class Fault:
 class Resolver:
     """Resolves one query after another, and collects their faults."""
 
+    limit: int  # of faults; further names are not looked up
     faults: list[Fault] = field(default_factory=list)
 
-    def query(self, node: exp.Expression, names: Names, parent: Scope | None = None) -> Relation:
+    def query(self, node: exp.Expr, names: Names, parent: Scope | None = None) -> Relation:
         """The columns that a query gives."""
         names = self._with_definitions(node, names, parent)
         match node:
@@ -78,13 +79,13 @@ class Resolver:
                 return _values(node)
         return UNKNOWN
 
-    def expression(self, node: exp.Expression, names: Names, scope: Scope) -> None:
+    def expression(self, node: exp.Expr, names: Names, scope: Scope) -> None:
         """Resolve an expression, the only column of `node`, in a scope of its own."""
         for each in node.expressions if isinstance(node, exp.Select) else ():
             scope.silent = _names_of_lambdas(each)
             self._visit(each, scope, names)
 
-    def _with_definitions(self, node: exp.Expression, names: Names, parent: Scope | None) -> Names:
+    def _with_definitions(self, node: exp.Expr, names: Names, parent: Scope | None) -> Names:
         definitions = node.args.get("with_")
         if definitions is None:
             return names
@@ -140,7 +141,7 @@ class Resolver:
                 self._visit(each, scope, names, aliases_first=True)
         return gives
 
-    def _read(self, node: exp.Expression, scope: Scope, names: Names) -> None:
+    def _read(self, node: exp.Expr, scope: Scope, names: Names) -> None:
         """Add what FROM or JOIN names."""
         alias = node.args.get("alias")
         shown = alias.name if alias is not None else ""
@@ -171,9 +172,7 @@ class Resolver:
             scope.is_blind = True
         scope.merged |= {each.name.lower() for each in join.args.get("using") or ()}
 
-    def _projections(
-        self, nodes: Iterable[exp.Expression], scope: Scope, names: Names
-    ) -> Iterator[Column | None]:
+    def _projections(self, nodes: Iterable[exp.Expr], scope: Scope, names: Names) -> Iterator[Column | None]:
         """The columns of SELECT; None for a part with columns that are not known."""
         for node in nodes:
             star = node.this if isinstance(node, exp.Column) else node
@@ -190,7 +189,7 @@ class Resolver:
                 yield Column(node.alias_or_name if is_named else None, trace)
 
     def _visit(
-        self, root: exp.Expression | None, scope: Scope, names: Names, *, aliases_first: bool = False
+        self, root: exp.Expr | None, scope: Scope, names: Names, *, aliases_first: bool = False
     ) -> Trace:
         """Resolve the columns of an expression; returns what its value is made of."""
         if root is None:
@@ -211,6 +210,8 @@ class Resolver:
         return Trace.of(traces)
 
     def _column(self, node: exp.Column, scope: Scope, *, aliases_first: bool) -> Trace:
+        if len(self.faults) >= self.limit:
+            return UNTRACED
         if isinstance(node.this, exp.Star) or node.args.get("db") is not None:
             return UNTRACED
         qualifier = node.args.get("table")
@@ -228,7 +229,7 @@ class Resolver:
             return UNTRACED
 
 
-def _starred(node: exp.Expression, star: exp.Star, scope: Scope) -> Iterator[Column | None]:
+def _starred(node: exp.Expr, star: exp.Star, scope: Scope) -> Iterator[Column | None]:
     if scope.is_blind or star.args.get("replace") or star.args.get("rename"):
         yield None
         return
@@ -254,12 +255,12 @@ def _values(node: exp.Values) -> Relation:
     return relation([Column(f"col{number}", Trace()) for number in range(1, width + 1)])
 
 
-def _renamed(found: Relation, alias: exp.Expression | None) -> Relation:
+def _renamed(found: Relation, alias: exp.Expr | None) -> Relation:
     columns = alias.args.get("columns") if alias is not None else None
     return found.renamed([each.name for each in columns]) if columns else found
 
 
-def _aliases(nodes: Iterable[exp.Expression]) -> Iterator[str]:
+def _aliases(nodes: Iterable[exp.Expr]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, exp.Alias):
             yield node.alias
@@ -267,15 +268,15 @@ def _aliases(nodes: Iterable[exp.Expression]) -> Iterator[str]:
             yield from (each.name for each in node.args.get("expressions") or ())
 
 
-def _names_of_lambdas(node: exp.Expression) -> frozenset[str]:
+def _names_of_lambdas(node: exp.Expr) -> frozenset[str]:
     return frozenset(each.name.lower() for found in node.find_all(exp.Lambda) for each in found.expressions)
 
 
-def _listed(part: object) -> list[exp.Expression]:
+def _listed(part: object) -> list[exp.Expr]:
     parts = part if isinstance(part, list) else [part]
-    return [each for each in parts if isinstance(each, exp.Expression)]
+    return [each for each in parts if isinstance(each, exp.Expr)]
 
 
-def _offset(node: exp.Expression) -> int:
+def _offset(node: exp.Expr) -> int:
     """The first place in the text that the parts of a query name."""
     return min((each.meta["start"] for each in node.walk() if "start" in each.meta), default=0)

@@ -21,7 +21,7 @@ _NOT_COLUMNS = frozenset(
 )
 
 
-class UnknownColumn(Exception):  # noqa: N818 - like the other errors: named for what happened
+class UnknownColumn(Exception):
     """A name means nothing, or more than one column; the message is for the user."""
 
 
@@ -54,7 +54,7 @@ class Scope:
         """The trace of a column without a qualifier; raises UnknownColumn."""
         key = name.lower()
         for scope in self._outward():
-            if key in scope.silent or key in _NOT_COLUMNS and not scope.has(key):
+            if key in scope.silent or (key in _NOT_COLUMNS and not scope.has(key)):
                 return UNTRACED
             if aliases_first and key in scope.aliases:
                 return scope.aliases[key]

@@ -25,8 +25,12 @@ _PARTS = {
 }
 _NAMES = frozenset(kind + ending for kind in _ARGUMENTS for ending in (*_PARTS, "_PROCTIME"))
 _UNIT_MILLISECONDS = {
-    **{"WEEK": 604_800_000, "DAY": 86_400_000, "HOUR": 3_600_000},
-    **{"MINUTE": 60_000, "SECOND": 1_000, "MILLISECOND": 1},
+    "WEEK": 604_800_000,
+    "DAY": 86_400_000,
+    "HOUR": 3_600_000,
+    "MINUTE": 60_000,
+    "SECOND": 1_000,
+    "MILLISECOND": 1,
 }
 _UNITS = frozenset({*_UNIT_MILLISECONDS, *(f"{unit}S" for unit in _UNIT_MILLISECONDS)})
 _NUMBER = re.compile(r"""(?P<quote>['"]?)(?P<number>[0-9]{1,18}(\.[0-9]{1,18})?)(?P=quote)""")
@@ -88,7 +92,10 @@ def _window(passage: Passage, index: int, name: str) -> tuple[int, list[Passage 
     if kind == "HOP":
         slide, size = map(_milliseconds, durations)
         if slide > size:
-            message = "the slide of HOP is longer than its size, so rows would be in no window; write HOP(column, slide, size)"
+            message = (
+                "the slide of HOP is longer than its size, so rows would be in no window;"
+                " write HOP(column, slide, size)"
+            )
             raise passage.error(message, start)
         texts.reverse()  # Spark expects the size before the slide
     function = "session_window" if kind == "SESSION" else "window"

@@ -65,7 +65,7 @@ class Passage:
         return self.source.error(message, self.origin(offset))
 
     def written(self, start: int, end: int) -> str:
-        """The text between two offsets as the file has it: with its variables, whose values may be secrets."""
+        """The text between two offsets as the file has it: with variables, whose values may be secrets."""
         pieces = list[str]()
         first, behind = self._anchor_index(start), bisect_left(self.anchors, end, key=_offset)
         edges = [start, *(anchor.offset for anchor in self.anchors[first + 1 : behind]), end]
