@@ -1,4 +1,4 @@
-"""`orchestrator sql`: check SQL scripts without Spark."""
+"""`orchestrator sql`: check, show and format SQL scripts without Spark."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -10,6 +10,12 @@ app = lazy_app(
             "Check scripts without Spark, and show all errors and warnings.",
             is_quick=True,
         ),
+        Command(
+            "plan",
+            "orchestrator.cli.sql.plan:plan",
+            "Show what each statement of a script reads and writes.",
+            is_quick=True,
+        ),
     ],
-    help="Check SQL scripts.",
+    help="Check and show SQL scripts.",
 )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,16 +12,12 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import stderr_console, stdout_console
-from orchestrator.cli.submission import load_definition
-from orchestrator.model.definition import Definition, build_definition
+from orchestrator.cli.sql.scripts import STANDARD_INPUT, load_script, script_name
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
-from orchestrator.model.reading import read_standard_input
 from orchestrator.sql.columns.check import column_errors
 from spark_runner.sql.compiler.compile import MAX_ERRORS
 from spark_runner.sql.text.errors import SqlError
-
-_STANDARD_INPUT = "<stdin>"
 
 
 class Severity(StrEnum):
@@ -88,14 +83,14 @@ def lint(
 def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
     """The errors and warnings of one file: first the errors, then the warnings, in the order of its lines."""
     try:
-        definition = _script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
+        definition = load_script(file, variables)
     except DefinitionError as refused:
         yield _refusal(file, str(refused))
         return
     if not definition.script:
         yield Finding(file, 0, 0, Severity.ERROR, "it has no SQL script")
         return
-    checked = check_sql(definition, _script_name(file, definition))
+    checked = check_sql(definition, script_name(file, definition))
     errors = sorted([*checked.errors, *column_errors(checked, definition.spark.conf)], key=_place)
     yield from (_finding(error, Severity.ERROR) for error in errors[:MAX_ERRORS])
     yield from (_finding(error, Severity.WARNING) for error in checked.warnings)
@@ -103,29 +98,9 @@ def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
 
 
-def _script_of_standard_input(variables: dict[str, Any]) -> Definition:
-    try:
-        text = read_standard_input()
-    except ValueError as error:
-        raise DefinitionError(f"-: {error}") from error
-    if not text.strip():
-        raise DefinitionError("-: is empty")
-    document = {"name": "script", "script": text, "directory": str(Path.cwd()), "variables": variables}
-    return build_definition(document, "-")
-
-
-def _script_name(file: str, definition: Definition) -> str:
-    """The name of the script in messages: its path as seen from here, or its place in the definition."""
-    if file == "-":
-        return _STANDARD_INPUT
-    if file.endswith(".sql"):
-        return file
-    return str(Path(file).with_name(definition.file)) if definition.file else f"{file}#script"
-
-
 def _refusal(file: str, message: str) -> Finding:
     """The error of a file or definition that cannot be read, with the place that it names."""
-    shown = _STANDARD_INPUT if file == "-" else file
+    shown = STANDARD_INPUT if file == "-" else file
     named = re.fullmatch(r":(?:(\d+):(\d+):)? (.*)", message.removeprefix(file), re.DOTALL)
     if named is None:
         return Finding(shown, 0, 0, Severity.ERROR, message)
