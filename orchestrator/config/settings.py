@@ -112,6 +112,11 @@ class Settings(BaseModel):
     policy: dict[str, PoolPolicy] = Field(
         default_factory=dict, description="by pool, * = all: what definitions may use; see docs/operating.md"
     )
+    connector_jars: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="by connector: jars that Spark loads instead of its packages, as hosts without a"
+        " Maven repository need",
+    )
     warm: WarmSettings = Field(
         default_factory=WarmSettings.model_construct,
         description="lifetime of the servers of pools with spark start = warm",

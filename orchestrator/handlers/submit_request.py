@@ -13,6 +13,8 @@ from orchestrator.model.plan import Plan, program_of
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
 from queues import SessionSettings
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.registry import Connector, installed
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest
@@ -51,21 +53,25 @@ def submit_request(
     is_short: bool,
     is_warm: bool,
     policy: Policy,
+    connector_jars: Mapping[str, tuple[str, ...]],
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
     `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
     in; `zookeeper` is the connection of the driver. `is_short` requests a JVM that starts quickly, `is_warm`
-    a warm one, which only scripts may share.
+    a warm one, which only scripts may share. `connector_jars` replace the packages of connectors.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
     program = program_of(definition, plan)
+    connectors = _connectors(plan)
     directory = definition.directory
     jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
+    packages, more_jars = _of_connectors(connectors, connector_jars)
     found = spark.model_copy(
         update={
-            "jars": _found(jars, "jar", directory),
+            "packages": (*spark.packages, *packages),
+            "jars": (*_found(jars, "jar", directory), *_found(more_jars, "jar of a connector", directory)),
             "py_files": _found(spark.py_files, "Python file", directory),
             "files": _found(spark.files, "file", directory),
         }
@@ -76,7 +82,13 @@ def submit_request(
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
     REDACTOR.add_of_job(secrets)
     if script is not None:
-        program = SqlProgram({**script, "denied_formats": policy.denied_formats(pool)})
+        program = SqlProgram(
+            {
+                **script,
+                "denied_formats": policy.denied_formats(pool),
+                "connectors": {name: found.to_json() for name, found in connectors.items()},
+            }
+        )
     run_plan = RunPlan(
         run=attempt.run,
         run_key=attempt.run_key,
@@ -90,7 +102,10 @@ def submit_request(
         directory=directory,
         secrets=tuple(secrets),
     )
-    may_share = script is not None and not (script["names_files"] or script["needs_own_jvm"])
+    may_share = script is not None and not (
+        script["names_files"] or script["needs_own_jvm"] or packages or more_jars
+    )
+    modules = {name for each in connectors.values() for name in each.python_packages()}
     return SubmitRequest(
         run=attempt.run,
         incarnation=incarnation,
@@ -99,9 +114,29 @@ def submit_request(
         target=spark.target,
         conf=conf,
         secrets=run_plan.secrets,
+        python_packages=tuple(sorted(modules)),
         is_short=is_short,
         is_warm=is_warm and may_share,
     )
+
+
+def _connectors(plan: Plan | None) -> dict[str, Connector]:
+    """The connectors of the tables of a script; raises DefinitionError for one that is not installed here."""
+    used = {step["connector"] for step in (plan or {}).get("steps", ()) if step.get("kind") == "table"}
+    try:
+        return installed(used)
+    except ConnectorError as error:
+        raise DefinitionError(str(error)) from error
+
+
+def _of_connectors(
+    connectors: Mapping[str, Connector], replaced: Mapping[str, tuple[str, ...]]
+) -> tuple[list[str], list[str]]:
+    """The Maven packages that the connectors need, and the jars that the operator gives instead."""
+    packages = [
+        package for name, each in connectors.items() if name not in replaced for package in each.packages
+    ]
+    return packages, [jar for name in connectors for jar in replaced.get(name, ())]
 
 
 def _passwords(zookeeper: SessionSettings) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The context of a worker: the parts that all its handlers share, grouped by concern."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.admission.declined import Declined
@@ -48,6 +48,8 @@ class JobRules:
     limits: Callable[[], Limits] = Limits
     spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # fills in the defaults of a pool
     policy: Policy = field(default_factory=Policy)  # the features that definitions may use
+    # By connector: jars that replace its Maven packages.
+    connector_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The protocols of a connector in the driver."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -14,15 +14,18 @@ PREVIEW_CHARS = 60  # of one cell; a preview is for a terminal
 
 @dataclass(frozen=True)
 class Written:
-    """The result of one write."""
+    """The result of one write; a sink that does not read back what it wrote has no preview."""
 
     rows: int
-    preview: list[list[str | None]]
+    preview: list[list[str | None]] = field(default_factory=list)
+    rejected: DataFrame | None = (
+        None  # rows that the target refused: columns record (STRING), reason (STRING)
+    )
 
 
 @dataclass(frozen=True)
 class Writer:
-    """The identity of a writer: the attempts of one run share the key."""
+    """The identity of a writer: the attempts of one run, or of one micro-batch, share the key."""
 
     run_key: str
     attempt: int = 1
@@ -33,6 +36,15 @@ class Writer:
         return f"{self.run_key}-{self.attempt}"
 
 
+@dataclass(frozen=True)
+class WriteRequest:
+    """How to write the rows of one INSERT."""
+
+    mode: str  # overwrite, append or error; it overrides the options
+    writer: Writer
+    primary_key: tuple[str, ...] = ()  # rows with an equal key replace each other; empty without one
+
+
 class Source(Protocol):
     """Reads one kind of system."""
 
@@ -40,17 +52,38 @@ class Source(Protocol):
         """The table as a frame; `schema` is None if the script declares no columns."""
 
 
+@runtime_checkable
+class StreamingSource(Source, Protocol):
+    """A source whose new rows can be read in micro-batches."""
+
+    def stream(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
+    ) -> DataFrame:
+        """The table as a streaming frame."""
+
+
 class Sink(Protocol):
     """Writes to one kind of system."""
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
-        """Remove the rows that earlier attempts of this run added; called before any write."""
+        """Remove the rows that earlier attempts of this run added; called before any write.
 
-    def write(self, frame: DataFrame, options: Mapping[str, Any], mode: str, writer: Writer) -> Written:
-        """Write all rows or none; `mode` is overwrite, append or error, and overrides the options.
+        A sink that cannot do so leaves them, and promises no more than Guarantee.AT_LEAST_ONCE.
+        """
+
+    def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
+        """Write all rows or none.
 
         Raises ConnectorError before any write if the columns differ from the existing ones.
         """
+
+
+@runtime_checkable
+class ProbedSink(Sink, Protocol):
+    """A sink that can tell without a write whether it could write."""
+
+    def probe(self, session: SparkSession, options: Mapping[str, Any], schema: StructType) -> None:
+        """Raise ConnectorError if rows of this schema could not be written now; changes nothing."""
 
 
 def text_cells(frame: DataFrame, rows: int) -> list[list[str | None]]:

@@ -17,6 +17,16 @@ class UnlikeColumns(ConnectorError):
     """The rows of an INSERT INTO have other columns than the existing rows."""
 
 
+class NotInstalled(ConnectorError):
+    """A package with a connector is not installed on this host."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"connector '{name}' is not installed here; install its package on every host that runs a worker"
+        )
+        self.name = name
+
+
 class OptionError(SparkRunnerError):
     """An option of a table is unknown, missing or has an invalid value.
 

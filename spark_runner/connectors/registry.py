@@ -1,81 +1,136 @@
-"""The class of each connector in the driver, and the small ones: `inline` and `print`."""
+"""The connectors: those of this package, and those that other packages register by an entry point.
 
-import json
-import sys
-from collections.abc import Mapping
-from typing import Any
+    [project.entry-points."spark_job_orchestrator.connectors"]
+    http = "acme_http:CONNECTOR"
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, StructType
+The name of the entry point is the name of the connector in scripts; its object is a `Connector`.
+"""
 
-from spark_runner.connectors.base import Sink, Source, Writer, Written, preview, text_cells
-from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.files import Files
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from spark_runner.connectors.errors import ConnectorError, NotInstalled
 
-class Inline:
-    """Rows given as JSON."""
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
-    def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
-        """The rows, each value read as the type that its column declares."""
-        if schema is None:
-            raise ConnectorError("a table of connector 'inline' needs declared columns")
-        objects = [dict(zip(schema.fieldNames(), row, strict=True)) for row in json.loads(options["rows"])]
-        text = session.createDataFrame([(json.dumps(objects),)], "rows STRING")
-        parsed = sql.from_json("rows", ArrayType(schema), {"mode": "FAILFAST"})
-        # Collected here, so that a value of the wrong type is an error of this table, not of a later query.
-        return session.createDataFrame(text.select(sql.inline(parsed)).collect(), schema)
+ENTRY_POINTS = "spark_job_orchestrator.connectors"
+"""The entry points of other packages: the name in scripts -> a Connector."""
 
 
-class Console:
-    """Shows the first rows of a query as a table."""
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """The parts of a connector, each as "module:attribute".
 
-    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
-        """Do nothing: shown rows cannot be removed."""
+    A part is imported where it is used first. The options are a subclass of `ConnectorOptions`, for the
+    compiler. The classes of `source` and `sink` run in the driver, made without arguments; their modules
+    import the standard library, PySpark and pure Python alone. An empty one means that the connector cannot
+    read, or cannot write.
+    """
 
-    def write(
-        self,
-        frame: DataFrame,
-        options: Mapping[str, Any],
-        mode: str,  # noqa: ARG002 - of Sink
-        writer: Writer,  # noqa: ARG002 - likewise
-    ) -> Written:
-        """Show up to `limit` rows; only shown rows count as written."""
-        limit = int(options["limit"])
-        cells = text_cells(frame, limit + 1)
-        shown = cells[:limit]
-        lines = _table(frame.columns, shown)
-        if len(cells) > limit:
-            lines.append(f"only the first {limit} rows are shown")
-        sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.flush()
-        return Written(len(shown), preview(shown))
+    options: str
+    source: str = ""
+    sink: str = ""
+    packages: tuple[str, ...] = ()  # Maven coordinates of what Spark needs for it: group:artifact:version
+    modules: tuple[str, ...] = ()  # further Python packages that source and sink import
+    on_executors: bool = True  # Python code of source or sink runs in the tasks of Spark
 
+    def python_packages(self) -> tuple[str, ...]:
+        """The top-level Python packages that must travel to the driver or to executors, wherever they are."""
+        own = {part.partition(":")[0].partition(".")[0] for part in (self.source, self.sink) if part}
+        if not self.on_executors:
+            own -= {"spark_runner"}  # every driver has it
+        return tuple(sorted({*own, *self.modules}))
 
-def _table(columns: list[str], rows: list[list[str | None]]) -> list[str]:
-    printable = [columns, *[["NULL" if cell is None else _one_line(cell) for cell in row] for row in rows]]
-    widths = [max(len(row[index]) for row in printable) for index in range(len(columns))]
-    rendered = [
-        " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in printable
-    ]
-    return [rendered[0], "-+-".join("-" * width for width in widths), *rendered[1:]]
+    def to_json(self) -> dict[str, Any]:
+        """The form in a plan: what a driver needs."""
+        return {"source": self.source, "sink": self.sink}
 
-
-def _one_line(cell: str) -> str:
-    return cell.replace("\r", "\\r").replace("\n", "\\n")
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Connector":
+        """Read that form."""
+        return cls(options="", source=str(document["source"]), sink=str(document["sink"]))
 
 
-SOURCES: Mapping[str, Source] = {
-    "parquet": Files("parquet"),
-    "csv": Files("csv"),
-    "json": Files("json"),
-    "inline": Inline(),
+def _files(file_format: str) -> Connector:
+    folder, name = "spark_runner.connectors.files", file_format.capitalize()
+    return Connector(
+        f"{folder}.options:{name}Options",
+        f"{folder}.source:{name}Source",
+        f"{folder}.sink:{name}Sink",
+        on_executors=False,
+    )
+
+
+BUILT_IN: Mapping[str, Connector] = {
+    "parquet": _files("parquet"),
+    "csv": _files("csv"),
+    "json": _files("json"),
+    "print": Connector(
+        "spark_runner.connectors.print.options:PrintOptions",
+        sink="spark_runner.connectors.print.sink:PrintSink",
+        on_executors=False,
+    ),
+    "inline": Connector(
+        "spark_runner.connectors.inline.options:InlineOptions",
+        source="spark_runner.connectors.inline.source:InlineSource",
+        on_executors=False,
+    ),
 }
-SINKS: Mapping[str, Sink] = {
-    "parquet": Files("parquet"),
-    "csv": Files("csv"),
-    "json": Files("json"),
-    "print": Console(),
-}
+
+
+def find(name: str) -> Connector | None:
+    """The connector of this name, in lower case; None without one. Raises ConnectorError for a broken one."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    point = _points().get(name)
+    return None if point is None else _loaded(point)
+
+
+def names() -> list[str]:
+    """The names of all connectors; those of other packages follow."""
+    return [*BUILT_IN, *sorted(_points().keys() - BUILT_IN.keys())]
+
+
+def installed(used: Iterable[str]) -> dict[str, Connector]:
+    """The connectors with these names.
+
+    Raises NotInstalled for one that this host does not have, and ConnectorError for a broken one.
+    """
+    found = {}
+    for name in sorted(set(used)):
+        connector = find(name)
+        if connector is None:
+            raise NotInstalled(name)
+        found[name] = connector
+    return found
+
+
+def load(part: str) -> Any:
+    """The object that "module:attribute" names; raises ConnectorError with the reason."""
+    module, _, attribute = part.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        raise ConnectorError(f"{part} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+def _points() -> "dict[str, EntryPoint]":
+    # Imported on first use: it takes as long as the rest of a command, and few scripts need it.
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
+    return {point.name.lower(): point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _loaded(point: "EntryPoint") -> Connector:
+    try:
+        connector = point.load()
+    except Exception as error:
+        message = f"connector '{point.name}' of {point.value} cannot be loaded: {error}"
+        raise ConnectorError(message) from error
+    if not isinstance(connector, Connector):
+        kind = type(connector).__name__
+        raise ConnectorError(f"connector '{point.name}': {point.value} is a {kind}, not a Connector")
+    return connector

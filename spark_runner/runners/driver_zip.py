@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from spark_runner.protocol.errors import SubmissionError
 from spark_runner.runners.files import content_file
 
 # The driver imports from these; the excluded parts are for workers, or large and never imported.
@@ -18,25 +19,28 @@ _MODULES = {
     "orchestrator.logs": ("__init__", "files"),
     "orchestrator.logs.record": ("__init__", "redaction", "secret_patterns", "text"),
 }
+_COMPILED = frozenset({".so", ".pyd", ".dylib"})
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
 _MODE = 0o100644 << 16  # readable by all: it holds nothing secret, and the cluster's user is another one
 
 
 @cache
-def driver_zip(folder: Path) -> Path:
+def driver_zip(folder: Path, packages: tuple[str, ...] = ()) -> Path:
     """The zip in this folder, created if missing; its name has the hash of its contents.
 
-    Raises SubmissionError if it cannot be written.
+    `packages` are further Python packages of this host that the driver or the executors import. Raises
+    SubmissionError if it cannot be written, or a package cannot run from a zip.
     """
-    return content_file(folder, "driver", ".zip", zip_bytes())
+    return content_file(folder, "driver", ".zip", zip_bytes(packages))
 
 
 @cache
-def zip_bytes() -> bytes:
+def zip_bytes(packages: tuple[str, ...] = ()) -> bytes:
     """The contents of the zip."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, path in sorted(_modules()):
+        found = {**dict(_modules()), **{name: path for each in packages for name, path in _files(each)}}
+        for name, path in sorted(found.items()):
             info = zipfile.ZipInfo(name, _EPOCH)
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, _MODE
             archive.writestr(info, path.read_bytes())
@@ -56,3 +60,28 @@ def _modules() -> Iterator[tuple[str, Path]]:
                 inner = path.relative_to(root)
                 if not _LEFT_OUT.intersection(inner.parts[:-1]):
                     yield f"{package}/{inner.as_posix()}", path
+
+
+def _files(package: str) -> Iterator[tuple[str, Path]]:
+    """All files of a package of connectors, by their names in the zip."""
+    if package in _PACKAGES:
+        return
+    spec = importlib.util.find_spec(package)
+    if spec is None or not (spec.submodule_search_locations or spec.origin):
+        raise SubmissionError(f"the Python package {package} of a connector is not installed on this host")
+    if not spec.submodule_search_locations:
+        yield f"{package}.py", _source(package, Path(str(spec.origin)))
+        return
+    for root in spec.submodule_search_locations:
+        for path in Path(root).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield f"{package}/{path.relative_to(root).as_posix()}", _source(package, path)
+
+
+def _source(package: str, path: Path) -> Path:
+    if path.suffix in _COMPILED:
+        raise SubmissionError(
+            f"the Python package {package} of a connector has compiled modules ({path.name}), which cannot"
+            " travel; install it in the Python of all nodes, and leave it out of `modules`"
+        )
+    return path

@@ -19,6 +19,7 @@ from spark_runner.protocol.process import (
 )
 from spark_runner.protocol.sizing import driver_bytes
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import LOG4J2_PROPERTIES
 from spark_runner.runners.spark_settings import (
@@ -36,6 +37,7 @@ _LOOPBACK = "127.0.0.1"
 # and keeps it in the memory of its JVM: it is in no file, no environment and no list of processes.
 _AUTHENTICATE = "spark.authenticate"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_PY_FILES = "spark.submit.pyFiles"
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 
 
@@ -71,12 +73,14 @@ def launch_driver(
     *,
     driver_main: Path,
     conf_dir: Path,
+    shared_dir: Path | None = None,
     java_options: Sequence[str] = (),
     quick_start: QuickStart | None = None,
     passed_on: Sequence[str] = (),
 ) -> Launch:
     """The call that starts the driver on this host; raises RefusedSubmission, SubmissionError.
 
+    `shared_dir` is a folder that the users of all drivers may read; without it no code of connectors travels.
     `java_options` are the orchestrator's options for its JVM; the user's options override them. `passed_on`
     are the names of variables that the operator adds to the environment of each driver.
     """
@@ -92,6 +96,12 @@ def launch_driver(
         quick_start=quick_start,
     )
     properties = spark_properties(request, directory, options)
+    travels = set(request.python_packages)
+    if is_local(request.target.master):
+        travels -= {"spark_runner"}  # driver and executors import the installed one
+    if shared_dir is not None and travels:
+        code = str(driver_zip(shared_dir / "driver", request.python_packages))
+        properties[_PY_FILES] = ",".join(filter(None, (properties.get(_PY_FILES, ""), code)))
     return Launch(
         submit_arguments(
             request,

@@ -104,6 +104,7 @@ class SparkSubmits:
                 request,
                 directory,
                 driver_main=driver_main,
+                shared_dir=self.shared_dir,
                 conf_dir=self.conf_dir,
                 quick_start=self.quick_start,
                 passed_on=self.passed_on,

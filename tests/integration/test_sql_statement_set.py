@@ -50,15 +50,15 @@ def run(spark: SparkSession, tmp_path: Path) -> Iterator[Run]:
 def reads(spark: SparkSession, tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The plan of each query that the sinks got."""
     seen: list[str] = []
-    from spark_runner.connectors.files import Files  # noqa: PLC0415 - patched here only
+    from spark_runner.connectors.files.sink import FileSink  # noqa: PLC0415 - patched here only
 
-    write = Files.write
+    write = FileSink.write
 
-    def watched(self: Files, frame: Any, *rest: Any) -> Any:
+    def watched(self: FileSink, frame: Any, *rest: Any) -> Any:
         seen.append(frame._jdf.queryExecution().optimizedPlan().toString())  # noqa: SLF001 - as above
         return write(self, frame, *rest)
 
-    monkeypatch.setattr(Files, "write", watched)
+    monkeypatch.setattr(FileSink, "write", watched)
     plan = compile_script(script(text), file="s.sql", base_dir=str(tmp_path), variables={})
     execute(spark, plan, lambda _phase: None)
     return seen

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import TargetChanged
-from spark_runner.connectors.targets import TargetDirectory
+from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.driver.outcome import of_error
 from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution.execution import execute

@@ -5,7 +5,7 @@ import os
 import sys
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,13 +134,16 @@ class StandaloneCluster:
         self.masters.append(master)
         return master
 
-    def start_worker(self, cores: int = 8, memory: str = "8g") -> GuardedProcess:
-        """Start one more worker without waiting for it; cores and memory are only counted."""
+    def start_worker(self, cores: int = 8, memory: str = "8g", within: Sequence[str] = ()) -> GuardedProcess:
+        """Start one more worker without waiting for it; cores and memory are only counted.
+
+        `within` is a command that runs the worker, for example in other namespaces.
+        """
         port, ui = free_ports(HOST, 2)
         arguments = ["--host", HOST, "--port", str(port), "--webui-port", str(ui)]
         arguments += ["--cores", str(cores), "--memory", memory, "--work-dir", str(self.folder / "work")]
         name = f"worker-{port}"
-        worker = self._spawn(name, _WORKER, [*arguments, self.url], {"spark.port.maxRetries": "0"})
+        worker = self._spawn(name, _WORKER, [*arguments, self.url], {"spark.port.maxRetries": "0"}, within)
         self.workers.append(worker)
         return worker
 
@@ -188,7 +191,12 @@ class StandaloneCluster:
         return logs[-1].read_text("utf-8", errors="replace")[-1000:] if logs else "nothing was started"
 
     def _spawn(
-        self, name: str, daemon: str, arguments: list[str], properties: dict[str, str]
+        self,
+        name: str,
+        daemon: str,
+        arguments: list[str],
+        properties: dict[str, str],
+        within: Sequence[str] = (),
     ) -> GuardedProcess:
         try:
             java, spark_home = find_java(), find_jars().parent
@@ -214,6 +222,7 @@ class StandaloneCluster:
             **node_environment(),
         }
         command = [
+            *within,
             str(spark_home / "bin" / "spark-class"),
             daemon,
             *arguments,

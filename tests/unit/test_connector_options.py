@@ -4,8 +4,9 @@ import sys
 import pytest
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import CONNECTORS, to_plan, validate
-from spark_runner.connectors.registry import SINKS, SOURCES
+from spark_runner.connectors.options import options_of, to_plan, validate
+from spark_runner.connectors.parts import Parts
+from spark_runner.connectors.registry import BUILT_IN
 
 
 def test_insert_into_appends_unless_a_table_says_otherwise() -> None:
@@ -114,9 +115,13 @@ def test_options_that_fit_the_columns_pass() -> None:
     validate("inline", {"rows": '[[1, null], [2, "b"]]'}, ["a", "b"])
 
 
-def test_both_sides_know_the_same_connectors() -> None:
-    assert {name for name, model in CONNECTORS.items() if model.readable} == set(SOURCES)
-    assert {name for name, model in CONNECTORS.items() if model.writable} == set(SINKS)
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_all_parts_of_a_connector_can_be_loaded(name: str) -> None:
+    connector, parts = BUILT_IN[name], Parts({})
+    assert options_of(name).__doc__
+    assert connector.source or connector.sink
+    assert not connector.source or callable(parts.source(name).read)
+    assert not connector.sink or callable(parts.sink(name).write)
 
 
 def test_the_driver_side_needs_no_pydantic() -> None:

@@ -19,6 +19,12 @@ RUN_KEY = "0f0e0d0c-0b0a-0908-0706-050403020100"
 
 
 def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequest:
+    return request_with_jars({}, directory, spark, **fields)
+
+
+def request_with_jars(
+    jars: dict[str, tuple[str, ...]], directory: Path, spark: dict[str, Any], **fields: Any
+) -> SubmitRequest:
     document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
     if not {"jar", "script"} & fields.keys():
         document["python"] = "pass"
@@ -37,6 +43,7 @@ def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequ
         is_short=False,
         is_warm=True,
         policy=Policy(),
+        connector_jars=jars,
     )
 
 

@@ -96,7 +96,7 @@ def program_of(request: SubmitRequest, *, folder: Path, driver_main: Path) -> Po
 def _in_python(request: SubmitRequest, folder: Path, driver_main: Path) -> PodProgram:
     code = code_secret(
         {
-            "driver.zip": driver_zip(folder).read_bytes(),
+            "driver.zip": driver_zip(folder, request.python_packages).read_bytes(),
             "driver_main.py": driver_main.read_bytes(),
             LAYOUT: TO_STDERR.encode(),
         }

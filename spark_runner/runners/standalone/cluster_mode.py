@@ -74,7 +74,7 @@ class ClusterModeRunner:
         directory.create()
         detail = ""
         try:
-            package = driver_zip(self._staging / "driver")
+            package = driver_zip(self._staging / "driver", request.python_packages)
             document = driver_request(named, directory, driver_main=self._driver_main, driver_zip=package)
             directory.write_plan(request)
             driver = self._masters.create_driver(document)

@@ -104,7 +104,9 @@ def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
         **({"spark.yarn.queue": queue} if queue else {}),
         **with_log_layout(conf, _LAYOUT, EXECUTOR),
         _FILES: _joined(conf.get(_FILES, ""), f"{layout}#{_LAYOUT}"),
-        "spark.submit.pyFiles": _joined(conf.get("spark.submit.pyFiles", ""), str(driver_zip(folder))),
+        "spark.submit.pyFiles": _joined(
+            conf.get("spark.submit.pyFiles", ""), str(driver_zip(folder, request.python_packages))
+        ),
         "spark.yarn.tags": _joined(conf.get("spark.yarn.tags", ""), *tags),
         # YARN must not retry: a second try is a new attempt with its own record.
         "spark.yarn.maxAppAttempts": "1",

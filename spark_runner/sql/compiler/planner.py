@@ -156,7 +156,7 @@ class Planner:
         target = self.scope.target(statement)
         if target is None:
             return None
-        if target.step.get("primary_key"):
+        if target.step.get("primary_key") and not target.spec.upserts:
             connector = target.spec.connector
             message = (
                 f"connector '{connector}' cannot replace rows by the primary key of '{target.name}';"

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import CONNECTORS, FileOptions, to_plan, validate
+from spark_runner.connectors import registry
+from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.files.options import FileOptions
+from spark_runner.connectors.options import Guarantee, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.option_keys import current_keys
 from spark_runner.sql.grammar.columns import Columns
@@ -13,7 +15,7 @@ from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.locations import is_relative, resolve
 from spark_runner.sql.text.errors import SqlError
 
-_FILE_FORMATS = tuple(name for name, model in CONNECTORS.items() if issubclass(model, FileOptions))
+_FILE_FORMATS = ("parquet", "csv", "json")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class TableSpec:
     beside: bool  # the path is relative to the folder of the definition
     readable: bool
     writable: bool
+    upserts: bool  # it replaces rows by the primary key
+    guarantee: Guarantee  # of its sink
 
 
 def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
@@ -40,7 +44,7 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
         raise _located(statement, options, error) from error
     if columns is not None:
         _check_metadata(columns, connector, type(checked).metadata)
-    location, beside = "", False
+    location, beside = checked.place(), False
     if isinstance(checked, FileOptions):
         beside = is_relative(checked.path)
         if beside and not base_dir:
@@ -55,8 +59,16 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
             offset = at.value_offset if at else 0
             raise statement.passage.error(f"option 'path': {error}", offset) from error
         checked = checked.model_copy(update={"path": location})
+    found = registry.find(connector)
     return TableSpec(
-        connector, to_plan(checked), location, beside, type(checked).readable, type(checked).writable
+        connector,
+        to_plan(checked),
+        location,
+        beside,
+        readable=bool(found and found.source),
+        writable=bool(found and found.sink),
+        upserts=checked.upserts,
+        guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
     )
 
 
@@ -86,13 +98,13 @@ def metadata_field(key: str) -> str:
 def _connector(statement: CreateTable, options: dict[str, Option]) -> str:
     """The name of the connector; removes 'connector' and 'format' of the WITH dialect from `options`."""
     if statement.connector:
-        return _known(statement, statement.connector, statement.connector_offset, tuple(CONNECTORS))
+        return _known(statement, statement.connector, statement.connector_offset)
     given = _pop(options, "connector")
     if given is None:
         message = "WITH (...) needs 'connector' = '...'"
         raise statement.passage.error(message, statement.connector_offset)
     if given.value.lower() != "filesystem":
-        return _known(statement, given.value, given.value_offset, ("filesystem", *CONNECTORS))
+        return _known(statement, given.value, given.value_offset, "filesystem")
     file_format = _pop(options, "format")
     if file_format is None:
         message = f"connector 'filesystem' needs 'format' = one of {', '.join(_FILE_FORMATS)}"
@@ -105,9 +117,13 @@ def _connector(statement: CreateTable, options: dict[str, Option]) -> str:
     return file_format.value.lower()
 
 
-def _known(statement: CreateTable, name: str, offset: int, known: tuple[str, ...]) -> str:
-    if name.lower() in CONNECTORS:
-        return name.lower()
+def _known(statement: CreateTable, name: str, offset: int, *more: str) -> str:
+    try:
+        if registry.find(name.lower()):
+            return name.lower()
+        known = (*more, *registry.names())
+    except ConnectorError as error:
+        raise statement.passage.error(str(error), offset) from error
     hint = did_you_mean(name, known) or f"; known are {', '.join(known)}"
     message = f"unknown connector '{statement.written(offset, name)}'{hint}"
     raise statement.passage.error(message, offset)

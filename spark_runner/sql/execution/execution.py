@@ -7,9 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_runner.connectors.base import Writer
+from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.registry import SINKS
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
@@ -40,7 +39,7 @@ def execute(
     check_plan(plan, shares_jvm=shares_jvm)
     plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
-    if adds_twice_to_one_place(plan):
+    if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
         rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None)
         rehearsal.run()
@@ -80,7 +79,8 @@ class _Execution(ScriptSession):
         for step in self.steps:
             if step["kind"] == "table" and step["written"] and self.is_reached(step):
                 try:
-                    SINKS[step["connector"]].recover(self.session, step["options"], self.writer)
+                    sink = self.connectors.sink(step["connector"])
+                    sink.recover(self.session, step["options"], self.writer)
                 except ConnectorError as error:
                     raise self.error(f"table '{step['name']}': {error}", step) from error
                 except SPARK_ERRORS as error:
@@ -137,9 +137,8 @@ class _Execution(ScriptSession):
         try:
             if self.running_set:
                 self.running_set.check_reads(frame, step, self.error)
-            written = SINKS[table["connector"]].write(
-                frame, table["options"], self._mode(table, step), self.writer
-            )
+            request = WriteRequest(self._mode(table, step), self.writer, tuple(table.get("primary_key", ())))
+            written = self.connectors.sink(table["connector"]).write(frame, table["options"], request)
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
@@ -158,7 +157,8 @@ class _Execution(ScriptSession):
             }
         )
         if location and self.running_set:
-            self.running_set.add_written(location)
+            if self.connectors.writes_files(table["connector"]):
+                self.running_set.add_written(location)
         elif location:
             self.refresh(location)
 

@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, NullType
 
-from spark_runner.connectors.base import Writer
-from spark_runner.connectors.registry import SINKS
+from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.print.sink import PrintSink
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.names import ScriptSession
@@ -25,7 +25,7 @@ def show(script: ScriptSession, step: Mapping[str, Any]) -> None:
     script.report(f"query of line {step['line']}")
     frame = script.rows(step)
     try:
-        SINKS["print"].write(frame, {"limit": SHOWN_ROWS}, "append", Writer(""))
+        PrintSink().write(frame, {"limit": SHOWN_ROWS}, WriteRequest("append", Writer("")))
     except SPARK_ERRORS as error:
         raise script.sent.located(error, script.passage(step["query"])) from error
 

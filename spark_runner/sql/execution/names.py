@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.registry import SOURCES
+from spark_runner.connectors.parts import Parts
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
@@ -79,6 +79,7 @@ class ScriptSession:
         for name, value in session_settings(plan).items():
             session.conf.set(name, value)
         self.settings = ScriptSettings(session)
+        self.connectors = Parts(plan.get("connectors") or {})
         self.plan = plan
         self.steps: list[Mapping[str, Any]] = plan["steps"]
         self.source = ScriptSource(plan["file"], plan["source"])
@@ -159,7 +160,7 @@ class ScriptSession:
         """The frame for readers of the table; None if nothing is written yet."""
         schema = self.schema(step) or self.inferred.get(id(step))
         try:
-            frame = SOURCES[step["connector"]].read(self.session, step["options"], schema)
+            frame = self.connectors.source(step["connector"]).read(self.session, step["options"], schema)
         except ConnectorError as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
@@ -244,7 +245,7 @@ class ScriptSession:
         self.tables[step["name"].lower()] = step
         if not self.is_reached(step):
             raise self.error(f"table '{step['name']}': {missing_message(self.plan['directory'])}", step)
-        if step["connector"] not in SOURCES:
+        if not self.connectors.can_read(step["connector"]):
             return
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")

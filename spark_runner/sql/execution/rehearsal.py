@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, StringType, StructType
 
-from spark_runner.connectors.alike import refuse_unlike_queries, refuse_unlike_tables
 from spark_runner.connectors.errors import ConnectorError, UnlikeColumns
+from spark_runner.connectors.files.alike import refuse_unlike_queries, refuse_unlike_tables
+from spark_runner.connectors.parts import Parts
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.names import ScriptSession
@@ -20,13 +21,14 @@ _STRING = StringType()
 _REHEARSED = {"set", "reset", "table", "view", "insert"}  # other statements change no columns
 
 
-def adds_twice_to_one_place(plan: Mapping[str, Any]) -> bool:
-    """Whether two INSERTs add to one location, so that their columns must be compared."""
+def adds_twice_to_one_place(plan: Mapping[str, Any], connectors: Parts) -> bool:
+    """Whether two INSERTs add files to one location, so that their columns must be compared."""
     tables: dict[str, str] = {}
     written: set[str] = set()
     for step in plan["steps"]:
         if step["kind"] == "table":
-            tables[step["name"].lower()] = step["location"]
+            files = step["written"] and connectors.writes_files(step["connector"])
+            tables[step["name"].lower()] = step["location"] if files else ""
         elif step["kind"] == "insert" and (location := tables[step["target"].lower()]):
             place = comparable(location)
             if place in written and not step["overwrite"]:
@@ -54,7 +56,7 @@ class Rehearsal(ScriptSession):
     def insert(self, step: Mapping[str, Any]) -> None:
         """Record the columns that it would leave at its target, and compare them with the previous ones."""
         table = self.tables[step["target"].lower()]
-        if not table["location"]:
+        if not self.connectors.writes_files(table["connector"]):
             return
         place = comparable(table["location"])
         before = None if step["overwrite"] else self.left.get(place)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_runner.connectors.files import file_read_below
+from spark_runner.connectors.files.inputs import file_read_below
 from spark_runner.sql.execution.caching import CachedNames
 
 

@@ -1,0 +1,1 @@
+"""Parquet, CSV and JSON files."""

@@ -1,0 +1,66 @@
+"""The options of Parquet, CSV and JSON files."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from spark_runner.connectors.errors import OptionError
+from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
+from spark_runner.protocol.text import did_you_mean
+
+TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
+ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
+
+
+class FileOptions(ConnectorOptions):
+    """A directory of files, or one file to read."""
+
+    streams: ClassVar[bool] = True
+    metadata: ClassVar[tuple[str, ...]] = (
+        *("file_path", "file_name", "file_size", "file_modification_time"),
+        *("file_block_start", "file_block_length"),
+    )
+    path: str = Field(min_length=1)
+    mode: Literal["append", "error"] = "append"  # of INSERT INTO; INSERT OVERWRITE ignores it
+    partition_by: Names = ()
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _is_mode(cls, value: object) -> object:
+        if value == "overwrite":
+            raise ValueError("INSERT INTO appends; write INSERT OVERWRITE to replace the existing rows")
+        return value
+
+    def guarantee(self, *, has_primary_key: bool) -> Guarantee:  # noqa: ARG002 - of ConnectorOptions
+        """Each attempt replaces the files of the earlier ones."""
+        return Guarantee.EXACTLY_ONCE
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Check that `partition_by` names only declared columns."""
+        known = {name.lower() for name in columns}
+        for name in self.partition_by:
+            if columns and name.lower() not in known:
+                message = f"partition_by names '{name}', which is not a column{did_you_mean(name, columns)}"
+                raise OptionError(message, option="partition_by", fault="value", quoted=name)
+
+
+class ParquetOptions(FileOptions):
+    """Apache Parquet."""
+
+    compression: ParquetCompression = "zstd"
+
+
+class CsvOptions(FileOptions):
+    """Comma-separated values; without declared columns every column is a STRING."""
+
+    compression: TextCompression = "none"
+    header: bool = True
+    delimiter: str = Field(",", min_length=1, max_length=1)
+    null_value: str = ""
+
+
+class JsonOptions(FileOptions):
+    """One JSON object per line."""
+
+    compression: TextCompression = "none"

@@ -1,0 +1,55 @@
+"""Parquet, CSV and JSON files, as sources."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.errors import TargetChanged
+from spark_runner.connectors.files.format import format_options
+from spark_runner.connectors.files.targets import is_in_swap
+
+
+class FileSource:
+    """One file format of Spark."""
+
+    format: ClassVar[str]
+
+    def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
+        """The files below `path`; a record that does not fit the declared columns fails the job."""
+        reader = session.read.format(self.format).options(**format_options(self.format, options))
+        if self.format != "parquet":
+            # Spark would silently turn unreadable values into NULL.
+            reader = reader.option("mode", "FAILFAST")
+        if self.format == "csv" and options["header"]:
+            # Otherwise Spark matches declared columns by position and ignores the header.
+            reader = reader.option("enforceSchema", "false")
+        if schema is not None:
+            reader = reader.schema(schema)
+        try:
+            return reader.load(options["path"])
+        except AnalysisException as error:
+            # The path is missing only during the swap of another job.
+            if error.getCondition() == "PATH_NOT_FOUND" and is_in_swap(session, str(options["path"])):
+                raise TargetChanged(f"'{options['path']}' is being replaced by another job") from error
+            raise
+
+
+class ParquetSource(FileSource):
+    """Apache Parquet."""
+
+    format = "parquet"
+
+
+class CsvSource(FileSource):
+    """Comma-separated values."""
+
+    format = "csv"
+
+
+class JsonSource(FileSource):
+    """One JSON object per line."""
+
+    format = "json"

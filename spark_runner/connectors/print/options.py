@@ -1,0 +1,11 @@
+"""The options of rows on standard output."""
+
+from pydantic import Field
+
+from spark_runner.connectors.options import ConnectorOptions
+
+
+class PrintOptions(ConnectorOptions):
+    """Rows on standard output, to inspect a query."""
+
+    limit: int = Field(20, ge=1, le=10_000)
