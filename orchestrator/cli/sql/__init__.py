@@ -16,6 +16,12 @@ app = lazy_app(
             "Show what each statement of a script reads and writes.",
             is_quick=True,
         ),
+        Command(
+            "fmt",
+            "orchestrator.cli.sql.fmt:fmt",
+            "Write scripts in their canonical form, or in the other dialect of CREATE TABLE.",
+            is_quick=True,
+        ),
     ],
-    help="Check and show SQL scripts.",
+    help="Check, show and format SQL scripts.",
 )

@@ -4,6 +4,7 @@ sqlglot is slower than the compiler and recursive, so it gets no text beyond the
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +13,8 @@ from sqlglot.dialects.spark import Spark
 
 from spark_runner.sql.text.cursor import CLOSING
 from spark_runner.sql.text.passage import Passage
-from spark_runner.sql.text.tokens import TokenKind
+from spark_runner.sql.text.source import ScriptSource
+from spark_runner.sql.text.tokens import SqlToken, TokenKind, tokenize
 
 EXPRESSION_HEAD = "SELECT "
 MAX_CHARACTERS = 20_000  # of one query
@@ -50,7 +52,9 @@ class Parser:
         return self._parsed(passage, EXPRESSION_HEAD)
 
     def _parsed(self, passage: Passage, head: str) -> exp.Expr | None:
-        if len(passage.text) > min(MAX_CHARACTERS, self.left) or not _is_readable(passage):
+        if len(passage.text) > min(MAX_CHARACTERS, self.left) or not _is_readable(
+            passage.text, passage.tokens
+        ):
             return None
         self.left -= len(passage.text)
         try:
@@ -70,11 +74,11 @@ def _readable_windows(passage: Passage) -> str:
     return text
 
 
-def _is_readable(passage: Passage) -> bool:
-    if "|>" in passage.text:  # the pipe of Spark 4
+def _is_readable(text: str, tokens: Sequence[SqlToken]) -> bool:
+    if "|>" in text:  # the pipe of Spark 4
         return False
     depth = operators = 0
-    for token in passage.tokens:
+    for token in tokens:
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text in CLOSING) - (token.text in _CLOSING)
             operators += token.text in "+-*/%|&^!~<>="
@@ -88,3 +92,15 @@ def _is_readable(passage: Passage) -> bool:
         if depth > MAX_NESTING or operators > MAX_OPERATORS:
             return False
     return True
+
+
+def same_meaning(one: str, other: str) -> bool:
+    """Whether sqlglot reads two queries alike, down to the case of names; False if it cannot read them."""
+    if len(one) > MAX_CHARACTERS or not _is_readable(one, list(tokenize(ScriptSource("", one)))):
+        return False
+    try:
+        trees = [Spark().parse(text) for text in (one, other)]
+    except Exception:  # noqa: BLE001 - as above
+        return False
+    (first, *others), (second, *_) = trees
+    return not others and isinstance(first, exp.Query | exp.Values) and first == second
