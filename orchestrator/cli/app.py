@@ -20,6 +20,11 @@ app = lazy_app(
             "Run one push job on this machine and show its result.",
         ),
         Command(
+            "new",
+            "orchestrator.cli.new.command:new",
+            "Write a SQL script and a definition that run at once.",
+        ),
+        Command(
             "up",
             "orchestrator.cli.serve:up",
             "Run ZooKeeper and a worker in the foreground, for development.",
@@ -30,7 +35,7 @@ app = lazy_app(
             "Run the jobs of the configured ZooKeeper until TERM or Ctrl-C.",
         ),
         Command("job", "orchestrator.cli.job:app", "Submit, inspect, stop and retry jobs."),
-        Command("sql", "orchestrator.cli.sql:app", "Check SQL scripts without Spark."),
+        Command("sql", "orchestrator.cli.sql:app", "Check and try SQL scripts."),
         Command("queue", "orchestrator.cli.queue:app", "Inspect queues and pools, pause pools, move jobs."),
         Command(
             "config", "orchestrator.cli.config:app", "Show settings, and change the limits of all workers."

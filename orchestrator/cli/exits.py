@@ -10,6 +10,7 @@ from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
 from orchestrator.model.errors import (
     AlreadyEnded,
+    AlreadyExists,
     DefinitionError,
     HistoryNotFound,
     NoSuchAttempt,
@@ -68,6 +69,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
         (
             IdTaken,
             AlreadyEnded,
+            AlreadyExists,
             StateConflict,
             ItemHeld,
             NotClaimed,

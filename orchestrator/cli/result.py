@@ -85,10 +85,10 @@ def show_end(job: JobView, root: str | None) -> None:
         ("job and Spark logs", f"job logs {job.id}"),
         ("queues in ZooKeeper", f"zkcli ls {root}/queues"),
     ):
-        words.print(f"  {purpose + ':':<26}{_program()} {command}", markup=False)
+        words.print(f"  {purpose + ':':<26}{program_name()} {command}", markup=False)
 
 
-def _program() -> str:
+def program_name() -> str:
     """The name by which this program was called, so that its hints can be copied as they are."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":

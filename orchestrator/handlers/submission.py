@@ -124,6 +124,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             job.spark,
             attempt,
             job_id=job.id,
+            created=state.created,
             pool=job.claim.record.pool,
             incarnation=uuid.uuid4().hex,
             stop_path=job.stop_path,

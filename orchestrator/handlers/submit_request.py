@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, program_of
+from orchestrator.model.schedule import FIRE_TIME
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
 from queues import SessionSettings
@@ -18,6 +20,7 @@ from spark_runner.connectors.registry import Connector, installed
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.sql.text.built_ins import values_of
 
 SHORT_SECONDS = 60.0  # of a whole run; after that a JVM with both compilers is as fast
 _LEAST_RUNS = 3  # a single run may have had nothing to do
@@ -46,6 +49,7 @@ def submit_request(
     attempt: Attempt,
     *,
     job_id: str,
+    created: str,
     pool: str,
     incarnation: str,
     stop_path: str,
@@ -58,34 +62,27 @@ def submit_request(
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
     `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
-    in; `zookeeper` is the connection of the driver. `is_short` requests a JVM that starts quickly, `is_warm`
-    a warm one, which only scripts may share. `connector_jars` replace the packages of connectors.
+    in; `created` is when the job was submitted; `zookeeper` is the connection of the driver. `is_short`
+    requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
+    replace the packages of connectors.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
     program = program_of(definition, plan)
-    connectors = _connectors(plan)
+    connectors = connectors_of(plan)
     directory = definition.directory
-    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
-    packages, more_jars = _of_connectors(connectors, connector_jars)
-    found = spark.model_copy(
-        update={
-            "packages": (*spark.packages, *packages),
-            "jars": (*_found(jars, "jar", directory), *_found(more_jars, "jar of a connector", directory)),
-            "py_files": _found(spark.py_files, "Python file", directory),
-            "files": _found(spark.files, "file", directory),
-        }
-    )
-    conf = found.properties
+    conf = spark_properties(definition, spark, connectors, connector_jars)
     script = program.script if isinstance(program, SqlProgram) else None
     own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
     REDACTOR.add_of_job(secrets)
     if script is not None:
+        denied = policy.denied_formats(pool)
         program = SqlProgram(
             {
                 **script,
-                "denied_formats": policy.denied_formats(pool),
+                "denied_formats": denied,
+                "built_ins": values_of(job_id, attempt.number, _time_of(definition, created)),
                 "connectors": {name: found.to_json() for name, found in connectors.items()},
             }
         )
@@ -103,7 +100,7 @@ def submit_request(
         secrets=tuple(secrets),
     )
     may_share = script is not None and not (
-        script["names_files"] or script["needs_own_jvm"] or packages or more_jars
+        script["names_files"] or script["needs_own_jvm"] or any(_of_connectors(connectors, connector_jars))
     )
     modules = {name for each in connectors.values() for name in each.python_packages()}
     return SubmitRequest(
@@ -120,7 +117,31 @@ def submit_request(
     )
 
 
-def _connectors(plan: Plan | None) -> dict[str, Connector]:
+def spark_properties(
+    definition: Definition,
+    spark: Spark,
+    connectors: Mapping[str, Connector],
+    connector_jars: Mapping[str, tuple[str, ...]],
+) -> dict[str, str]:
+    """The Spark properties of a definition, with absolute paths; raises DefinitionError for missing files.
+
+    `connector_jars` replace the packages of connectors.
+    """
+    directory = definition.directory
+    jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
+    packages, more_jars = _of_connectors(connectors, connector_jars)
+    found = spark.model_copy(
+        update={
+            "packages": (*spark.packages, *packages),
+            "jars": (*_found(jars, "jar", directory), *_found(more_jars, "jar of a connector", directory)),
+            "py_files": _found(spark.py_files, "Python file", directory),
+            "files": _found(spark.files, "file", directory),
+        }
+    )
+    return found.properties
+
+
+def connectors_of(plan: Plan | None) -> dict[str, Connector]:
     """The connectors of the tables of a script; raises DefinitionError for one that is not installed here."""
     used = {step["connector"] for step in (plan or {}).get("steps", ()) if step.get("kind") == "table"}
     try:
@@ -137,6 +158,15 @@ def _of_connectors(
         package for name, each in connectors.items() if name not in replaced for package in each.packages
     ]
     return packages, [jar for name in connectors for jar in replaced.get(name, ())]
+
+
+def _time_of(definition: Definition, created: str) -> datetime:
+    """The fire time of a run of a schedule, or the time of the submission: the same for each attempt."""
+    try:
+        found = datetime.fromisoformat(definition.labels.get(FIRE_TIME) or created)
+    except ValueError:  # a user may give any text to the label
+        found = datetime.fromisoformat(created)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _passwords(zookeeper: SessionSettings) -> Iterator[str]:

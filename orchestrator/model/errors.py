@@ -11,6 +11,10 @@ class DefinitionError(OrchestratorError):
     """A job definition or its script cannot be accepted; nothing was enqueued."""
 
 
+class AlreadyExists(OrchestratorError):
+    """A file that would be written is already there; nothing was written."""
+
+
 class SettingsError(OrchestratorError):
     """A setting has a value that cannot be used."""
 

@@ -15,7 +15,7 @@ from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
 from spark_runner.sql.compiler.compile import Check, check_script
-from spark_runner.sql.compiler.planner import OLDEST_PLAN_VERSION, PLAN_VERSION
+from spark_runner.sql.compiler.steps import OLDEST_PLAN_VERSION, PLAN_VERSION
 from spark_runner.sql.text.source import ScriptSource
 
 Plan = Mapping[str, Any]
@@ -46,10 +46,19 @@ def compile_program(definition: Definition) -> Plan | None:
     return found.plan
 
 
-def check_sql(definition: Definition, file: str) -> Check:
-    """Check the script of a definition; errors show the name `file`. The plan has no text of the script."""
+def check_sql(definition: Definition, file: str, *, only_declares: bool = False) -> Check:
+    """Check the script of a definition; errors show the name `file`. The plan has no text of the script.
+
+    `only_declares`: the script may have nothing to do.
+    """
     text = definition.script
-    found = check_script(text, file=file, base_dir=definition.directory, variables=definition.variables)
+    found = check_script(
+        text,
+        file=file,
+        base_dir=definition.directory,
+        variables=definition.variables,
+        only_declares=only_declares,
+    )
     if found.plan is None:
         return found
     kept = {name: value for name, value in found.plan.items() if name not in _IN_DEFINITION}

@@ -105,6 +105,10 @@ class Entrance:
         item = NewItem(payload, item_id, pool, delay_ms, due_ms, run_key, extra)
         return self._producer.put(queue, item, max_wait=max_wait, existing=existing)
 
+    def check_put(self, queue: str, item_id: str | None, *, pool: str = DEFAULT_POOL) -> None:
+        """Raise what `put` would raise now: IdTaken, QueueFull, TooManyPools, InvalidName; writes nothing."""
+        self._producer.check(queue, item_id, pool)
+
     def put_many(
         self, queue: str, items: Sequence[NewItem], *, max_wait: float = 0.0, existing: bool = False
     ) -> list[Record]:

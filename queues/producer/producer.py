@@ -168,6 +168,17 @@ class Producer:
             self._root.forget_folders()  # the pool was removed: make it again
         return outcomes
 
+    def check(self, queue: str, item_id: str | None, pool: str) -> None:
+        """Raise what a put would raise now: IdTaken, QueueFull, TooManyPools; writes nothing."""
+        root = self._root
+        root.check_queue(queue)
+        if item_id is not None and root.session.exists(root.layout.record(check_id(item_id))) is not None:
+            raise IdTaken(item_id)
+        root.pool_folders.check_number(pool)
+        with self._capacity.reserve(queue, [pool]) as (has_room,):
+            if not has_room:
+                raise self._capacity.error(queue, pool)
+
     def _send_once(
         self, queue: str, items: Sequence[tuple[int, NewItem]], *, existing: bool
     ) -> dict[int, Record | Exception]:

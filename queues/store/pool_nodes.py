@@ -95,7 +95,7 @@ class PoolFolders:
     def _make(self, pool: str, missing: Sequence[str], there: Sequence[str], *, bounded: bool) -> None:
         main = pool.removesuffix(LOW_LANE_SUFFIX)
         if bounded and self._layout.pool(pool) in missing:
-            self._check_number(pool)
+            self.check_number(pool)
         if missing and main != pool:
             self.ensure(main)
         if missing:
@@ -120,11 +120,12 @@ class PoolFolders:
             Create(path, data if path == self._layout.pool(pool) else b"") for path in missing
         ]
 
-    def _check_number(self, pool: str) -> None:
+    def check_number(self, pool: str) -> None:
+        """Raise TooManyPools if this pool is new, and there are as many as allowed."""
         stat, limit = self._session.exists(self._layout.pools), self._max_pools()
         names = dict.fromkeys((pool, pool.removesuffix(LOW_LANE_SUFFIX)))
         new = self._session.get_many([self._layout.pool(name) for name in names]).count(None)
-        if stat is not None and stat.children + new > limit:
+        if new and stat is not None and stat.children + new > limit:
             raise TooManyPools(pool, limit)
 
     # ------------------------------------------------------------------ remove

@@ -13,7 +13,7 @@ from orchestrator.model.plan import MAX_PLAN_BYTES, compile_program, decode_plan
 from orchestrator.schedules.runs import compile_registration, run_definition, run_plan
 from queues.store.commit import MAX_MULTI_BYTES
 from spark_runner.protocol.run_plan import PythonProgram, SqlProgram
-from spark_runner.sql.compiler.planner import PLAN_VERSION
+from spark_runner.sql.compiler.steps import PLAN_VERSION
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource

@@ -2,7 +2,6 @@
 """`orchestrator sql fmt`: the canonical form, which means the same and stays as it is."""
 
 import io
-import os
 import re
 import sys
 from functools import partial
@@ -274,7 +273,7 @@ def test_files_are_replaced_with_their_permissions_behind_links(folder: Path) ->
     assert (folder / "link.sql").is_symlink()
     assert (folder / "real.sql").read_text() == "SELECT 1;\n"
     assert (folder / "real.sql").stat().st_mode & 0o777 == 0o640
-    assert sorted(os.listdir(folder)) == ["link.sql", "real.sql"]
+    assert sorted(path.name for path in folder.iterdir()) == ["link.sql", "real.sql"]
 
 
 def test_check_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,7 +160,7 @@ SUPPORTED = "a script may have SET, RESET, CREATE TABLE, CREATE VIEW"
         ("INSERT INTO t", 14, "expected a query"),
         ("INSERT INTO t (a, b) SELECT 1, 2", 15, "a list of columns is not supported here, use BY NAME"),
         ("INSERT INTO t PARTITION (a=1) SELECT 1", 15, "expected a query"),
-        ("INSERT INTO t WITH (`k`='v') SELECT 1", 15, "options belong to CREATE TABLE"),
+        ("CREATE VIEW v AS WITH (`k`='v') SELECT 1", 18, "options belong behind the name of a table"),
         ("INSERT INTO t FROM u INSERT INTO v SELECT 1", 22, "a query cannot hold an INSERT"),
         ("INSERT INTO t SELECT 1\nINSERT INTO u SELECT 2", 1, "a query cannot hold an INSERT"),
         ("CREATE VIEW v AS FROM t INSERT WITH SCHEMA EVOLUTION INTO u SELECT 1", 25, "cannot hold an INSERT"),

@@ -36,6 +36,7 @@ def request_with_jars(
         definition.spark,
         attempt,
         job_id="nightly",
+        created="2026-01-31T23:30:00.123Z",
         pool="team",
         incarnation="i",
         stop_path="/stop",
@@ -94,6 +95,27 @@ def test_scripts_alone_may_share_a_jvm(tmp_path: Path) -> None:
     # A shared JVM has no folder of one job.
     beside = "CREATE TABLE shown USING print; INSERT INTO shown SELECT * FROM csv.`orders.csv`;"
     assert not request(tmp_path, {}, script=beside).is_warm
+
+
+@pytest.mark.parametrize(
+    ("labels", "time"),
+    [
+        ({}, "2026-01-31T23:30:00Z"),
+        ({"fire_time": "2026-01-30T04:00:00Z"}, "2026-01-30T04:00:00Z"),
+        ({"fire_time": "soon"}, "2026-01-31T23:30:00Z"),
+    ],
+)
+def test_built_in_variables_have_the_values_of_the_run(
+    tmp_path: Path, labels: dict[str, str], time: str
+) -> None:
+    script = "CREATE TABLE shown USING print; INSERT INTO shown SELECT '${ds}' AS day;"
+    assert request(tmp_path, {}, script=script, labels=labels).plan["sql"]["built_ins"] == {
+        "ds": time[:10],
+        "ts": time,
+        "fire_time": time,
+        "run_id": "nightly",
+        "attempt": "2",
+    }
 
 
 def test_the_plan_says_what_its_logs_are_named_by(tmp_path: Path) -> None:

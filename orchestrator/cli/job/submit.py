@@ -16,6 +16,8 @@ from orchestrator.cli.options import (
     parse_variables,
 )
 from orchestrator.cli.submission import load_definition
+from orchestrator.model.definition import Definition
+from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import compile_program, literal_secrets, warning
 from queues import check_id
 
@@ -34,6 +36,12 @@ def submit(
     ] = None,
     variables: Variables = None,
     wait_: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit 1 unless SUCCESS.")] = False,
+    is_dry: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, enqueue nothing; takes some seconds for SQL.")
+    ] = False,
+    no_spark: Annotated[
+        bool, typer.Option("--no-spark", help="With --dry-run: leave out Spark's analysis of a SQL script.")
+    ] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -43,13 +51,20 @@ def submit(
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     definition = load_definition(file, parse_variables(variables), pool=pool)
+    if no_spark and not is_dry:
+        raise DefinitionError("--no-spark is for --dry-run: a submission does not start Spark")
+    once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
+    if definition.schedule.is_set:
+        refuse_once_only(definition, once_only)
+    if is_dry:
+        _dry_run(definition, file, output, job_id=job_id, delay=delay, with_spark=not no_spark, quiet=quiet)
+        return
     if definition.schedule.is_set:
         from orchestrator.cli.schedule.register import register  # noqa: PLC0415 - few jobs are periodic
         from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - the modules just loaded may log
 
         configure_loguru()
-        once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
-        register(definition, output, once_only=once_only, quiet=quiet)
+        register(definition, output, quiet=quiet)
         return
     # An invalid job is refused before it is enqueued.
     plan = compile_program(definition)
@@ -70,3 +85,31 @@ def submit(
         from orchestrator.cli.output import exit_as  # noqa: PLC0415 - imports rich, which is slow to load
 
         exit_as(job, quiet=quiet)
+
+
+def refuse_once_only(definition: Definition, options: dict[str, object]) -> None:
+    """Raise DefinitionError for an option for a single run, if the definition has a schedule."""
+    for option, value in options.items():
+        if value:
+            raise DefinitionError(
+                f"{option} is for a single run, and {definition.name!r} has a schedule: it is registered "
+                "under its name, and the ids of its runs contain their fire times"
+            )
+
+
+def _dry_run(
+    definition: Definition,
+    file: str,
+    output: OutputFormat,
+    *,
+    job_id: str | None,
+    delay: str | None,
+    with_spark: bool,
+    quiet: bool,
+) -> None:
+    from orchestrator.cli.job.dry_run import dry_run  # noqa: PLC0415 - imports much, and few submissions are dry
+    from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - the modules just loaded may log
+
+    configure_loguru()
+    seconds = parse_seconds_of("--delay", delay) or 0.0
+    dry_run(definition, file, output, job_id=job_id, delay=seconds, with_spark=with_spark, quiet=quiet)

@@ -8,25 +8,13 @@ from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import stderr_console
 from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
-from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import literal_secrets, warning
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.runs import compile_registration
 
 
-def register(
-    definition: Definition, output: OutputFormat, *, once_only: dict[str, object], quiet: bool
-) -> None:
-    """Register a definition with a schedule, and print its first fire time.
-
-    `once_only` holds the options of `job submit` for a single run; raises DefinitionError if one is set.
-    """
-    for option, value in once_only.items():
-        if value:
-            raise DefinitionError(
-                f"{option} is for a single run, and {definition.name!r} has a schedule: it is registered "
-                "under its name, and the ids of its runs contain their fire times"
-            )
+def register(definition: Definition, output: OutputFormat, *, quiet: bool) -> None:
+    """Register a definition with a schedule, and print its first fire time."""
     plan = compile_registration(definition)  # an invalid job is refused before a connection is opened
     Policy(load_settings().policy).check(definition.pool, definition, plan=plan)
     if not quiet and (names := literal_secrets(definition, plan)):

@@ -1,4 +1,4 @@
-"""`orchestrator sql`: check, show and format SQL scripts without Spark."""
+"""`orchestrator sql`: check, try, show and format SQL scripts."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -22,6 +22,16 @@ app = lazy_app(
             "Write scripts in their canonical form, or in the other dialect of CREATE TABLE.",
             is_quick=True,
         ),
+        Command(
+            "explain",
+            "orchestrator.cli.sql.explain:explain",
+            "Analyse a script with Spark, and show columns, guarantees and all errors of its statements.",
+        ),
+        Command(
+            "preview",
+            "orchestrator.cli.sql.preview:preview",
+            "Show the first rows of a table or view of a script, and write nothing.",
+        ),
     ],
-    help="Check, show and format SQL scripts.",
+    help="Check, try, show and format SQL scripts.",
 )

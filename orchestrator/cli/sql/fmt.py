@@ -11,7 +11,7 @@ import typer
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Quiet, Verbose
 from orchestrator.cli.output import stderr_console
-from orchestrator.cli.sql.scripts import STANDARD_INPUT
+from orchestrator.cli.sql.script import STANDARD_INPUT
 from orchestrator.logs.files import replace_file
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.reading import read_file, read_standard_input

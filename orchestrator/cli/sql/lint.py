@@ -1,7 +1,7 @@
 """`orchestrator sql lint`: all errors and warnings of scripts, found without Spark and without ZooKeeper."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -12,7 +12,9 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import stderr_console, stdout_console
-from orchestrator.cli.sql.scripts import STANDARD_INPUT, load_script, script_name
+from orchestrator.cli.sql.script import STANDARD_INPUT, script_name, script_of_standard_input
+from orchestrator.cli.submission import load_definition
+from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
 from orchestrator.sql.columns.check import column_errors
@@ -63,19 +65,17 @@ def lint(
         found = [finding for finding in found if finding.severity is Severity.ERROR]
     match output:
         case OutputFormat.JSON:
-            print_json([_document(finding) for finding in found])
+            print_json([document_of(finding) for finding in found])
         case OutputFormat.JSONL:
             for finding in found:
-                print_json(_document(finding), output)
+                print_json(document_of(finding), output)
         case OutputFormat.TABLE:
             for finding in found:
-                stdout_console().print(_shown(finding), markup=False, soft_wrap=True)
+                stdout_console().print(shown(finding), markup=False, soft_wrap=True)
     errors = sum(finding.severity is Severity.ERROR for finding in found)
     warnings = len(found) - errors
     if not quiet:
-        stderr_console().print(
-            f"{_count(len(files), 'file')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}"
-        )
+        stderr_console().print(summary_of(found, len(files)))
     if errors or (strict and warnings):
         raise typer.Exit(Exit.FAILED)
 
@@ -83,17 +83,22 @@ def lint(
 def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
     """The errors and warnings of one file: first the errors, then the warnings, in the order of its lines."""
     try:
-        definition = load_script(file, variables)
+        definition = script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
     except DefinitionError as refused:
         yield _refusal(file, str(refused))
         return
     if not definition.script:
         yield Finding(file, 0, 0, Severity.ERROR, "it has no SQL script")
         return
-    checked = check_sql(definition, script_name(file, definition))
+    yield from findings_of(definition, script_name(file, definition))
+
+
+def findings_of(definition: Definition, file: str) -> Iterator[Finding]:
+    """The errors and warnings of the script of a definition, which errors call `file`."""
+    checked = check_sql(definition, file)
     errors = sorted([*checked.errors, *column_errors(checked, definition.spark.conf)], key=_place)
-    yield from (_finding(error, Severity.ERROR) for error in errors[:MAX_ERRORS])
-    yield from (_finding(error, Severity.WARNING) for error in checked.warnings)
+    yield from (of_error(error, Severity.ERROR) for error in errors[:MAX_ERRORS])
+    yield from (of_error(error, Severity.WARNING) for error in checked.warnings)
     if secrets := literal_secrets(definition, checked.plan):
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
 
@@ -111,22 +116,32 @@ def _place(error: SqlError) -> tuple[int, int]:
     return error.line, error.column
 
 
-def _finding(error: SqlError, severity: Severity) -> Finding:
+def of_error(error: SqlError, severity: Severity) -> Finding:
+    """The finding of an error of a script."""
     _, _, excerpt = error.shown().partition("\n")
     return Finding(error.file, error.line, error.column, severity, error.message, excerpt)
 
 
-def _document(finding: Finding) -> dict[str, Any]:
+def document_of(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON."""
     document = asdict(finding)
     del document["excerpt"]
     return document
 
 
-def _shown(finding: Finding) -> str:
+def shown(finding: Finding) -> str:
+    """A finding as compilers print it, with its line of the script."""
     file = finding.file.replace("\n", "\\n")  # it would look like a finding of its own
     place = f"{file}:{finding.line}:{finding.column}" if finding.line else file
     head = f"{place}: {finding.severity}: {finding.message}"
     return f"{head}\n{finding.excerpt}" if finding.excerpt else head
+
+
+def summary_of(found: Sequence[Finding], files: int) -> str:
+    """The numbers of errors and warnings."""
+    errors = sum(finding.severity is Severity.ERROR for finding in found)
+    warnings = len(found) - errors
+    return f"{_count(files, 'file')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,7 +8,8 @@ import typer
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import short_path, stdout_console, table
-from orchestrator.cli.sql.scripts import load_script, script_name
+from orchestrator.cli.sql.script import script_name, script_of_standard_input
+from orchestrator.cli.submission import load_definition
 from orchestrator.logs.files import replace_file
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
@@ -39,7 +40,8 @@ def plan(
     With -o json the columns are always there. Exits with 2 if the script has an error that `sql lint` shows,
     other than one of columns.
     """
-    definition = load_script(file, parse_variables(variables))
+    values = parse_variables(variables)
+    definition = script_of_standard_input(values) if file == "-" else load_definition(file, values)
     if not definition.script:
         raise DefinitionError(f"{file}: it has no SQL script")
     checked = check_sql(definition, script_name(file, definition))

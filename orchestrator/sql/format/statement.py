@@ -99,8 +99,10 @@ def _head_and_query(words: Sequence[Piece], query: Sequence[Piece], indent: int)
 
 def _query_start(given: Sequence[Piece]) -> int | None:
     """The index of the first piece of the query; a table may have the name of a keyword."""
-    is_insert, target_seen = False, False
+    is_insert, target_seen, behind_options = False, False, 0
     for index, piece in enumerate(given):
+        if index < behind_options:
+            continue
         if piece.is_word("INTO", "OVERWRITE") and not is_insert:
             is_insert = True
             continue
@@ -112,9 +114,28 @@ def _query_start(given: Sequence[Piece]) -> int | None:
         if is_insert and not target_seen:
             target_seen = True
             continue
+        if (
+            target_seen
+            and piece.is_word("WITH", "OPTIONS")
+            and behind is not None
+            and behind.token.text == "("
+        ):
+            behind_options = _end_of_group(given, index + 1)
+            continue
         if is_start:
             return index
     return None
+
+
+def _end_of_group(given: Sequence[Piece], index: int) -> int:
+    """The index behind the parenthesis that closes the one at `index`."""
+    depth = 0
+    while index < len(given):
+        depth += (given[index].token.text == "(") - (given[index].token.text == ")")
+        index += 1
+        if depth == 0:
+            break
+    return index
 
 
 def _raised_but_names(words: Sequence[Piece]) -> list[Piece]:

@@ -81,6 +81,18 @@ class ClassArchives:
             self._used.append((directory, fit.key))
         return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
 
+    def existing(
+        self, environment: Mapping[str, str], conf: Mapping[str, str], chosen: Sequence[str] | None
+    ) -> list[str]:
+        """The options to load an archive that exists, for a JVM that is no driver of a job; never raises."""
+        try:
+            fit = fit_of(environment, conf, chosen, self._conf_dir)
+            archive = None if fit is None else self.store.find(fit.key)
+        except Exception as error:  # noqa: BLE001 - as in `options`
+            log.info("no class archive for this Spark: %s", error)
+            return []
+        return [] if archive is None else [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+
     def close(self) -> None:
         """End the archive that is being made."""
         self.maker.stop()

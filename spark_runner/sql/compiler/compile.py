@@ -50,11 +50,14 @@ def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[st
     return found.plan
 
 
-def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str, str]) -> Check:
+def check_script(
+    text: str, *, file: str, base_dir: str, variables: Mapping[str, str], only_declares: bool = False
+) -> Check:
     """Check a script, and make its plan if it has no error.
 
     `file` is the name that errors show; relative paths are relative to `base_dir`. After an error the check
-    continues with the next statement, except after a limit of `spark_runner.sql.text.source`.
+    continues with the next statement, except after a limit of `spark_runner.sql.text.source`. With
+    `only_declares` a script may have nothing to do: an unfinished one whose tables are previewed.
     """
     source = ScriptSource(file, text)
     if len(text) > MAX_SCRIPT_CHARACTERS:
@@ -71,7 +74,7 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
         errors.append(unclosed)
     elif len(errors) < MAX_ERRORS:
         errors = _finished(planner, errors)
-    if not errors and not planner.effects:
+    if not (errors or planner.effects or only_declares):
         errors = [source.error("nothing to do: the script has no INSERT, query, ASSERT or EXPLAIN", 0)]
     if errors:
         invalid = frozenset(
@@ -79,15 +82,15 @@ def check_script(text: str, *, file: str, base_dir: str, variables: Mapping[str,
         )
         return Check(None, tuple(errors[:MAX_ERRORS]), (), tuple(parsed), invalid)
     plan = {
-        "version": planner.version,
+        "version": planner.steps.version,
         "file": file,
         "source": text,
         "directory": base_dir,
         "names_files": planner.scope.names_files,
         "needs_own_jvm": planner.needs_own_jvm,
         "formats": sorted(planner.scope.formats),
-        "values": list(planner.values),
-        "steps": planner.steps,
+        "values": list(planner.steps.values),
+        "steps": planner.steps.made,
     }
     return Check(plan, (), tuple(planner.scope.unused()), tuple(parsed))
 

@@ -1,9 +1,11 @@
 """The names that a script declares, as the compiler keeps them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from spark_runner.sql.compiler.tables import TableSpec
+from spark_runner.sql.overlaps import Placed
 from spark_runner.sql.text.passage import Passage
 
 
@@ -34,6 +36,13 @@ class Table(Name):
     spec: TableSpec = field(kw_only=True)
     step: dict[str, Any] = field(kw_only=True)
     place: str = field(kw_only=True)  # its comparable location; empty if it has none
+    number: int = field(kw_only=True)  # the index of its step
+    stored: tuple[str, ...] = field(kw_only=True)  # its declared columns; empty if it declares none
+
+    @property
+    def placed(self) -> Placed:
+        """The table with its location."""
+        return Placed(self.name, self.spec.location, self.place)
 
 
 @dataclass
@@ -45,6 +54,10 @@ class Reads:
     file_names: bool = False  # it may compute the names of its input files
     times: int = 0
     depth: int = 0  # of nested views
+
+    def placed(self) -> Iterator[Placed]:
+        """The tables with their locations."""
+        return (table.placed for table in self.tables.values())
 
 
 @dataclass

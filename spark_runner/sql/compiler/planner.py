@@ -1,14 +1,16 @@
 """Adds checked statements to a plan, and keeps the names that they declare."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from spark_runner.sql.compiler.declaration import declared
 from spark_runner.sql.compiler.inputs import check_input_survives
 from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
+from spark_runner.sql.compiler.own_options import OwnTables, own_options
 from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.statement_set import MAX_SHARED_STEPS, OpenSet, shared_names
+from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.tables import table_spec
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.parser import declared_name
@@ -33,25 +35,22 @@ from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 
-PLAN_VERSION = 3
-OLDEST_PLAN_VERSION = 2
-_OLDEST_STEPS = ("set", "table", "view", "insert")
-
 
 @dataclass
 class Planner:
     """Adds one statement after another to the plan, and keeps the names declared so far."""
 
     base_dir: str
-    version: int = OLDEST_PLAN_VERSION  # the oldest one that has all parts of this plan
+    steps: Steps = field(default_factory=Steps)
     scope: Scope = field(default_factory=Scope)
-    steps: list[dict[str, Any]] = field(default_factory=list)
     open_set: OpenSet | None = None
     shared_steps: int = MAX_SHARED_STEPS
     effects: int = 0  # statements that write, show or check data
     needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
-    values: dict[str, int] = field(default_factory=dict)  # pasted texts and their indices in the plan
     settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        self.own_tables = OwnTables(self.steps, self.scope)
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
@@ -94,9 +93,9 @@ class Planner:
             return
         self.needs_own_jvm |= not may_share(for_spark)
         if isinstance(for_spark, SetStatement):
-            self._step("set", statement.passage, key=for_spark.key, value=for_spark.value)
+            self.steps.add("set", statement.passage, key=for_spark.key, value=for_spark.value)
         else:
-            self._step("reset", statement.passage, key=for_spark.key)
+            self.steps.add("reset", statement.passage, key=for_spark.key)
 
     def add_invalid(self, passage: Passage) -> None:
         """Keep the name that a statement with an error declares, so that its uses are no errors.
@@ -109,7 +108,8 @@ class Planner:
             self.scope.declare(Invalid(name, passage, offset))
 
     def finish(self) -> None:
-        """Raise SqlError if a statement set is open at the end of the script."""
+        """Complete the plan; raises SqlError if a statement set is open at the end of the script."""
+        self.own_tables.finish()
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
             raise self.open_set.passage.error(message)
@@ -118,7 +118,7 @@ class Planner:
         self.scope.check_new(statement)
         spec = table_spec(statement, self.base_dir)
         columns = statement.columns
-        step = self._step(
+        step = self.steps.add(
             "table",
             statement.passage,
             name=statement.name,
@@ -126,32 +126,39 @@ class Planner:
             options=spec.options,
             location=spec.location,
             beside=spec.beside,
-            columns=columns.ddl().to_json(self.values) if columns else None,
+            columns=columns.ddl().to_json(self.steps.values) if columns else None,
             read=False,
             written=False,
             **self._declared(columns),
         )
         place = comparable(spec.location) if spec.location else ""
         at = (statement.name, statement.passage, statement.name_offset)
-        self.scope.declare(Table(*at, spec=spec, step=step, place=place))
+        stored = tuple(columns.stored) if columns else ()
+        self.scope.declare(
+            Table(*at, spec=spec, step=step, place=place, number=self.steps.last, stored=stored)
+        )
 
     def _declared(self, columns: Columns | None) -> dict[str, Any]:
         """The parts of a declaration that are more than stored columns."""
-        found = declared(columns, self.values) if columns else {}
+        found = declared(columns, self.steps.values) if columns else {}
         if found:
-            self.version = PLAN_VERSION  # older drivers would not see these parts
+            self.steps.need_new_driver()
         return found
 
     def _add_view(self, statement: CreateView) -> None:
         self.scope.check_new(statement)
-        reads = self.scope.reads(statement.query)
-        query = statement.query.to_json(self.values)
-        self._step("view", statement.passage, name=statement.name, query=query)
+        query = self.own_tables.query(statement.query)
+        reads = self.scope.reads(query)
+        self.steps.add("view", statement.passage, name=statement.name, query=query.to_json(self.steps.values))
         at = (statement.name, statement.passage, statement.name_offset)
         self.scope.declare(View(*at, reads=reads))
 
-    def _checked(self, statement: Insert) -> tuple[Table, Reads] | None:
-        """The target of an INSERT and what it reads; None if the declaration of the target has an error."""
+    def _checked(self, statement: Insert) -> tuple[Table, Reads, Insert] | None:
+        """The target of an INSERT, what it reads, and the INSERT of declared names alone.
+
+        None if the declaration of the target has an error.
+        """
+        statement = replace(statement, query=self.own_tables.query(statement.query))
         reads = self.scope.reads(statement.query)
         target = self.scope.target(statement)
         if target is None:
@@ -167,7 +174,7 @@ class Planner:
             message = f"BY NAME needs declared columns, and table '{target.name}' declares none"
             raise statement.passage.error(message, statement.target_offset)
         check_input_survives(statement, target, reads, self.scope.names.values())
-        return target, reads
+        return target, reads, statement
 
     def _add_insert(self, statement: Insert) -> None:
         if self.open_set:
@@ -175,24 +182,32 @@ class Planner:
         checked = self._checked(statement)
         if checked is None:
             return
-        target, reads = checked
+        target, reads, statement = checked
+        options = None
+        if statement.options:
+            options = own_options(target, statement.options, statement.passage, reads=False)
         if self.open_set:
             self.open_set.add(statement, target, reads)
         target.step["written"] = True
         self.effects += 1
-        self._step(
+        step = self.steps.add(
             "insert",
             statement.passage,
             target=target.name,
             overwrite=statement.overwrite,
             by_name=statement.by_name,
-            query=statement.query.to_json(self.values),
+            query=statement.query.to_json(self.steps.values),
         )
+        if options is not None:
+            step["options"] = options
+            self.steps.need_new_driver()
+        if self.scope.places_vary:
+            step["reads"] = [table.number for table in reads.tables.values() if table.place]
 
     def _begin_set(self, statement: BeginSet) -> None:
         if self.open_set:
             raise statement.passage.error(f"{ONLY_INSERTS}; write END; before a further set")
-        step = self._step("begin_set", statement.passage, cached=[])
+        step = self.steps.add("begin_set", statement.passage, cached=[])
         self.open_set = OpenSet(statement.passage, step)
         if statement.first:
             self._add_insert(statement.first)
@@ -210,7 +225,7 @@ class Planner:
         ended.step["cached"], self.shared_steps = shared_names(
             ended.inserts, self.scope.declared, self.scope.names, self.shared_steps
         )
-        self._step("end_set", statement.passage)
+        self.steps.add("end_set", statement.passage)
 
     def _follow_invalid_set(self, passage: Passage) -> None:
         cursor = Cursor(passage)
@@ -227,25 +242,34 @@ class Planner:
             self.open_set = None
 
     def _add_query(self, statement: Query) -> None:
-        self.scope.reads(statement.query)
-        self._step("query", statement.passage, query=statement.query.to_json(self.values))
+        query = self.own_tables.query(statement.query)
+        self.scope.reads(query)
+        self.steps.add("query", statement.passage, query=query.to_json(self.steps.values))
         self.effects += 1
 
     def _add_assert(self, statement: Assert) -> None:
-        self.scope.reads(statement.condition)
-        condition = statement.condition.to_json(self.values)
-        self._step("assert", statement.passage, condition=condition, message=statement.message)
+        condition = self.own_tables.query(statement.condition)
+        self.scope.reads(condition)
+        facts = {"condition": condition.to_json(self.steps.values), "message": statement.message}
+        self.steps.add("assert", statement.passage, **facts)
         self.effects += 1
 
     def _add_explain(self, statement: Explain) -> None:
-        step = self._step("explain", statement.passage, mode=statement.mode, target=None, by_name=False)
+        facts: dict[str, Any] = {"target": None, "by_name": False}
         if statement.insert is None:
-            self.scope.reads(statement.query)
+            query = self.own_tables.query(statement.query)
+            self.scope.reads(query)
         elif (checked := self._checked(statement.insert)) is not None:
-            target, _ = checked
+            target, _, insert = checked
+            query = insert.query
+            if insert.options:
+                own_options(target, insert.options, insert.passage, reads=False)
             target.step["explained"] = True  # it need not exist
-            step |= {"target": target.name, "by_name": statement.insert.by_name}
-        step["query"] = statement.query.to_json(self.values)
+            facts = {"target": target.name, "by_name": insert.by_name}
+        else:
+            return
+        json = query.to_json(self.steps.values)
+        self.steps.add("explain", statement.passage, mode=statement.mode, **facts, query=json)
         self.effects += 1
 
     def _add_cache(self, statement: Cache | Uncache) -> None:
@@ -253,14 +277,6 @@ class Planner:
         if name is None:
             return
         if isinstance(statement, Cache):
-            self._step("cache", statement.passage, name=name, lazy=statement.lazy)
+            self.steps.add("cache", statement.passage, name=name, lazy=statement.lazy)
         else:
-            self._step("uncache", statement.passage, name=name)
-
-    def _step(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:
-        if kind not in _OLDEST_STEPS:
-            self.version = PLAN_VERSION
-        line, column = passage.position()
-        step = {"kind": kind, "line": line, "column": column, **facts}
-        self.steps.append(step)
-        return step
+            self.steps.add("uncache", statement.passage, name=name)

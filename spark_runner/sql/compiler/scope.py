@@ -13,6 +13,7 @@ from spark_runner.sql.grammar.references import (
     references,
 )
 from spark_runner.sql.grammar.statements import Cache, CreateTable, CreateView, Insert, Uncache
+from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_TABLE_READS, MAX_VIEW_DEPTH
@@ -27,6 +28,7 @@ class Scope:
     formats: set[str] = field(default_factory=set)  # of files that queries name directly
     names_files: bool = False  # a query names files by a relative path
     computes_names: bool = False  # a query may read any table, by IDENTIFIER()
+    places_vary: bool = False  # a location has a built-in variable
 
     def unused(self) -> Iterator[SqlError]:
         """A warning for each table and view that no statement uses, unless that cannot be known."""
@@ -38,7 +40,13 @@ class Scope:
     def declare(self, name: Name) -> None:
         """Give a name its meaning from here on."""
         self.names[name.name.lower()] = name
+        self.places_vary |= isinstance(name, Table) and has_mark(name.place)
         self.declared.append(name)
+
+    def declare_own(self, name: str, table: Table) -> None:
+        """Add a declared table under another name, with options of its own."""
+        self.names[name.lower()] = table
+        table.uses += 1
 
     def check_new(self, statement: CreateTable | CreateView) -> None:
         """Raise SqlError if the name is taken, and the statement does not replace it."""

@@ -6,8 +6,7 @@ from typing import Any
 
 from spark_runner.sql.compiler.names import Name, Reads, Table, View
 from spark_runner.sql.grammar.statements import Insert
-from spark_runner.sql.locations import overlap
-from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.overlaps import SetPlaces
 from spark_runner.sql.text.passage import Passage
 
 MAX_SHARED_STEPS = 500_000
@@ -23,8 +22,7 @@ class OpenSet:
     is_empty: bool = True  # an INSERT with an error counts, too
     refused_sets: int = 0  # begun inside of this one, and not ended yet
     inserts: list[Reads] = field(default_factory=list)
-    read: dict[int, tuple[Table, int]] = field(default_factory=dict)  # by identity, with the line
-    written: dict[str, int] = field(default_factory=dict)  # places and the line of the first writer
+    places: SetPlaces = field(default_factory=SetPlaces)
 
     def add(self, statement: Insert, target: Table, reads: Reads) -> None:
         """Raise SqlError if the INSERT reads what another one of the set writes, or the other way round.
@@ -32,25 +30,9 @@ class OpenSet:
         Every INSERT of a set sees the data from before the set.
         """
         line = statement.passage.position()[0]
-        for table in reads.tables.values():
-            if table.place and id(table) not in self.read:
-                for place, writer in self.written.items():
-                    if overlap(place, table.place):
-                        what = f"reads '{table.name}', and the INSERT of line {writer} writes there"
-                        raise _conflict(statement, what)
-                self.read[id(table)] = table, line
-        if target.place and target.place not in self.written:
-            for table, reader in self.read.values():
-                if overlap(target.place, table.place):
-                    what = f"writes to what the INSERT of line {reader} reads as '{table.name}'"
-                    raise _conflict(statement, what)
-            self.written[target.place] = line
+        if found := self.places.add(target.placed, reads.placed(), line):
+            raise statement.passage.error(found, statement.target_offset)
         self.inserts.append(reads)
-
-
-def _conflict(statement: Insert, what: str) -> SqlError:
-    message = f"refused: this INSERT {what}; all INSERTs of a statement set see the data from before the set"
-    return statement.passage.error(message, statement.target_offset)
 
 
 def shared_names(

@@ -1,9 +1,11 @@
 """Maps errors of Spark to the place in the script that caused them."""
 
 import re
+from collections.abc import Iterator
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.errors import PySparkException, QueryContext, QueryContextType
+from pyspark.sql import SparkSession
 
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
@@ -60,6 +62,45 @@ class SentTexts:
         """A SqlError at the place that Spark names, or at the start of `passage`."""
         found, offset = self.place(error, passage) or (passage, 0)
         return found.error(reason(error), offset)
+
+
+_MAX_UNRESOLVED = 20  # of one query; each costs one analysis
+_UNRESOLVED = "UNRESOLVED_COLUMN"
+
+
+def further_unresolved(
+    session: SparkSession, sent: SentTexts, query: Passage, first: BaseException | None
+) -> Iterator[SqlError]:
+    """The unknown columns of a query behind the first, at which Spark's analysis ends.
+
+    Each one found is replaced by NULL, and the query is analysed again. A further error of another kind, or
+    of the same name, may be a consequence of that: it is left out.
+    """
+    text, error, names = sent.send(query), first, set[str]()
+    begin = len(text) - len(query.text)
+    longer = list[tuple[int, int]]()  # the offsets of replacements, and by how much they are longer
+    for _ in range(_MAX_UNRESOLVED):
+        if not isinstance(error, PySparkException) or not condition(error).startswith(_UNRESOLVED):
+            return
+        context = next(iter(_contexts(error)), None)
+        if context is None or context.startIndex() < begin:
+            return
+        start, end = context.startIndex(), context.stopIndex() + 1
+        name = text[start:end].rpartition(".")[2].lower()
+        if error is not first and name not in names:
+            yield query.error(
+                reason(error), start - begin - sum(more for place, more in longer if place < start)
+            )
+        names.add(name)
+        text = f"{text[:start]}NULL{text[end:]}"
+        more = len("NULL") - (end - start)
+        longer = [(place + more * (place > start), added) for place, added in longer] + [(start, more)]
+        try:
+            session.sql(text)
+        except SPARK_ERRORS as found:
+            error = found
+        else:
+            return
 
 
 def reason(error: Exception) -> str:

@@ -13,6 +13,7 @@ from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.locations import comparable
@@ -36,8 +37,10 @@ def execute(
     only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
     run has one attempt. `shares_jvm`: other jobs use the same JVM. Raises SqlError at the failed place.
     """
+    plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
-    plan = {**plan, "steps": [_on_this_host(step) for step in plan["steps"]]}
+    check_places(plan)
+    plan = on_this_host(plan)
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
     if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
@@ -51,13 +54,6 @@ def execute(
     finally:
         run.cached.clear()
     return run.results
-
-
-def _on_this_host(step: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The step with a local path, even where another file system such as HDFS is the default."""
-    if not step.get("beside"):
-        return step
-    return {**step, "options": {**step["options"], "path": f"file:{step['location']}"}}
 
 
 class _Execution(ScriptSession):
@@ -128,7 +124,7 @@ class _Execution(ScriptSession):
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
-        table = self.tables[step["target"].lower()]
+        table = self.target(step)
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
         self.report(f"INSERT {verb} {table['name']} ({len(self.results) + 1} of {self.inserts})")
         started = time.monotonic()

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, NullType
 
@@ -34,13 +35,8 @@ def check(script: ScriptSession, step: Mapping[str, Any]) -> None:
     """Raise SqlError if the condition of an ASSERT is false or NULL."""
     script.report(f"ASSERT of line {step['line']}")
     condition = script.passage(step["condition"])
+    frame = condition_frame(script, step)
     try:
-        # An expression, not a query: it cannot add a FROM. The relation has one row and no columns.
-        frame = script.session.range(1).select().select(sql.expr(script.sent.send(condition)))
-        types = [field.dataType for field in frame.schema.fields]
-        if len(types) != 1 or not isinstance(types[0], BooleanType | NullType):
-            found = ", ".join(kind.simpleString().upper() for kind in types) or "no value"
-            raise condition.error(f"the condition of ASSERT must be a BOOLEAN, this is {found}")
         rows = frame.limit(2).collect()
     except SPARK_ERRORS as error:
         raise script.sent.located(error, condition) from error
@@ -52,6 +48,21 @@ def check(script: ScriptSession, step: Mapping[str, Any]) -> None:
         raise script.error(
             f"ASSERT failed: {said or f'{condition.text} is {result}'}", step
         ) from ConditionNotMet(result)
+
+
+def condition_frame(script: ScriptSession, step: Mapping[str, Any]) -> DataFrame:
+    """The condition of an ASSERT as a frame of one column; raises SqlError unless it is a BOOLEAN."""
+    condition = script.passage(step["condition"])
+    try:
+        # An expression, not a query: it cannot add a FROM. The relation has one row and no columns.
+        frame = script.session.range(1).select().select(sql.expr(script.sent.send(condition)))
+        types = [field.dataType for field in frame.schema.fields]
+    except SPARK_ERRORS as error:
+        raise script.sent.located(error, condition) from error
+    if len(types) != 1 or not isinstance(types[0], BooleanType | NullType):
+        found = ", ".join(kind.simpleString().upper() for kind in types) or "no value"
+        raise condition.error(f"the condition of ASSERT must be a BOOLEAN, this is {found}")
+    return frame
 
 
 def explain(script: ScriptSession, step: Mapping[str, Any]) -> None:

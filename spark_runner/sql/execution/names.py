@@ -68,7 +68,7 @@ def _by_name(found: list[str], declared: list[str]) -> list[int]:
 
 
 # Spark's words for "no data there", where the script itself will write later.
-_NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
+NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
 class ScriptSession:
@@ -127,6 +127,11 @@ class ScriptSession:
         except SPARK_ERRORS as error:
             raise self.sent.located(error, query) from error
 
+    def target(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The table that an INSERT writes, with the options that the INSERT gives."""
+        table = self.tables[step["target"].lower()]
+        return {**table, "options": step["options"]} if "options" in step else table
+
     def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
         """A text of the plan."""
         return Passage.from_json(self.source, pieces, self.values)
@@ -164,7 +169,7 @@ class ScriptSession:
         except ConnectorError as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
-            if step["written"] and condition(error) in _NOTHING_THERE:
+            if step["written"] and condition(error) in NOTHING_THERE:
                 return None
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:

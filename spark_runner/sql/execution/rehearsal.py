@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType, StringType, StructType
 from spark_runner.connectors.errors import ConnectorError, UnlikeColumns
 from spark_runner.connectors.files.alike import refuse_unlike_queries, refuse_unlike_tables
 from spark_runner.connectors.parts import Parts
+from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.names import ScriptSession
@@ -37,6 +38,10 @@ def adds_twice_to_one_place(plan: Mapping[str, Any], connectors: Parts) -> bool:
     return False
 
 
+class UnknownColumns(SparkRunnerError):
+    """The columns of a table depend on the rows that the script writes there."""
+
+
 class Rehearsal(ScriptSession):
     """Tracks the columns that each INSERT would leave at its location; None = unknown."""
 
@@ -55,7 +60,7 @@ class Rehearsal(ScriptSession):
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Record the columns that it would leave at its target, and compare them with the previous ones."""
-        table = self.tables[step["target"].lower()]
+        table = self.target(step)
         if not self.connectors.writes_files(table["connector"]):
             return
         place = comparable(table["location"])
@@ -89,20 +94,24 @@ class Rehearsal(ScriptSession):
 
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
         """An empty frame with the columns that readers will see; raises SqlError while they are unknown."""
-        location = step["location"]
-        read = comparable(location) if location else ""
-        changed = [place for place in self.left if read and overlap(place, read)]
+        changed = self.changed_places(step)
         if not changed:
             return super().table_frame(step)
         columns = self.schema(step)
         if any(self.writers[place]["options"]["partition_by"] for place in changed):
             columns = None  # Spark moves partition columns behind the others
-        elif columns is None and changed == [read]:
+        elif columns is None and changed == [comparable(step["location"])]:
             columns = _read_back(step, self.writers[changed[0]], self.left[changed[0]])
         if columns is None:
-            raise self.error(f"table '{step['name']}': its columns are unknown until it is written", step)
+            message = f"table '{step['name']}': its columns are unknown until it is written"
+            raise self.error(message, step) from UnknownColumns(message)
         names = [sql.lit(None).cast(field.dataType).alias(field.name) for field in columns.fields]
         return self.session.range(0).select(*names)
+
+    def changed_places(self, step: Mapping[str, Any]) -> list[str]:
+        """The places that earlier INSERTs have written, and that a table reads."""
+        read = comparable(step["location"]) if step["location"] else ""
+        return [place for place in self.left if read and overlap(place, read)]
 
 
 def _read_back(

@@ -1,5 +1,6 @@
 """Parses INSERT."""
 
+from spark_runner.sql.grammar.options import options_of_use
 from spark_runner.sql.grammar.query import QUERY_WORDS, spark_query
 from spark_runner.sql.grammar.statements import Insert
 from spark_runner.sql.text.cursor import Cursor
@@ -20,7 +21,8 @@ def insert(cursor: Cursor) -> Insert:
     ):
         cursor.take_words("TABLE")
     target, target_offset = cursor.name("table")
+    options = options_of_use(cursor)
     by_name = cursor.take_words("BY", "NAME")
     return Insert(
-        cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, spark_query(cursor)
+        cursor.passage, cursor.tokens, target, target_offset, overwrite, by_name, spark_query(cursor), options
     )

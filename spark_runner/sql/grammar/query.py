@@ -35,7 +35,7 @@ def query(cursor: Cursor) -> Passage:
         raise cursor.expected(what)
     following = cursor.peek(ahead + 1)
     if token.is_word("WITH") and following and following.is_symbol("("):
-        raise cursor.error("options belong to CREATE TABLE", token.start)
+        raise cursor.error("options belong behind the name of a table", token.start)
     tokens = cursor.tokens[cursor.index :]
     found = _insert_in(tokens) or (_command_behind(tokens) if token.is_word("WITH") else None)
     if found:

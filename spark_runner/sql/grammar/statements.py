@@ -99,13 +99,14 @@ class EndSet(Statement):
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """`INSERT INTO|OVERWRITE target [BY NAME] query`."""
+    """`INSERT INTO|OVERWRITE target [options] [BY NAME] query`."""
 
     target: str
     target_offset: int
     overwrite: bool
     by_name: bool
     query: Passage
+    options: tuple[Option, ...] = ()  # for this INSERT
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Reads the tokens of one statement from left to right."""
 
+from spark_runner.sql.text.built_ins import has_mark, readable
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import name_value, string_value
 from spark_runner.sql.text.passage import Passage
@@ -77,6 +78,11 @@ class Cursor:
         token = self.here
         if token is None or token.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
             raise self.expected(f"the name of a {what}")
+        if has_mark(token.text):
+            message = (
+                f"{readable(token.text)} has no value yet when the script is checked; write a name without it"
+            )
+            raise self.error(message)
         self.index += 1
         if self.here and self.here.is_symbol("."):
             raise self.error(f"the name of a {what} of a script has one part, without dots")

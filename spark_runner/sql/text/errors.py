@@ -1,6 +1,7 @@
 """The error of a script, with its place in the user's file."""
 
 import unicodedata
+from typing import Any
 
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.text import shortened
@@ -32,6 +33,16 @@ class SqlError(SparkRunnerError):
             (self.message, self.file, self.line, self.column, self.source_line),
             {"others": self.others},
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """The named arguments of an equal error, without `others`."""
+        return {
+            "message": self.message,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "source_line": self.source_line,
+        }
 
     def __str__(self) -> str:
         """The message, the line of the script, and a caret below the place; then the same of `others`."""

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
+from spark_runner.sql.text.built_ins import readable
 from spark_runner.sql.text.errors import SqlError
 
 MAX_SCRIPT_CHARACTERS = 384 * 1024  # like the definition that carries it
@@ -42,4 +43,4 @@ class ScriptSource:
         line, column = self.position(offset)
         start = self._line_starts[line - 1]
         source_line = self.text[start:].split("\n", 1)[0].rstrip("\r")
-        return kind(message, file=self.file, line=line, column=column, source_line=source_line)
+        return kind(readable(message), file=self.file, line=line, column=column, source_line=source_line)

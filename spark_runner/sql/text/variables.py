@@ -1,4 +1,7 @@
-"""Replaces `${name}` and `${name:-default}` in one statement; a value cannot break out of its place."""
+"""Replaces `${name}` and `${name:-default}` in one statement; a value cannot break out of its place.
+
+In place of a built-in variable it leaves a mark: `spark_runner.sql.text.built_ins`.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.text.built_ins import BUILT_INS, MARKS, NUMBERS
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import escape_into
 from spark_runner.sql.text.passage import Anchor, Passage, moved_tokens
@@ -124,13 +128,21 @@ def _value(source: ScriptSource, reference: str, origin: int, variables: Mapping
     name, default = match[1], match[2]
     if name in variables:
         return variables[name]
+    if name in MARKS:
+        return MARKS[name]
     if default is not None:
         return str(default)
-    hint = did_you_mean(name, variables) or f"; give it a value, or a default: ${{{name}:-...}}"
+    hint = (
+        did_you_mean(name, (*variables, *BUILT_INS)) or f"; give it a value, or a default: ${{{name}:-...}}"
+    )
     raise source.error(f"unknown variable '{name}'{hint}", origin)
 
 
 def _check_pasted(source: ScriptSource, value: str, token: SqlToken) -> None:
+    built_in = next((name for name, mark in MARKS.items() if mark == value), None)
+    if built_in is not None and built_in not in NUMBERS:  # without quotes 2026-01-31 is 1994
+        message = f"the value of {token.text} is a text; put it in quotes: '{token.text}'"
+        raise source.error(message, token.start)
     try:
         kinds = {part.kind for part in tokenize(ScriptSource(source.file, value))}
     except SqlError as error:

@@ -1,0 +1,1 @@
+"""`orchestrator new`: a script and a definition that run at once."""

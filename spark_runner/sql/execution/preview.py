@@ -1,0 +1,96 @@
+"""The first rows of one table or view of a script; nothing is written."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.places import on_this_host, with_built_ins
+from spark_runner.sql.grammar.references import names_in
+from spark_runner.sql.text.literals import quote_name
+
+
+def preview(spark: SparkSession, plan: Mapping[str, Any], name: str, rows: int, width: int) -> dict[str, Any]:
+    """Up to `rows` rows of a declared name as text, cells cut to `width` characters, and their columns.
+
+    Settings and the declarations that the name needs run; no other statement does. Raises SqlError.
+    """
+    plan = on_this_host(with_built_ins(plan))
+    return _Preview(spark.newSession(), plan, lambda _phase: None).show(name, rows, width)
+
+
+class _Preview(ScriptSession):
+    """Declares what one name needs."""
+
+    def show(self, name: str, rows: int, width: int) -> dict[str, Any]:
+        """Declare the name, and read its first rows."""
+        last = self._last_declaration(name)
+        needed = self._needed(last)
+        for index, step in enumerate(self.steps[: last + 1]):
+            if step["kind"] in {"set", "reset"}:
+                self.step(step)
+            elif index in needed:
+                self.step({**step, "read": True})  # also a table that the script only writes
+        step = self.steps[last]
+        try:
+            frame = self.session.table(quote_name(name))
+            cells = _cut(frame, width).limit(rows + 1).collect()
+        except SPARK_ERRORS as error:
+            place = self.passage(step["query"]) if step["kind"] == "view" else None
+            found = self.sent.place(error, place) if place else None
+            if found:
+                passage, offset = found
+                raise passage.error(reason(error), offset) from error
+            raise self.error(f"reading '{step['name']}' failed: {reason(error)}", step) from error
+        return {
+            "table": step["name"],
+            "columns": [
+                {"name": field.name, "type": field.dataType.simpleString()} for field in frame.schema.fields
+            ],
+            "rows": [[_shown(cell, width) for cell in row] for row in cells[:rows]],
+            "has_more": len(cells) > rows,
+        }
+
+    def table_frame(self, step: Mapping[str, Any]) -> DataFrame:
+        """The rows that are there now; raises SqlError for a target that has none yet."""
+        frame = super().table_frame(step)
+        if frame is None:
+            message = f"there are no rows of table '{step['name']}' yet: only a run of the script writes them"
+            raise self.error(message, step)
+        return frame
+
+    def _last_declaration(self, name: str) -> int:
+        return max(
+            index
+            for index, step in enumerate(self.steps)
+            if step["kind"] in {"table", "view"} and step["name"].lower() == name.lower()
+        )
+
+    def _needed(self, last: int) -> set[int]:
+        """The declarations that one needs, itself included; all before it where that cannot be known."""
+        needed, wanted, is_open = set[int](), {self.steps[last]["name"].lower()}, False
+        for index in range(last, -1, -1):
+            step = self.steps[index]
+            if step["kind"] not in {"table", "view"} or not (is_open or step["name"].lower() in wanted):
+                continue
+            needed.add(index)
+            if step["kind"] == "view":
+                names = names_in(self.passage(step["query"]).tokens)
+                is_open |= names is None
+                wanted |= names or frozenset()
+        return needed
+
+
+def _cut(frame: DataFrame, width: int) -> DataFrame:
+    """Each value as text, cut in Spark: a cell may be as large as the memory."""
+    # Positions, not names: two columns of a query may have the same name.
+    positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
+    texts = [sql.col(name).cast("string") for name in positional.columns]
+    return positional.select(*[sql.substring(text, 1, width + 1) for text in texts])
+
+
+def _shown(cell: str | None, width: int) -> str | None:
+    return cell if cell is None or len(cell) <= width else f"{cell[: width - 1]}…"
