@@ -8,8 +8,7 @@ import typer
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import short_path, stdout_console, table
-from orchestrator.cli.sql.script import script_name, script_of_standard_input
-from orchestrator.cli.submission import load_definition
+from orchestrator.cli.sql.script import read_script, script_name
 from orchestrator.logs.files import replace_file
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
@@ -40,10 +39,7 @@ def plan(
     With -o json the columns are always there. Exits with 2 if the script has an error that `sql lint` shows,
     other than one of columns.
     """
-    values = parse_variables(variables)
-    definition = script_of_standard_input(values) if file == "-" else load_definition(file, values)
-    if not definition.script:
-        raise DefinitionError(f"{file}: it has no SQL script")
+    definition = read_script(file, parse_variables(variables))
     checked = check_sql(definition, script_name(file, definition))
     if checked.plan is None:
         raise checked.error()
