@@ -225,7 +225,9 @@ def build_worker(
             hosts=Hosts(session, nodes),
             guard=Guard(in_force, starts, Host()) if guarded else None,
         ),
-        rules=JobRules(in_force, pool_spark(settings.spark), policy, settings.connector_jars),
+        rules=JobRules(
+            in_force, pool_spark(settings.spark), policy, settings.references, settings.connector_jars
+        ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
             callbacks=Callbacks(check=policy.check_callback),

@@ -7,6 +7,7 @@ from orchestrator.admin.removal import Removal
 from orchestrator.admin.replay import Replay
 from orchestrator.admin.stops import Stops
 from orchestrator.config.live_limits import ClusterConfig
+from orchestrator.connections.store import ConnectionStore
 from orchestrator.history.history import History
 from orchestrator.model.paths import Nodes
 from orchestrator.schedules.store import ScheduleStore
@@ -16,7 +17,8 @@ from queues import QueueSet
 class AdminOperations:
     """Jobs, pools, limits and schedules. Safe to use from several threads.
 
-    `config` holds the limits of all workers, `schedules` the periodic jobs, `history` their measured runs.
+    `config` holds the limits of all workers, `schedules` the periodic jobs, `history` their measured runs,
+    `connections` the connections of scripts.
     """
 
     def __init__(self, queue_set: QueueSet) -> None:
@@ -29,4 +31,5 @@ class AdminOperations:
         self.config = ClusterConfig(session, nodes)
         self.pools = PoolOperations(queue_set, self.config, operator.trail)
         self.schedules = ScheduleStore(session, nodes, queue_set.clock.now_ms)
+        self.connections = ConnectionStore(session, nodes)
         self.history = History(session, nodes)

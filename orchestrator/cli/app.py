@@ -41,6 +41,11 @@ app = lazy_app(
             "config", "orchestrator.cli.config:app", "Show settings, and change the limits of all workers."
         ),
         Command("schedule", "orchestrator.cli.schedule:app", "Inspect, pause and remove periodic jobs."),
+        Command(
+            "connection",
+            "orchestrator.cli.connection:app",
+            "Manage the connections that tables of scripts name.",
+        ),
         Command("cluster", "orchestrator.cli.cluster:app", "Inspect the cluster; find and fix problems."),
         Command(
             "logs",

@@ -11,8 +11,10 @@ from orchestrator.logs.visible import visible
 from orchestrator.model.errors import (
     AlreadyEnded,
     AlreadyExists,
+    ConnectionNotFound,
     DefinitionError,
     HistoryNotFound,
+    InvalidConnection,
     NoSuchAttempt,
     NoSuchPool,
     NotConfirmed,
@@ -64,7 +66,10 @@ class Exit(IntEnum):
 _MAX_CHARACTERS = 20_000  # of an error message, which may quote a text of any size
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
-    ((ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound), Exit.NOT_FOUND),
+    (
+        (ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound, ConnectionNotFound),
+        Exit.NOT_FOUND,
+    ),
     (
         (
             IdTaken,
@@ -84,6 +89,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     (
         (
             DefinitionError,
+            InvalidConnection,
             SettingsError,
             UnsafeDirectory,
             NotConfirmed,

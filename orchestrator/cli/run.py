@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.live import Display, display
@@ -55,7 +56,8 @@ def run(
     mask_uncaught()
     # A script without a definition runs once: a user at a terminal does not wait for a retry.
     definition = load_definition(str(script), parse_variables(variables), attempts=1)
-    plan = compile_program(definition)
+    with cluster_connections() as find:
+        plan = compile_program(definition, find)
     job_id = check_id(f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}" if job_id is None else job_id)
     settings = load_settings()
     find_java()

@@ -65,6 +65,7 @@ class Client:
         self.resume = admin.pools.resume
 
         self.schedules = admin.schedules
+        self.connections = admin.connections
         self.history = admin.history.read
 
     @staticmethod

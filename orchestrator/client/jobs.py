@@ -9,10 +9,12 @@ from orchestrator.model.act import Act
 from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError, WaitTimeout
 from orchestrator.model.job import JobState, JobView, view_of
+from orchestrator.model.paths import Nodes
 from orchestrator.model.plan import Plan, compile_program, encode_plan, plan_path
 from orchestrator.model.states import Queue
 from orchestrator.policy.policy import Policy
 from queues import Create, Entrance, Operation, check_id, encode
+from spark_runner.sql.compiler.connections import Connection
 
 _RESCAN_SECONDS = 5.0  # the longest time for which a lost watch hides a change
 
@@ -43,7 +45,7 @@ class Jobs:
         run, DefinitionError (also where the `policy` of the settings refuses the definition), InvalidName,
         IdTaken, QueueFull; then nothing is enqueued.
         """
-        plan = compile_program(definition)
+        plan = compile_program(definition, self._find_connection)
         if pool is not None:
             definition = build_definition(
                 definition.model_dump(exclude_defaults=True) | {"pool": pool}, "pool"
@@ -93,6 +95,11 @@ class Jobs:
     def get(self, job_id: str) -> JobView:
         """One job; raises ItemNotFound, CorruptRecord."""
         return view_of(self._entrance.get(job_id))
+
+    def _find_connection(self, name: str) -> Connection:
+        from orchestrator.connections.store import ConnectionStore  # noqa: PLC0415 - few scripts name one
+
+        return ConnectionStore(self._session, Nodes(self._layout.root)).find(name)
 
     # ------------------------------------------------------------------ wait
     def watch(self, job_id: str, wake: threading.Event) -> JobView:

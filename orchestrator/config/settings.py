@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from orchestrator.config.listening import Listening, is_loopback
+from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.sources import PREFIX, from_environment, from_file, merged
 from orchestrator.config.tables import ArchiveSettings, DriverSettings, PoolPolicy, WarmSettings
 from orchestrator.config.zookeeper import DriverAccess, GroupLogin, LoginFile, TlsFiles
@@ -123,6 +124,10 @@ class Settings(BaseModel):
     )
     drivers: DriverSettings = Field(
         default_factory=DriverSettings.model_construct, description="environment and user of drivers"
+    )
+    references: ReferenceSettings = Field(
+        default_factory=ReferenceSettings.model_construct,
+        description="sources of ${env:NAME} and ${secret:scope/key} in scripts; see docs/connections.md",
     )
     retention: Annotated[Seconds, Field(ge=60)] = Field(
         7 * 86400.0, description="how long finish keeps jobs; `job wait` must see the end within this time"

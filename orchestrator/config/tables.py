@@ -70,6 +70,9 @@ class PoolPolicy(BaseModel):
     )
     callback_hosts: _Patterns = Field(None, description="host, or host:port")
     environment: _Patterns = Field(None, description="variables, as ${env:NAME} and for executors and pods")
+    secrets: _Patterns = Field(
+        None, description="scope/key, as ${secret:scope/key} in scripts and connections"
+    )
     packages: _Patterns = Field(None, description="group:artifact:version")
     repositories: _Patterns = Field(None, description="URLs of repositories, and of files from elsewhere")
     files: _Patterns = Field(

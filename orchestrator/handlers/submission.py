@@ -133,6 +133,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             # A job that failed in a shared JVM, for any reason, gets its own JVM.
             is_warm=job.spark.start == "warm" and job.state.attempt == 1 and is_first,
             policy=job.context.rules.policy,
+            references=job.context.rules.references,
             connector_jars=job.context.rules.connector_jars,
         )
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from orchestrator.config.references import ReferenceSettings
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.plan import Plan, program_of
+from orchestrator.model.plan import Plan, plan_references, program_of
 from orchestrator.model.schedule import FIRE_TIME
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
@@ -58,20 +59,26 @@ def submit_request(
     is_warm: bool,
     policy: Policy,
     connector_jars: Mapping[str, tuple[str, ...]],
+    references: ReferenceSettings | None = None,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
     `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
     in; `created` is when the job was submitted; `zookeeper` is the connection of the driver. `is_short`
     requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
-    replace the packages of connectors.
+    replace the packages of connectors, `references` are the sources of values for the plan.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
     program = program_of(definition, plan)
     connectors = connectors_of(plan)
     directory = definition.directory
+    used = plan_references(plan)
+    scopes = {each.scope for each in used} - {""}
+    references = references or ReferenceSettings()
     conf = spark_properties(definition, spark, connectors, connector_jars)
+    if spark.target.backend == "kubernetes":
+        conf |= {f"{_MOUNT}{name}": folder for name, folder in references.mounts(scopes).items()}
     script = program.script if isinstance(program, SqlProgram) else None
     own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
@@ -98,6 +105,7 @@ def submit_request(
         program=program,
         directory=directory,
         secrets=tuple(secrets),
+        references=references.sources(scopes).to_json() if used else {},
     )
     may_share = script is not None and not (
         script["names_files"] or script["needs_own_jvm"] or any(_of_connectors(connectors, connector_jars))
@@ -115,6 +123,9 @@ def submit_request(
         is_short=is_short,
         is_warm=is_warm and may_share,
     )
+
+
+_MOUNT = "spark.kubernetes.driver.secrets."
 
 
 def spark_properties(

@@ -11,6 +11,7 @@ from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
+from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.zookeeper import DriverAccess
 from orchestrator.handlers.hooks import Hooks
 from orchestrator.history.history import History
@@ -48,6 +49,7 @@ class JobRules:
     limits: Callable[[], Limits] = Limits
     spark_of: Callable[[str, Spark], Spark] = lambda _pool, own: own  # fills in the defaults of a pool
     policy: Policy = field(default_factory=Policy)  # the features that definitions may use
+    references: ReferenceSettings = field(default_factory=ReferenceSettings)  # sources of their values
     # By connector: jars that replace its Maven packages.
     connector_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

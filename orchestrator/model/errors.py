@@ -106,6 +106,31 @@ class CorruptSchedule(OrchestratorError):
         self.path = path
 
 
+class InvalidConnection(OrchestratorError):
+    """A connection cannot be stored or used; nothing was changed."""
+
+
+class ConnectionNotFound(OrchestratorError):
+    """No connection has this name."""
+
+    def __init__(self, name: str, hint: str = "") -> None:
+        super().__init__(f"no connection has the name {name!r}{hint or '; `connection list` shows all'}")
+        self.name = name
+
+
+class CorruptConnection(OrchestratorError):
+    """The node of a connection cannot be parsed."""
+
+    def __init__(self, name: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"the connection {name!r} cannot be read ({path}): {reason}; "
+            f"store it again with `connection set {name}`"
+        )
+        self.name = name
+        self.path = path
+        self.reason = reason
+
+
 class HistoryNotFound(OrchestratorError):
     """No run of this name has ended, or its history was removed after a long time without one."""
 

@@ -69,6 +69,15 @@ class Nodes:
         return f"{self.schedules}/{name}"
 
     @property
+    def connections(self) -> str:
+        """The folder of the named connections of scripts."""
+        return f"{self.root}/connections"
+
+    def connection(self, name: str) -> str:
+        """The node of one connection."""
+        return f"{self.connections}/{name}"
+
+    @property
     def audit(self) -> str:
         """The folder of the changes of operators that are not in a log spool yet."""
         return f"{self.root}/audit"

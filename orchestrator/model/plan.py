@@ -14,7 +14,9 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
 from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, SqlProgram
+from spark_runner.references.reference import InvalidReference, Reference, from_json, references_in
 from spark_runner.sql.compiler.compile import Check, check_script
+from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.compiler.steps import OLDEST_PLAN_VERSION, PLAN_VERSION
 from spark_runner.sql.text.source import ScriptSource
 
@@ -31,8 +33,8 @@ def plan_path(record_path: str) -> str:
     return f"{record_path}/{_NODE}"
 
 
-def compile_program(definition: Definition) -> Plan | None:
-    """The plan of a SQL script; None for a program, which is only checked.
+def compile_program(definition: Definition, connections: FindConnection | None = None) -> Plan | None:
+    """The plan of a SQL script; None for a program, which is only checked. `connections` finds named ones.
 
     Raises SqlError or DefinitionError with the position of the error.
     """
@@ -40,13 +42,19 @@ def compile_program(definition: Definition) -> Plan | None:
         _check_python(definition)
     if not definition.script:
         return None
-    found = check_sql(definition, _file(definition))
+    found = check_sql(definition, _file(definition), connections)
     if found.plan is None:
         raise found.error()
     return found.plan
 
 
-def check_sql(definition: Definition, file: str, *, only_declares: bool = False) -> Check:
+def check_sql(
+    definition: Definition,
+    file: str,
+    connections: FindConnection | None = None,
+    *,
+    only_declares: bool = False,
+) -> Check:
     """Check the script of a definition; errors show the name `file`. The plan has no text of the script.
 
     `only_declares`: the script may have nothing to do.
@@ -58,6 +66,7 @@ def check_sql(definition: Definition, file: str, *, only_declares: bool = False)
         base_dir=definition.directory,
         variables=definition.variables,
         only_declares=only_declares,
+        connections=connections,
     )
     if found.plan is None:
         return found
@@ -101,6 +110,19 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
     _check_shape(plan)
     text = {"file": _file(definition), "source": definition.script, "directory": definition.directory}
     return SqlProgram({**plan, **text})
+
+
+def plan_references(plan: Plan | None) -> list[Reference]:
+    """The references in a plan, each once; raises DefinitionError where they are damaged."""
+    found = dict[Reference, None]()
+    for step in () if plan is None else plan["steps"]:
+        referring = step.get("references") or {}
+        try:
+            pieces = [from_json(each) for each in referring.values()]
+        except (InvalidReference, AttributeError) as error:
+            raise DefinitionError(f"the references of its plan cannot be read: {error}") from error
+        found |= dict.fromkeys(reference for each in pieces for reference in references_in(each))
+    return list(found)
 
 
 def _check_shape(plan: Plan) -> None:

@@ -18,6 +18,7 @@ from orchestrator.policy.rules import (
     matches,
     setting_name,
 )
+from spark_runner.references.reference import Reference
 from spark_runner.runners.base import SparkTarget, backend_of
 
 _REMOTE = re.compile(
@@ -171,6 +172,15 @@ def check_named(rules: Rules, texts: Iterable[str], others: Iterable[str] = ()) 
     names = {match[1] for text in texts for match in _REFERENCE.finditer(text)}.union(others)
     for name in sorted(names):
         rules.allow("environment", name, f"the environment variable {name!r}")
+
+
+def check_references(rules: Rules, references: Iterable[Reference]) -> None:
+    """Check each reference in a plan; those of connections are not in the definition."""
+    for reference in references:
+        if reference.kind == "env":
+            rules.allow("environment", reference.name, f"the environment variable {reference.name!r}")
+        else:
+            rules.allow("secrets", reference.name, f"the secret {reference.name!r}")
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -8,9 +8,16 @@ from collections.abc import Mapping
 
 from orchestrator.config.tables import PoolPolicy
 from orchestrator.model.definition import Definition
-from orchestrator.model.plan import Plan
+from orchestrator.model.plan import Plan, plan_references
 from orchestrator.model.spark import DEFAULT_MASTER, Spark
-from orchestrator.policy.checks import check_code, check_named, check_receiver, check_variables, openings
+from orchestrator.policy.checks import (
+    check_code,
+    check_named,
+    check_receiver,
+    check_references,
+    check_variables,
+    openings,
+)
 from orchestrator.policy.files import check_files
 from orchestrator.policy.rules import (
     ALL_POOLS,
@@ -69,6 +76,7 @@ class Policy:
             raise reserved(name, reason)
         check_variables(rules, definition)
         check_receiver(rules, definition.callback.url)
+        check_references(rules, plan_references(plan))
         if plan is not None and rules.find("connectors")[1] is not None:
             for connector in _connectors(plan):
                 rules.allow("connectors", connector, f"the connector {connector!r}")

@@ -13,6 +13,7 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, compile_program, decode_plan, encode_plan
 from orchestrator.model.schedule import FIRE_TIME, Schedule
 from queues import InvalidName, check_id
+from spark_runner.sql.compiler.connections import FindConnection
 
 # A new leader takes over in less time: a fire time in between is late, not missed.
 GRACE_MS = 60_000
@@ -126,7 +127,7 @@ def _run_definition(definition: Definition, fire_time: str) -> Definition:
     return definition.model_copy(update=changes)
 
 
-def compile_registration(definition: Definition) -> Plan | None:
+def compile_registration(definition: Definition, connections: FindConnection | None = None) -> Plan | None:
     """The plan of the runs of a schedule, with a mark in place of their fire time.
 
     Raises DefinitionError or SqlError for a definition that cannot run periodically.
@@ -142,5 +143,7 @@ def compile_registration(definition: Definition) -> Plan | None:
             f"the name {name!r} has {len(name)} characters, but with a schedule {128 - added} are allowed: "
             f"the ids of its runs are <name>-<fire time>, at most 128 characters"
         ) from error
-    compile_program(run_definition(definition, 0))  # so that its errors quote a time instead of the mark
-    return compile_program(_run_definition(definition, _SOME_TIME))
+    compile_program(
+        run_definition(definition, 0), connections
+    )  # so that its errors quote a time instead of the mark
+    return compile_program(_run_definition(definition, _SOME_TIME), connections)

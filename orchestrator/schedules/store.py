@@ -10,6 +10,7 @@ from typing import Any
 from loguru import logger
 
 from orchestrator.audit.trail import Trail
+from orchestrator.connections.store import ConnectionStore
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import CorruptSchedule, ScheduleNotFound
 from orchestrator.model.paths import Nodes
@@ -65,7 +66,7 @@ class ScheduleStore:
 
         Raises DefinitionError or SqlError for a definition that cannot run, and CorruptSchedule.
         """
-        plan = compile_registration(definition)
+        plan = compile_registration(definition, ConnectionStore(self.session, self.nodes).find)
         name, now, act = definition.name, self.now_ms(), self._trail.act("register")
         while True:
             try:

@@ -41,15 +41,30 @@ def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
 def _preview(request: Mapping[str, Any]) -> dict[str, Any]:
     from spark_runner.sql.execution.preview import preview  # noqa: PLC0415 - as above
 
-    return preview(_session(request), request["plan"], request["table"], request["rows"], request["width"])
+    session, resolver = _session(request), _resolver(request)
+    return preview(
+        session, request["plan"], request["table"], request["rows"], request["width"], resolver=resolver
+    )
 
 
 def _explain(request: Mapping[str, Any]) -> dict[str, Any]:
     from spark_runner.sql.execution.analysis import analyse_script  # noqa: PLC0415 - as above
 
     return analyse_script(
-        _session(request), request["plan"], connect=request["connect"], with_plan=request["with_plan"]
+        _session(request),
+        request["plan"],
+        connect=request["connect"],
+        with_plan=request["with_plan"],
+        resolver=_resolver(request),
     )
+
+
+def _resolver(request: Mapping[str, Any]) -> Any:
+    from spark_runner.references.masks import Masks  # noqa: PLC0415 - as above
+    from spark_runner.references.resolver import Resolver  # noqa: PLC0415 - as above
+    from spark_runner.references.sources import Sources  # noqa: PLC0415 - as above
+
+    return Resolver(Sources.of(request["references"]), Masks(own_jvm=True))
 
 
 def _session(request: Mapping[str, Any]) -> Any:

@@ -18,6 +18,9 @@ from spark_runner.connectors.base import Writer
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.protocol.run_plan import JarProgram, PythonProgram, RunPlan, SqlProgram
+from spark_runner.references.masks import Masks
+from spark_runner.references.resolver import Resolver
+from spark_runner.references.sources import Sources
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.folder import is_accessible, set_working_directory
 
@@ -83,7 +86,9 @@ def run_program(spark: SparkSession, plan: RunPlan, report: Callable[[str], None
     match program := plan.program:
         case SqlProgram():
             writer = Writer(plan.run_key, plan.job.attempt)
-            return execute(spark, program.script, report, writer, shares_jvm=bool(plan.warm))
+            shares = bool(plan.warm)
+            resolver = Resolver(Sources.of(plan.references), Masks(own_jvm=not shares))
+            return execute(spark, program.script, report, writer, shares_jvm=shares, resolver=resolver)
         case JarProgram():
             report(f"running {program.main_class}")
             run_main(spark, program.main_class, program.arguments)

@@ -14,6 +14,13 @@ def add_secrets(secrets: Iterable[str]) -> None:
     _known.extend(secrets)
 
 
+def spellings(secrets: Iterable[str]) -> list[str]:
+    """The secrets as text, URLs, JSON and SQL write them, the longest first; too short ones are left out."""
+    from orchestrator.logs.record.redaction import spellings_of  # noqa: PLC0415 - see above
+
+    return spellings_of(secrets)
+
+
 def redacted(value: Any) -> Any:
     """A JSON value with the secrets in all its strings masked."""
     from orchestrator.logs.record.redaction import REDACTOR  # noqa: PLC0415 - see above

@@ -6,7 +6,7 @@ standard library alone. `JarDriver.java` reads the same document.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,7 @@ class RunPlan:
     program: Program
     directory: str = ""  # the folder of the definition, to which relative paths refer; empty without one
     secrets: tuple[str, ...] = ()  # values that the driver masks in all that it reports
+    references: Mapping[str, Any] = field(default_factory=dict)  # where references find their values
     warm: str = ""  # the run directory of the warm server whose JVM runs it; empty for its own JVM
 
     def to_json(self) -> dict[str, Any]:
@@ -143,6 +144,8 @@ class RunPlan:
             _key_of(self.program): self.program.to_json(),
             "secrets": list(self.secrets),
         }
+        if self.references:
+            document["references"] = dict(self.references)
         return in_warm_server(document, self.warm) if self.warm else document
 
     @classmethod
@@ -161,6 +164,7 @@ class RunPlan:
             program=_program_of(keys),
             directory=keys.text("directory", ""),
             secrets=keys.texts("secrets", []),
+            references=keys.take("references", dict, default={}),
             warm=keys.text("warm", ""),
         )
         keys.finish()

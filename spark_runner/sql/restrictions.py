@@ -1,7 +1,8 @@
 """Statements that a driver refuses: in a JVM that other jobs use, and in a plan of another program.
 
 A statement that reaches Java, a program or the settings of the JVM can end it, or read data of other jobs.
-Cached rows would stay there if the driver is killed. A script with such a statement gets its own JVM.
+Cached rows, and values of references, would stay there if the driver is killed. A script with such a
+statement gets its own JVM.
 """
 
 import re
@@ -102,7 +103,7 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
 
 def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bool, shares_jvm: bool) -> None:
     """Raise SqlError for a setting that may not change, and for cached rows in a shared JVM."""
-    may_share = step["kind"] != "cache" and not step.get("cached")
+    may_share = not (step["kind"] == "cache" or step.get("cached") or step.get("references"))
     if step["kind"] in {"set", "reset"}:
         key = step["key"]
         may_share = setting_may_share(key, step["value"]) if step["kind"] == "set" else reset_may_share(key)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution.analysis import analyse_script
+from spark_runner.sql.text.built_ins import values_of
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +32,13 @@ CREATE TABLE src (id INT, name STRING, at TIMESTAMP, price DECIMAL(10, 4)) USING
 def explain(spark: SparkSession, tmp_path: Path) -> Explain:
     def explain_script(text: str, **options: bool) -> dict[str, Any]:
         plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables={})
-        report = analyse_script(spark, json.loads(json.dumps(plan)), **options)
+        plan["built_ins"] = values_of("00000000-0000-0000-0000-000000000000", 1, datetime.now(UTC))
+        report = analyse_script(
+            spark,
+            json.loads(json.dumps(plan)),
+            connect=options.get("connect", False),
+            with_plan=options.get("with_plan", False),
+        )
         return json.loads(json.dumps(report))  # type: ignore[no-any-return]  # it is what travels
 
     return explain_script

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.config.references import ReferenceSettings
+from orchestrator.config.tables import PoolPolicy
 from orchestrator.handlers.submit_request import is_short, submit_request
 from orchestrator.model.definition import build_definition
 from orchestrator.model.errors import DefinitionError
@@ -15,6 +17,7 @@ from queues.session import SessionSettings
 from spark_runner.protocol.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest
 
+MAIN: dict[str, Any] = {"class": "Main"}
 RUN_KEY = "0f0e0d0c-0b0a-0908-0706-050403020100"
 
 
@@ -23,7 +26,12 @@ def request(directory: Path, spark: dict[str, Any], **fields: Any) -> SubmitRequ
 
 
 def request_with_jars(
-    jars: dict[str, tuple[str, ...]], directory: Path, spark: dict[str, Any], **fields: Any
+    jars: dict[str, tuple[str, ...]],
+    directory: Path,
+    spark: dict[str, Any],
+    references: ReferenceSettings | None = None,
+    policy: Policy | None = None,
+    **fields: Any,
 ) -> SubmitRequest:
     document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
     if not {"jar", "script"} & fields.keys():
@@ -43,8 +51,9 @@ def request_with_jars(
         zookeeper=SessionSettings("zk:2181"),
         is_short=False,
         is_warm=True,
-        policy=Policy(),
+        policy=policy or Policy(),
         connector_jars=jars,
+        references=references,
     )
 
 
@@ -69,12 +78,10 @@ def test_a_file_that_is_not_there_is_named_with_the_host(
 
 def test_the_jar_of_a_program_is_looked_for_and_travels_with_the_others(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"there is no jar .*/program\.jar"):
-        request(tmp_path, {}, jar="program.jar", **{"class": "Main"})
+        request(tmp_path, {}, jar="program.jar", **MAIN)
     (tmp_path / "program.jar").touch()
     (tmp_path / "lib.jar").touch()
-    made = request(
-        tmp_path, {"jars": ["lib.jar"]}, jar="program.jar", **{"class": "Main"}, arguments=["a", 1]
-    )
+    made = request(tmp_path, {"jars": ["lib.jar"]}, jar="program.jar", **MAIN, arguments=["a", 1])
     assert made.conf["spark.jars"] == f"{tmp_path}/lib.jar,{tmp_path}/program.jar"
     assert made.plan["jar"] == {"class": "Main", "arguments": ["a", "1"]}
     assert (made.run, made.plan["run"]) == (f"{RUN_KEY}-2", f"{RUN_KEY}-2")
@@ -153,3 +160,45 @@ def test_runs_without_a_duration_count_for_nothing() -> None:
     failed = {"seconds": 5, "state": "failed"}
     assert not is_short([failed] * 5)
     assert is_short([*runs(5, 5, 5), {"seconds": 900, "state": "failed"}])
+
+
+REFERRING = """\
+CREATE TABLE t (a INT) USING csv OPTIONS (path '/x', null_value '${secret:crm/key}${env:CRM_USER}');
+SELECT * FROM t;
+"""
+SCOPES = ReferenceSettings.model_validate(
+    {
+        "environment": ["CRM_*"],
+        "secrets": {"crm": {"kubernetes": "crm-login"}, "other": {"folder": "/etc/other"}},
+    }
+)
+
+
+def test_a_plan_with_references_has_their_sources_and_its_pod_mounts_their_secrets(tmp_path: Path) -> None:
+    on_kubernetes = {"master": "k8s://https://host:6443"}
+    pod = request(tmp_path, on_kubernetes, references=SCOPES, script=REFERRING)
+    assert pod.plan["references"] == {
+        "environment": ["CRM_*"],
+        "secrets": {"crm": {"folder": "/etc/orchestrator/secrets/crm"}},
+    }
+    mount = "spark.kubernetes.driver.secrets.crm-login"
+    assert pod.conf[mount] == "/etc/orchestrator/secrets/crm"
+    local = request(tmp_path, {"master": "local[1]"}, references=SCOPES, script=REFERRING)
+    assert mount not in local.conf
+    assert not local.is_warm
+    plain = request(tmp_path, on_kubernetes, references=SCOPES, script="SELECT 1")
+    assert "references" not in plain.plan
+    assert mount not in plain.conf
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (PoolPolicy(secrets=("erp/*",)), "the secret 'crm/key' is refused"),
+        (PoolPolicy(environment=("DATA_*",)), "the environment variable 'CRM_USER' is refused"),
+    ],
+)
+def test_the_policy_of_a_pool_limits_references(tmp_path: Path, rules: PoolPolicy, words: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        request(tmp_path, {}, policy=Policy({"team": rules}), script=REFERRING)
+    assert words in str(caught.value)

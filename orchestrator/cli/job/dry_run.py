@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.admin.prospects import would_wait
 from orchestrator.cli.connect import reached_zookeeper
+from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, stderr_console, stdout_console
@@ -37,7 +38,8 @@ def dry_run(
     Raises what the submission would raise, in the same order, and SqlError for errors that Spark finds.
     """
     is_periodic = definition.schedule.is_set
-    plan = compile_registration(definition) if is_periodic else compile_program(definition)
+    with cluster_connections() as find:
+        plan = (compile_registration if is_periodic else compile_program)(definition, find)
     if job_id is not None:
         check_id(job_id)
     settings = load_settings()

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.connect import connected_jobs
+from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import (
     Output,
@@ -67,7 +68,8 @@ def submit(
         register(definition, output, quiet=quiet)
         return
     # An invalid job is refused before it is enqueued.
-    plan = compile_program(definition)
+    with cluster_connections() as find:
+        plan = compile_program(definition, find)
     if not quiet and (names := literal_secrets(definition, plan)):
         typer.echo(f"warning: {warning(names)}", err=True)
     if job_id is not None:

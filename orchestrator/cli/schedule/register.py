@@ -3,6 +3,7 @@
 import typer
 
 from orchestrator.cli.connect import connected
+from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import stderr_console
@@ -15,7 +16,8 @@ from orchestrator.schedules.runs import compile_registration
 
 def register(definition: Definition, output: OutputFormat, *, quiet: bool) -> None:
     """Register a definition with a schedule, and print its first fire time."""
-    plan = compile_registration(definition)  # an invalid job is refused before a connection is opened
+    with cluster_connections() as find:
+        plan = compile_registration(definition, find)  # an invalid job is refused before a session is opened
     Policy(load_settings().policy).check(definition.pool, definition, plan=plan)
     if not quiet and (names := literal_secrets(definition, plan)):
         stderr_console().print(f"warning: {warning(names)}", markup=False)

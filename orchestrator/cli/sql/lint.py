@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
@@ -19,6 +20,7 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
 from orchestrator.sql.columns.check import column_errors
 from spark_runner.sql.compiler.compile import MAX_ERRORS
+from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.text.errors import SqlError
 
 
@@ -50,6 +52,13 @@ def lint(
     ],
     variables: Variables = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings, too.")] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster",
+            help="Look up named connections in ZooKeeper; without it, their tables have warnings.",
+        ),
+    ] = False,
     output: Output = OutputFormat.TABLE,
     quiet: Quiet = False,
     _verbose: Verbose = 0,
@@ -60,7 +69,9 @@ def lint(
     data, and on the columns of files, are found at run time.
     """
     values = parse_variables(variables)
-    found = [finding for file in files for finding in findings(file, values)]
+    with cluster_connections() as find:
+        connections = find if cluster else None
+        found = [finding for file in files for finding in findings(file, values, connections)]
     if quiet and not strict:
         found = [finding for finding in found if finding.severity is Severity.ERROR]
     match output:
@@ -80,7 +91,9 @@ def lint(
         raise typer.Exit(Exit.FAILED)
 
 
-def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
+def findings(
+    file: str, variables: dict[str, Any], connections: FindConnection | None = None
+) -> Iterator[Finding]:
     """The errors and warnings of one file: first the errors, then the warnings, in the order of its lines."""
     try:
         definition = script_of_standard_input(variables) if file == "-" else load_definition(file, variables)
@@ -90,12 +103,14 @@ def findings(file: str, variables: dict[str, Any]) -> Iterator[Finding]:
     if not definition.script:
         yield Finding(file, 0, 0, Severity.ERROR, "it has no SQL script")
         return
-    yield from findings_of(definition, script_name(file, definition))
+    yield from findings_of(definition, script_name(file, definition), connections)
 
 
-def findings_of(definition: Definition, file: str) -> Iterator[Finding]:
+def findings_of(
+    definition: Definition, file: str, connections: FindConnection | None = None
+) -> Iterator[Finding]:
     """The errors and warnings of the script of a definition, which errors call `file`."""
-    checked = check_sql(definition, file)
+    checked = check_sql(definition, file, connections)
     errors = sorted([*checked.errors, *column_errors(checked, definition.spark.conf)], key=_place)
     yield from (of_error(error, Severity.ERROR) for error in errors[:MAX_ERRORS])
     yield from (of_error(error, Severity.WARNING) for error in checked.warnings)

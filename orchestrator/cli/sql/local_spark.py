@@ -29,7 +29,11 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
     try:
         with interrupt.breaking():
             return analyse(
-                {**request, "plan": {**script.plan, "built_ins": _built_ins()}},
+                {
+                    **request,
+                    "plan": {**script.plan, "built_ins": _built_ins()},
+                    "references": settings.references.sources().to_json(),
+                },
                 conf=conf,
                 archives=_archives(settings),
                 passed_on=settings.drivers.environment,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.submission import load_definition
 from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError
@@ -40,7 +41,8 @@ def read_script(file: str, variables: dict[str, str]) -> Definition:
 
 def checked_script(definition: Definition, name: str, *, only_declares: bool = False) -> Script:
     """The script of a definition, checked without Spark; `name` is its file in errors."""
-    found = check_sql(definition, name, only_declares=only_declares)
+    with cluster_connections() as find:
+        found = check_sql(definition, name, find, only_declares=only_declares)
     if found.plan is None:
         raise found.error()
     text = {"file": name, "source": definition.script, "directory": definition.directory}

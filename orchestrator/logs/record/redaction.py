@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 from orchestrator.logs.record.secret_patterns import MASK, has_hint, is_hidden, is_secret, mask_patterns
 from orchestrator.logs.record.text import cut, quoted
 
-__all__ = ["MASK", "REDACTOR", "Redactor", "masked", "secrets_in", "secrets_of"]
+__all__ = ["MASK", "REDACTOR", "Redactor", "masked", "secrets_in", "secrets_of", "spellings_of"]
 
 _BEYOND = 65_536  # characters examined after a cut: the reach of most patterns
 _SHORTEST = 4  # characters: a shorter secret would mask parts of words
@@ -91,7 +91,7 @@ class Redactor:
         self._add(secrets, is_kept=False)
 
     def _add(self, secrets: Iterable[str], *, is_kept: bool) -> None:
-        new = {form for secret in secrets for form in _forms(secret) if len(form) >= _SHORTEST}
+        new = set(spellings_of(secrets))
         with self._guard:
             if all(form in self._secrets and (self._secrets[form] or not is_kept) for form in new):
                 return
@@ -155,7 +155,7 @@ class Redactor:
             is_settings = within in _SETTINGS
             return {
                 name: MASK
-                if is_settings and isinstance(each, str) and each and _is_hidden(str(name), within)
+                if is_settings and _is_value(each) and _is_hidden(str(name), within)
                 else self.document(each, within=f"{within}.{name}" if within == "callback" else str(name))
                 for name, each in value.items()
             }
@@ -174,8 +174,19 @@ class Redactor:
         return self._known
 
 
+def _is_value(each: object) -> bool:
+    """Whether the value of a setting is more than a reference to a secret."""
+    return isinstance(each, str) and bool(each) and not _REFERENCE.fullmatch(each)
+
+
 def _is_hidden(name: str, within: str) -> bool:
     return is_hidden(name) or (within == "options" and _URL.search(name) is not None)
+
+
+def spellings_of(secrets: Iterable[str]) -> list[str]:
+    """The texts to mask for these secrets, the longest first; those that look like a word are left out."""
+    found = {form for secret in secrets for form in _forms(secret) if len(form) >= _SHORTEST}
+    return sorted(found, key=lambda form: (-len(form), form))
 
 
 def _forms(secret: str) -> set[str]:

@@ -33,6 +33,12 @@ _IS = (  # also in URLs within URLs, and escaped as in JSON for HTML
     rf"""(?:{_COLOUR}\\{{0,8}}+["'`]{{0,2}}\s{{0,16}}+(?:[:=]{{1,2}}>?|->)\s{{0,16}}+{_COLOUR}"""
     r"|\\{1,8}u003[ad]|%3[ad])"
 )
+# A reference of a script names a secret, and is none; users have to see it in errors.
+_REFERENCE = r"secret:[\w.-]{1,63}/[\w.-]{1,253}\}"
+_NO_REFERENCE = rf"(?!(?<=\$\{{){_REFERENCE})"  # where a name would begin
+_NO_REFERENCES = (  # where a value would begin: the whole value is one
+    rf"""(?!["'`]?\$\{{(?:env:\w{{1,255}}\}}|{_REFERENCE})(?:["'`\s,;)\]]|\Z))"""
+)
 _SCHEME = r"(?:basic|bearer|apikey|digest|negotiate|ntlm|token|splunk|sharedkey(?:lite)?)"
 
 _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
@@ -63,7 +69,9 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ),
     (
         ("pass", "pwd", "secret", "token", "key", "credential", "auth"),
-        rf"""(?i)({_NAME}[\w.-]{{0,128}}+{_IS})({_SCHEME}(?:\s|%20){{1,16}})?""" + _VALUE,
+        rf"""(?i){_NO_REFERENCE}({_NAME}[\w.-]{{0,128}}+{_IS})({_SCHEME}(?:\s|%20){{1,16}})?"""
+        + _NO_REFERENCES
+        + _VALUE,
         rf"\1{MASK}",
     ),
     (  # options in SQL; messages of parsers contain "token" too
@@ -71,7 +79,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         (
             r"(?i)((?:(?:passw(?:or)?d|passphrase|secret|(?:secret|access|api|account)[._-]?key)[\w.-]{0,64}"
             r"|[(,]\s{0,8}[\"'`]?[\w.-]{0,64}token)[\"'`]?(?:\s{1,8}|\s{0,8}\(\s{0,8}))"
-            rf"(?:{_SINGLE}|{_DOUBLE}|`[^`]{{1,4096}}`)"
+            rf"{_NO_REFERENCES}(?:{_SINGLE}|{_DOUBLE}|`[^`]{{1,4096}}`)"
         ),
         rf"\1'{MASK}'",
     ),

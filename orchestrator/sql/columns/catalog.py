@@ -78,7 +78,7 @@ class Catalog:
         tree = self.parser.query(passage)
         if tree is None:
             return UNKNOWN
-        resolver = Resolver(MAX_ERRORS - len(self.errors))
+        resolver = Resolver(MAX_ERRORS - len(self.errors), has_lambdas="->" in passage.text)
         try:
             found = resolver.query(tree, Names(self.relations))
         except RecursionError:
@@ -108,7 +108,7 @@ class Catalog:
             return
         if (tree := self.parser.expression(passage)) is None:
             return
-        resolver = Resolver(MAX_ERRORS - len(self.errors))
+        resolver = Resolver(MAX_ERRORS - len(self.errors), has_lambdas="->" in passage.text)
         try:
             resolver.expression(tree, Names(self.relations), scope)
         except RecursionError:

@@ -34,6 +34,7 @@ _UNREADABLE = frozenset(
 _OPERATORS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "AND", "OR", "NOT", "CASE", "JOIN"})
 _CLOSING = frozenset(CLOSING.values())
 
+_SPARK = Spark()
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it warns of syntax that it does not know
 
 
@@ -58,7 +59,7 @@ class Parser:
             return None
         self.left -= len(passage.text)
         try:
-            found = Spark().parse(head + _readable_windows(passage))
+            found = _SPARK.parse(head + _readable_windows(passage))
         except Exception:  # noqa: BLE001 - sqlglot raises more than its own errors for what it cannot read
             return None
         root = found[0] if len(found) == 1 else None
@@ -99,7 +100,7 @@ def same_meaning(one: str, other: str) -> bool:
     if len(one) > MAX_CHARACTERS or not _is_readable(one, list(tokenize(ScriptSource("", one)))):
         return False
     try:
-        trees = [Spark().parse(text) for text in (one, other)]
+        trees = [_SPARK.parse(text) for text in (one, other)]
     except Exception:  # noqa: BLE001 - as above
         return False
     (first, *others), (second, *_) = trees

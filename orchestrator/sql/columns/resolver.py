@@ -62,6 +62,7 @@ class Resolver:
     """Resolves one query after another, and collects their faults."""
 
     limit: int  # of faults; further names are not looked up
+    has_lambdas: bool = True  # the text may hold functions such as x -> x + 1
     faults: list[Fault] = field(default_factory=list)
 
     def query(self, node: exp.Expr, names: Names, parent: Scope | None = None) -> Relation:
@@ -111,7 +112,7 @@ class Resolver:
         return relation([Column(one.name, Trace.of((one.trace, other.trace))) for one, other in pairs])
 
     def _select(self, node: exp.Select, names: Names, parent: Scope | None) -> Relation:
-        scope = Scope(parent, silent=_names_of_lambdas(node))
+        scope = Scope(parent, silent=_names_of_lambdas(node) if self.has_lambdas else frozenset())
         scope.is_blind = any(value and part not in _KNOWN_PARTS for part, value in node.args.items())
         if (start := node.args.get("from_")) is not None:
             self._read(start.this, scope, names)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.compiler.names import Invalid
 from spark_runner.sql.compiler.planner import Planner
 from spark_runner.sql.grammar.parser import parse
@@ -27,7 +28,10 @@ MAX_ERRORS = 20  # of one script; further ones are not looked for
 
 @dataclass(frozen=True)
 class Check:
-    """The result of checking a script: a plan, or errors; in order of the script."""
+    """The result of checking a script: a plan, or errors; in order of the script.
+
+    It has neither where connections could not be checked, which the first warnings report.
+    """
 
     plan: dict[str, Any] | None
     errors: tuple[SqlError, ...]
@@ -36,28 +40,42 @@ class Check:
     invalid: frozenset[str] = frozenset()  # lower-case names whose declarations have errors
 
     def error(self) -> SqlError:
-        """The first error, with the others."""
-        first, *others = self.errors
+        """The first error, with the others; without any, the tables that keep the script from a plan."""
+        first, *others = self.errors or self.warnings
         first.others = tuple(others)
         return first
 
 
-def compile_script(text: str, *, file: str, base_dir: str, variables: Mapping[str, str]) -> dict[str, Any]:
+def compile_script(
+    text: str,
+    *,
+    file: str,
+    base_dir: str,
+    variables: Mapping[str, str],
+    connections: FindConnection | None = None,
+) -> dict[str, Any]:
     """The plan of a script; raises SqlError with all errors that `check_script` finds."""
-    found = check_script(text, file=file, base_dir=base_dir, variables=variables)
+    found = check_script(text, file=file, base_dir=base_dir, variables=variables, connections=connections)
     if found.plan is None:
         raise found.error()
     return found.plan
 
 
 def check_script(
-    text: str, *, file: str, base_dir: str, variables: Mapping[str, str], only_declares: bool = False
+    text: str,
+    *,
+    file: str,
+    base_dir: str,
+    variables: Mapping[str, str],
+    only_declares: bool = False,
+    connections: FindConnection | None = None,
 ) -> Check:
     """Check a script, and make its plan if it has no error.
 
     `file` is the name that errors show; relative paths are relative to `base_dir`. After an error the check
     continues with the next statement, except after a limit of `spark_runner.sql.text.source`. With
-    `only_declares` a script may have nothing to do: an unfinished one whose tables are previewed.
+    `only_declares` a script may have nothing to do: an unfinished one whose tables are previewed. Without
+    `connections`, a script that names one has warnings instead of a plan.
     """
     source = ScriptSource(file, text)
     if len(text) > MAX_SCRIPT_CHARACTERS:
@@ -67,20 +85,22 @@ def check_script(
     if len(statements) > MAX_STATEMENTS:
         message = f"the script has {len(statements):,} statements, the limit is {MAX_STATEMENTS:,}"
         return Check(None, (source.error(message, statements[MAX_STATEMENTS][0].start),))
-    planner = Planner(base_dir)
+    planner = Planner(base_dir, connections)
     parsed = list[AnyStatement]()
     errors = _plan(planner, source, statements, variables, parsed)
     if unclosed:
         errors.append(unclosed)
     elif len(errors) < MAX_ERRORS:
         errors = _finished(planner, errors)
-    if not (errors or planner.effects or only_declares):
+    if not (errors or planner.effects or planner.unchecked or only_declares):
         errors = [source.error("nothing to do: the script has no INSERT, query, ASSERT or EXPLAIN", 0)]
     if errors:
         invalid = frozenset(
             known.name.lower() for known in planner.scope.declared if isinstance(known, Invalid)
         )
         return Check(None, tuple(errors[:MAX_ERRORS]), (), tuple(parsed), invalid)
+    if planner.unchecked:
+        return Check(None, (), (*planner.unchecked, *planner.scope.unused()), tuple(parsed))
     plan = {
         "version": planner.steps.version,
         "file": file,

@@ -100,6 +100,11 @@ class OwnTables:
         name = f"{table.name} (options {len(self.added) + 1})"
         facts = {key: value for key, value in table.step.items() if key not in {"kind", "line", "column"}}
         facts |= {"name": name, "options": options}
+        if "references" in facts:
+            declared = table.spec.options
+            facts["references"] = {
+                key: each for key, each in facts["references"].items() if options[key] == declared[key]
+            }
         step = self.steps.add("table", query.part(use.start, use.end), **facts)
         table.uses += 1
         own = replace(table, step=step, spec=replace(table.spec, options=options), number=self.steps.last)

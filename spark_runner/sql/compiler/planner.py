@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from spark_runner.sql.compiler.connections import ConnectionUnchecked, FindConnection
 from spark_runner.sql.compiler.declaration import declared
 from spark_runner.sql.compiler.inputs import check_input_survives
 from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
@@ -11,7 +12,7 @@ from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.statement_set import MAX_SHARED_STEPS, OpenSet, shared_names
 from spark_runner.sql.compiler.steps import Steps
-from spark_runner.sql.compiler.tables import table_spec
+from spark_runner.sql.compiler.tables import TableSpec, table_spec
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.parser import declared_name
 from spark_runner.sql.grammar.statement_set import ONLY_INSERTS, count_begun
@@ -33,6 +34,7 @@ from spark_runner.sql.grammar.statements import (
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share
 from spark_runner.sql.text.cursor import Cursor
+from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 
 
@@ -41,6 +43,8 @@ class Planner:
     """Adds one statement after another to the plan, and keeps the names declared so far."""
 
     base_dir: str
+    find: FindConnection | None = None  # without it, tables with connections are not checked
+    unchecked: list[SqlError] = field(default_factory=list)  # warnings of those tables
     steps: Steps = field(default_factory=Steps)
     scope: Scope = field(default_factory=Scope)
     open_set: OpenSet | None = None
@@ -62,7 +66,7 @@ class Planner:
         self.needs_own_jvm |= not may_share(statement)
         match statement:
             case CreateTable():
-                self._add_table(statement)
+                self._add_checked_table(statement)
             case CreateView():
                 self._add_view(statement)
             case Insert():
@@ -114,9 +118,16 @@ class Planner:
             message = "this statement set has no end; write END; behind its last INSERT"
             raise self.open_set.passage.error(message)
 
+    def _add_checked_table(self, statement: CreateTable) -> None:
+        try:
+            self._add_table(statement)
+        except ConnectionUnchecked as unchecked:
+            self.unchecked.append(unchecked)
+            self.scope.declare(Invalid(statement.name, statement.passage, statement.name_offset))
+
     def _add_table(self, statement: CreateTable) -> None:
         self.scope.check_new(statement)
-        spec = table_spec(statement, self.base_dir)
+        spec = table_spec(statement, self.base_dir, self.find)
         columns = statement.columns
         step = self.steps.add(
             "table",
@@ -130,6 +141,7 @@ class Planner:
             read=False,
             written=False,
             **self._declared(columns),
+            **self._referring(spec),
         )
         place = comparable(spec.location) if spec.location else ""
         at = (statement.name, statement.passage, statement.name_offset)
@@ -144,6 +156,14 @@ class Planner:
         if found:
             self.steps.need_new_driver()
         return found
+
+    def _referring(self, spec: TableSpec) -> dict[str, Any]:
+        """The part of a table with references; a JVM that other jobs use never gets their values."""
+        if not spec.references:
+            return {}
+        self.steps.need_new_driver()
+        self.needs_own_jvm = True
+        return {"references": spec.references}
 
     def _add_view(self, statement: CreateView) -> None:
         self.scope.check_new(statement)

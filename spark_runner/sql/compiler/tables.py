@@ -9,7 +9,14 @@ from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.options import FileOptions
 from spark_runner.connectors.options import Guarantee, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.compiler.connections import (
+    Connection,
+    FindConnection,
+    take_connection,
+    with_connection,
+)
 from spark_runner.sql.compiler.option_keys import current_keys
+from spark_runner.sql.compiler.option_references import checked_references
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.locations import is_relative, resolve
@@ -28,15 +35,22 @@ class TableSpec:
     beside: bool  # the path is relative to the folder of the definition
     readable: bool
     writable: bool
+    references: dict[str, list[Any]]  # the pieces of options with references, by option
     upserts: bool  # it replaces rows by the primary key
     guarantee: Guarantee  # of its sink
 
 
-def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
-    """Check a CREATE TABLE; raises SqlError at the wrong option, connector or statement."""
+def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | None = None) -> TableSpec:
+    """Check a CREATE TABLE; raises SqlError at the wrong option, connector or statement.
+
+    `find` finds connections; without it, a table that names one raises ConnectionUnchecked.
+    """
     options = current_keys(statement)
     columns = statement.columns
-    connector = _connector(statement, options)
+    shared = take_connection(statement, options, find)
+    connector = _connector(statement, options, shared and shared[0])
+    if shared is not None:
+        options = with_connection(statement, options, *shared)
     try:
         given = {key: option.value for key, option in options.items()}
         checked = validate(connector, given, tuple(columns.stored) if columns else ())
@@ -67,6 +81,7 @@ def table_spec(statement: CreateTable, base_dir: str) -> TableSpec:
         beside,
         readable=bool(found and found.source),
         writable=bool(found and found.sink),
+        references=checked_references(statement, options, checked, location),
         upserts=checked.upserts,
         guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
     )
@@ -95,8 +110,22 @@ def metadata_field(key: str) -> str:
     return key.lower().replace(".", "_").replace("-", "_")
 
 
-def _connector(statement: CreateTable, options: dict[str, Option]) -> str:
-    """The name of the connector; removes 'connector' and 'format' of the WITH dialect from `options`."""
+def _connector(statement: CreateTable, options: dict[str, Option], shared: Connection | None) -> str:
+    """The name of the connector; removes 'connector' and 'format' of the WITH dialect from `options`.
+
+    A table with the connection `shared` need not name it.
+    """
+    if shared is None:
+        return _named_connector(statement, options)
+    is_named = bool(statement.connector) or any(key.lower() == "connector" for key in options)
+    found = _named_connector(statement, options) if is_named else shared.connector
+    if found != shared.connector:
+        message = f"connection '{shared.name}' is of connector '{shared.connector}', not of '{found}'"
+        raise statement.passage.error(message, statement.connector_offset)
+    return _known(statement, found, statement.connector_offset)
+
+
+def _named_connector(statement: CreateTable, options: dict[str, Option]) -> str:
     if statement.connector:
         return _known(statement, statement.connector, statement.connector_offset)
     given = _pop(options, "connector")

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, further_unresolved, reason
 from spark_runner.sql.execution.fitting import Comparison, column_offsets, compare
 from spark_runner.sql.execution.inspection import condition_frame
@@ -31,14 +32,20 @@ _WITHOUT_COLUMNS = {"set", "reset", "cache", "uncache", "begin_set", "end_set"}
 
 
 def analyse_script(
-    spark: SparkSession, plan: Mapping[str, Any], *, connect: bool = False, with_plan: bool = False
+    spark: SparkSession,
+    plan: Mapping[str, Any],
+    *,
+    connect: bool = False,
+    with_plan: bool = False,
+    resolver: Resolver | None = None,
 ) -> dict[str, Any]:
     """The statements of a plan with their columns, and all errors and warnings; nothing is written.
 
     `connect`: also read one row of each source, and check that each target can be written. `with_plan`: also
     Spark's plan of each statement.
     """
-    analysis = _Analysis(spark.newSession(), on_this_host(with_built_ins(plan)), lambda _phase: None)
+    plan = on_this_host(with_built_ins(plan))
+    analysis = _Analysis(spark.newSession(), plan, lambda _phase: None, resolver)
     analysis.connect, analysis.with_plan = connect, with_plan
     return vars(analysis.found())
 
@@ -165,7 +172,8 @@ class _Analysis(Rehearsal):
 
     def _probe_target(self, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> None:
         with self._probed(table, "write"):
-            probe_target(self.connectors, frame, table, overwrite=overwrite)
+            resolved = {**table, "options": self.options(table)}
+            probe_target(self.connectors, frame, resolved, overwrite=overwrite)
 
     @contextlib.contextmanager
     def _probed(self, table: Mapping[str, Any], verb: str) -> Iterator[dict[str, Any]]:

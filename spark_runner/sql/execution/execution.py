@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
@@ -29,22 +30,25 @@ def execute(
     writer: Writer | None = None,
     *,
     shares_jvm: bool = False,
+    resolver: Resolver | None = None,
 ) -> list[dict[str, Any]]:
     """Run the statements of a plan in order; returns one dict per INSERT.
 
     Each dict has target, connector, location (empty if it has none), rows, seconds, line, columns, and
     preview: up to five rows of the target as text. Settings, tables and views exist in a session of this run
     only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
-    run has one attempt. `shares_jvm`: other jobs use the same JVM. Raises SqlError at the failed place.
+    run has one attempt. `shares_jvm`: other jobs use the same JVM. `resolver`
+    gives references their values. Raises SqlError at the failed place.
     """
     plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
     check_places(plan)
     plan = on_this_host(plan)
-    run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex))
+    resolver = resolver or Resolver()
+    run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex), resolver)
     if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
-        rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None)
+        rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None, resolver)
         rehearsal.run()
         run.inferred = rehearsal.inferred
     run.recover()
@@ -60,9 +64,14 @@ class _Execution(ScriptSession):
     """Runs the steps and writes the targets."""
 
     def __init__(
-        self, session: SparkSession, plan: Mapping[str, Any], report: Callable[[str], None], writer: Writer
+        self,
+        session: SparkSession,
+        plan: Mapping[str, Any],
+        report: Callable[[str], None],
+        writer: Writer,
+        resolver: Resolver,
     ) -> None:
-        super().__init__(session, plan, report)
+        super().__init__(session, plan, report, resolver)
         self.writer = writer
         self.inserts = sum(step["kind"] == "insert" for step in self.steps)
         self.written: set[str] = set()  # locations that this run has written to
@@ -74,9 +83,9 @@ class _Execution(ScriptSession):
         """Restore the targets to their state before this run."""
         for step in self.steps:
             if step["kind"] == "table" and step["written"] and self.is_reached(step):
+                options = self.options(step)
                 try:
-                    sink = self.connectors.sink(step["connector"])
-                    sink.recover(self.session, step["options"], self.writer)
+                    self.connectors.sink(step["connector"]).recover(self.session, options, self.writer)
                 except ConnectorError as error:
                     raise self.error(f"table '{step['name']}': {error}", step) from error
                 except SPARK_ERRORS as error:
@@ -128,13 +137,13 @@ class _Execution(ScriptSession):
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
         self.report(f"INSERT {verb} {table['name']} ({len(self.results) + 1} of {self.inserts})")
         started = time.monotonic()
-        frame = self.query(step, table)
+        frame, options = self.query(step, table), self.options(table)
         location = table["location"]
         try:
             if self.running_set:
                 self.running_set.check_reads(frame, step, self.error)
             request = WriteRequest(self._mode(table, step), self.writer, tuple(table.get("primary_key", ())))
-            written = self.connectors.sink(table["connector"]).write(frame, table["options"], request)
+            written = self.connectors.sink(table["connector"]).write(frame, options, request)
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:

@@ -10,6 +10,8 @@ from pyspark.sql.types import StructField, StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.parts import Parts
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.references.errors import Unresolved
+from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
@@ -74,8 +76,15 @@ NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 class ScriptSession:
     """Runs the steps of a plan in a session of Spark; a subclass defines INSERT."""
 
-    def __init__(self, session: SparkSession, plan: Mapping[str, Any], report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        plan: Mapping[str, Any],
+        report: Callable[[str], None],
+        resolver: Resolver | None = None,
+    ) -> None:
         self.session = session
+        self.resolver = resolver or Resolver()
         for name, value in session_settings(plan).items():
             session.conf.set(name, value)
         self.settings = ScriptSettings(session)
@@ -130,7 +139,13 @@ class ScriptSession:
     def target(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
         """The table that an INSERT writes, with the options that the INSERT gives."""
         table = self.tables[step["target"].lower()]
-        return {**table, "options": step["options"]} if "options" in step else table
+        if "options" not in step:
+            return table
+        own, options = step["options"], table["options"]
+        kept = {
+            name: each for name, each in table.get("references", {}).items() if own[name] == options[name]
+        }
+        return {**table, "options": own, "references": kept}
 
     def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
         """A text of the plan."""
@@ -165,7 +180,7 @@ class ScriptSession:
         """The frame for readers of the table; None if nothing is written yet."""
         schema = self.schema(step) or self.inferred.get(id(step))
         try:
-            frame = self.connectors.source(step["connector"]).read(self.session, step["options"], schema)
+            frame = self.connectors.source(step["connector"]).read(self.session, self.options(step), schema)
         except ConnectorError as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
@@ -179,6 +194,13 @@ class ScriptSession:
             # Spark adds the partitions that it finds in the folder, and moves declared ones to the end.
             frame = frame.select(*[quote_name(name) for name in declared.fieldNames()])
         return frame
+
+    def options(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options of a table for its connector, with the values of references."""
+        try:
+            return self.resolver.options(self.session, step)
+        except Unresolved as error:
+            raise self.error(f"table '{step['name']}': {error}", step) from error
 
     def schema(self, step: Mapping[str, Any]) -> StructType | None:
         """The declared columns of a table; None without any."""
@@ -243,6 +265,7 @@ class ScriptSession:
                 self.settings.set(step["key"], step["value"])
             else:
                 self.settings.reset(step["key"])
+            self.resolver.again(self.session)
         except SPARK_ERRORS as error:
             raise self.error(reason(error), step) from error
 

@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
@@ -13,13 +14,21 @@ from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.text.literals import quote_name
 
 
-def preview(spark: SparkSession, plan: Mapping[str, Any], name: str, rows: int, width: int) -> dict[str, Any]:
+def preview(
+    spark: SparkSession,
+    plan: Mapping[str, Any],
+    name: str,
+    rows: int,
+    width: int,
+    *,
+    resolver: Resolver | None = None,
+) -> dict[str, Any]:
     """Up to `rows` rows of a declared name as text, cells cut to `width` characters, and their columns.
 
     Settings and the declarations that the name needs run; no other statement does. Raises SqlError.
     """
     plan = on_this_host(with_built_ins(plan))
-    return _Preview(spark.newSession(), plan, lambda _phase: None).show(name, rows, width)
+    return _Preview(spark.newSession(), plan, lambda _phase: None, resolver).show(name, rows, width)
 
 
 class _Preview(ScriptSession):

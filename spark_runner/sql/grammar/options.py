@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from spark_runner.sql.grammar.option_references import referring_pieces
 from spark_runner.sql.grammar.statements import Option
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.literals import name_value
@@ -54,7 +55,9 @@ def _option(cursor: Cursor) -> Option:
     )
     if not simple:
         raise cursor.expected(f"the value of option '{key}' (a string, a number, true or false)")
-    return Option(key, sign + cursor.text_of(cursor.take()), key_offset, value_offset)
+    token = cursor.take()
+    places, pieces = referring_pieces(cursor, token)
+    return Option(key, sign + cursor.text_of(token), key_offset, value_offset, pieces, places)
 
 
 def options_of_use(cursor: Cursor) -> tuple[Option, ...]:

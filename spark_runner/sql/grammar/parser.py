@@ -7,6 +7,7 @@ from spark_runner.sql.grammar.cache import cache, uncache
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.explain import explain
 from spark_runner.sql.grammar.insert import insert
+from spark_runner.sql.grammar.option_references import refuse_elsewhere
 from spark_runner.sql.grammar.query import begins_query, spark_query
 from spark_runner.sql.grammar.settings import reset_statement, set_statement
 from spark_runner.sql.grammar.statement_set import begin_set, begins_set, end_set
@@ -31,6 +32,12 @@ _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
 def parse(passage: Passage) -> AnyStatement:
     """Parse one statement; raises SqlError for one that a script may not have."""
+    statement = _parse(passage)
+    refuse_elsewhere(statement, passage)
+    return statement
+
+
+def _parse(passage: Passage) -> AnyStatement:
     cursor = Cursor(passage)
     _check_nesting(cursor)
     if begins_set(cursor):

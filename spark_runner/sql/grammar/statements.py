@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from spark_runner.references.reference import Pieces
 from spark_runner.sql.grammar.columns import Columns
-from spark_runner.sql.text.passage import Passage
+from spark_runner.sql.text.passage import Passage, PlacedReference
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 
@@ -46,12 +47,17 @@ class ResetStatement(Statement):
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a table, with the offsets of its key and value."""
+    """One option of a table, with the offsets of its key and value.
+
+    `pieces` are those of a value with references, whose places are `references`; else both are empty.
+    """
 
     key: str
     value: str
     key_offset: int
     value_offset: int
+    pieces: Pieces = ()
+    references: Sequence[PlacedReference] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
+from spark_runner.references.reference import Reference
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.source import ScriptSource
 from spark_runner.sql.text.tokens import SqlToken, meaningful, tokenize
@@ -23,6 +24,14 @@ class Anchor(NamedTuple):
     offset: int
     origin: int
     verbatim: bool  # False: the value of a variable; all of it belongs to `origin`
+
+
+class PlacedReference(NamedTuple):
+    """A reference that the user wrote in a string, from `start` to `end` of a passage."""
+
+    start: int
+    end: int
+    reference: Reference
 
 
 _start, _offset = attrgetter("start"), attrgetter("offset")
@@ -42,6 +51,9 @@ class Passage:
     source: ScriptSource
     text: str
     anchors: tuple[Anchor, ...]
+    references: tuple[PlacedReference, ...] = field(
+        default=(), compare=False
+    )  # of a whole statement, in order
     cut: Callable[[], Sequence[SqlToken]] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -85,7 +97,7 @@ class Passage:
         moved = (anchor._replace(offset=anchor.offset - start) for anchor in self.anchors[first + 1 : behind])
         anchors = (Anchor(0, self.origin(start), verbatim), *moved)
         cut = None if self.cut is None else partial(self._tokens_between, start, end)
-        return Passage(self.source, self.text[start:end], anchors, cut)
+        return Passage(self.source, self.text[start:end], anchors, cut=cut)
 
     def _tokens_between(self, start: int, end: int) -> list[SqlToken]:
         first, behind = (bisect_left(self.tokens, offset, key=_start) for offset in (start, end))
@@ -111,7 +123,7 @@ class Passage:
         """The text of adjacent tokens as it is in the file, with its variables."""
         start, end = tokens[0].start, tokens[-1].end
         anchors = (Anchor(0, start, verbatim=True),)
-        return cls(source, source.text[start:end], anchors, partial(moved_tokens, tokens, start))
+        return cls(source, source.text[start:end], anchors, cut=partial(moved_tokens, tokens, start))
 
     def rebuilt(self, pieces: Sequence["Passage | str"]) -> "Passage":
         """The texts of parts of this passage, and of words that the file does not hold.

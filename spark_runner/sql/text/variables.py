@@ -1,6 +1,8 @@
 """Replaces `${name}` and `${name:-default}` in one statement; a value cannot break out of its place.
 
 In place of a built-in variable it leaves a mark: `spark_runner.sql.text.built_ins`.
+References such as `${secret:scope/key}` stay in the text: the compiler knows no values of them. In the value
+of a variable they have no meaning.
 """
 
 import re
@@ -9,10 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.references.reference import InvalidReference, Reference, is_reference, parse_reference
 from spark_runner.sql.text.built_ins import BUILT_INS, MARKS, NUMBERS
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import escape_into
-from spark_runner.sql.text.passage import Anchor, Passage, moved_tokens
+from spark_runner.sql.text.passage import Anchor, Passage, PlacedReference, moved_tokens
 from spark_runner.sql.text.source import MAX_EXPANDED_CHARACTERS, ScriptSource
 from spark_runner.sql.text.tokens import SqlToken, TokenKind, tokenize
 
@@ -21,6 +24,9 @@ _VARIABLE = re.compile(r"\$\{([^}\n]*)(\})?")
 # In '..' and ".." a backslash escapes the next character: '\${x}' is the text ${x}.
 _ESCAPE_OR_VARIABLE = re.compile(r"\\.|\$\{([^}\n]*)(\})?", re.DOTALL)
 _REFERENCE = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*?)(?::-(.*))?", re.DOTALL)
+
+
+ONLY_IN_OPTIONS = "a reference can only be in the value of an option of a table"
 
 
 class ExpandedTooLong(SqlError):
@@ -46,6 +52,9 @@ def expand(
         pieces.copy(source.text[done : token.start], done)
         done = token.end
         if token.kind is TokenKind.VARIABLE:
+            if is_reference(token.text[2:-1]):
+                message = f"the reference {token.text} must be in quotes; {ONLY_IN_OPTIONS}"
+                raise source.error(message, token.start)
             value = _value(source, token.text[2:-1], token.start, variables)
             _check_pasted(source, value, token)
             pieces.paste(value, token.start)
@@ -67,6 +76,7 @@ class _Pieces:
         self._limit = limit
         self._texts: list[str] = []
         self._anchors: list[Anchor] = []
+        self._references: list[PlacedReference] = []
         self._length = 0
 
     def copy(self, text: str, origin: int) -> None:
@@ -82,6 +92,12 @@ class _Pieces:
         self._anchors.append(Anchor(self._length, origin, verbatim=False))
         self._append(text, origin)
 
+    def keep(self, reference: Reference, text: str, origin: int) -> None:
+        """Append a reference as it is."""
+        start = self._length
+        self.copy(text, origin)
+        self._references.append(PlacedReference(start, self._length, reference))
+
     def _append(self, text: str, origin: int) -> None:
         self._length += len(text)
         if self._length > self._limit:
@@ -94,7 +110,8 @@ class _Pieces:
 
     def passage(self) -> Passage:
         """The passage of all pieces."""
-        return Passage(self.source, "".join(self._texts), tuple(self._anchors))
+        text, anchors = "".join(self._texts), tuple(self._anchors)
+        return Passage(self.source, text, anchors, tuple(self._references))
 
 
 def _expand_quoted(pieces: _Pieces, token: SqlToken, variables: Mapping[str, str]) -> None:
@@ -105,6 +122,11 @@ def _expand_quoted(pieces: _Pieces, token: SqlToken, variables: Mapping[str, str
         if match[2] is None:
             continue
         origin = token.start + match.start()
+        if is_reference(match[1]):
+            pieces.copy(token.text[done : match.start()], token.start + done)
+            pieces.keep(_reference(pieces.source, match[1], origin), match[0], origin)
+            done = match.end()
+            continue
         value = _value(pieces.source, match[1], origin, variables)
         escaped = escape_into(opening, value)
         if escaped is None:
@@ -114,6 +136,13 @@ def _expand_quoted(pieces: _Pieces, token: SqlToken, variables: Mapping[str, str
         pieces.paste(escaped, origin)
         done = match.end()
     pieces.copy(token.text[done:], token.start + done)
+
+
+def _reference(source: ScriptSource, inner: str, origin: int) -> Reference:
+    try:
+        return parse_reference(inner)
+    except InvalidReference as error:
+        raise source.error(str(error), origin) from error
 
 
 def _opening(literal: str) -> str:

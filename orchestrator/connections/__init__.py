@@ -1,0 +1,1 @@
+"""Named connections: addresses, references to credentials, and defaults that tables of scripts share."""
