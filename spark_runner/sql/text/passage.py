@@ -82,7 +82,7 @@ class Passage:
         first, behind = self._anchor_index(start), bisect_left(self.anchors, end, key=_offset)
         edges = [start, *(anchor.offset for anchor in self.anchors[first + 1 : behind]), end]
         for anchor, (since, until) in zip(self.anchors[first:behind], pairwise(edges), strict=True):
-            if anchor.verbatim:
+            if anchor.verbatim or not self.source.text.startswith("${", anchor.origin):
                 pieces.append(self.text[since:until])
             else:
                 closing = self.source.text.find("}", anchor.origin)
