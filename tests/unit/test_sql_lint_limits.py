@@ -1,7 +1,9 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Hostile scripts in lint: sqlglot gets no text beyond its limits, and lint takes little time."""
 
+import gc
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -83,6 +85,16 @@ def test_two_thousand_lines_take_less_than_half_a_second() -> None:
     script = long_script()
     assert script.count("\n") + 1 <= LINES
     lint(script)  # the first one loads modules
+    gc.collect()
+    gc.freeze()  # the objects of other tests would be collected, too
+    try:
+        taken = min(_cpu_seconds(script, lint) for _ in range(3))
+    finally:
+        gc.unfreeze()
+    assert taken < 0.5 * max(1.5, slowness())
+
+
+def _cpu_seconds(script: str, lint: Callable[[str], None]) -> float:
     started = time.process_time()
     lint(script)
-    assert time.process_time() - started < 0.5 * max(1.5, slowness())
+    return time.process_time() - started
