@@ -39,3 +39,8 @@ def test_all_errors_of_a_wrong_script_are_found_at_their_places(number: int, tmp
 @pytest.mark.parametrize("number", range(len(RIGHT)))
 def test_nothing_is_found_in_a_right_script(number: int, tmp_path: Path) -> None:
     assert found(tmp_path, RIGHT[number]) == []
+
+
+def test_a_table_with_a_wrong_option_has_no_further_errors(tmp_path: Path) -> None:
+    text = "CREATE TABLE t WITH ('connector'='csv', 'path'='t', 'update-mode'='upsert'); INSERT INTO t SELECT 1 a, 2 a"
+    assert [each[:2] for each in found(tmp_path, text)] == [(1, 67)]

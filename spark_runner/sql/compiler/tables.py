@@ -15,7 +15,7 @@ from spark_runner.sql.compiler.connections import (
     take_connection,
     with_connection,
 )
-from spark_runner.sql.compiler.option_keys import current_keys
+from spark_runner.sql.compiler.option_keys import current_key, current_keys
 from spark_runner.sql.compiler.option_references import checked_references
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
@@ -88,12 +88,9 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
 
 
 def names_files(statement: CreateTable) -> bool:
-    """Whether a checked table is one of files."""
-    connector = statement.connector
-    if not connector:
-        given = _pop(current_keys(statement), "connector")
-        connector = given.value if given else ""
-    return connector.lower() in ("filesystem", *_FILE_FORMATS)
+    """Whether a table is one of files, as far as its connector can be read."""
+    given = [option.value for option in statement.options if current_key(option.key) == "connector"]
+    return (statement.connector or "".join(given[:1])).lower() in ("filesystem", *_FILE_FORMATS)
 
 
 def _check_metadata(columns: Columns, connector: str, known: Sequence[str]) -> None:
