@@ -42,5 +42,6 @@ def test_nothing_is_found_in_a_right_script(number: int, tmp_path: Path) -> None
 
 
 def test_a_table_with_a_wrong_option_has_no_further_errors(tmp_path: Path) -> None:
-    text = "CREATE TABLE t WITH ('connector'='csv', 'path'='t', 'update-mode'='upsert'); INSERT INTO t SELECT 1 a, 2 a"
+    table = "CREATE TABLE t WITH ('connector'='csv', 'path'='t', 'update-mode'='upsert')"
+    text = f"{table}; INSERT INTO t SELECT 1 a, 2 a"
     assert [each[:2] for each in found(tmp_path, text)] == [(1, 67)]
