@@ -102,6 +102,7 @@ def check_script(
     if planner.unchecked:
         return Check(None, (), (*planner.unchecked, *planner.scope.unused()), tuple(parsed))
     plan = {
+        **planner.parts,
         "version": planner.steps.version,
         "file": file,
         "source": text,
