@@ -16,7 +16,6 @@ class RejectingSink:
     def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
         assert request.mode == options.get("mode", "append")
         even = frame.filter("n % 2 = 0")
-        refused = even.select(
-            sql.col("n").cast("string").alias("record"), sql.lit("it is even").alias("reason")
-        )
+        record, reason = sql.col("n").cast("string"), sql.lit("it is even")
+        refused = even.select(record.alias("record"), reason.alias("reason"))
         return Written(frame.count() - even.count(), rejected=refused)

@@ -197,7 +197,7 @@ def test_a_further_attempt_replaces_the_rows_that_an_earlier_one_set_aside(
 
 def rejecting(tmp_path: Path, settings: str) -> dict[str, Any]:
     """The plan of a script whose target rejects two of five rows."""
-    text = f"{settings} CREATE TABLE dst USING print; INSERT INTO dst SELECT id AS n FROM range(1, 6);"
+    text = f"{settings} CREATE TABLE dst USING print; {NUMBERS}"
     plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables={})
     (table,) = (step for step in plan["steps"] if step["kind"] == "table")
     table["connector"] = "rejecting"

@@ -46,7 +46,7 @@ class FileOptions(ConnectorOptions):
         for name in self.partition_by:
             if columns and name.lower() not in known:
                 message = f"partition_by names '{name}', which is not a column{did_you_mean(name, columns)}"
-                raise OptionError(message, option="partition_by", fault="value")
+                raise OptionError(message, option="partition_by", fault="value", quoted=name)
 
 
 class ParquetOptions(FileOptions):

@@ -78,7 +78,7 @@ class Settings:
             _check_mode(statement)
             return None
         if not setting.values.fullmatch(value):
-            message = f"'{statement.key}' cannot be '{statement.value}'; {setting.instead}"
+            message = f"'{statement.key}' cannot be '{_written(statement)}'; {setting.instead}"
             raise statement.passage.error(message, statement.value_offset)
         other = self._mapped.setdefault(setting.becomes, setting.key)
         if other != setting.key:
@@ -113,13 +113,17 @@ def _check_mode(statement: SetStatement) -> None:
         )
     else:
         hint = did_you_mean(mode, (*MODES, *LATER_MODES)) or f"; this version has {', '.join(MODES)}"
-        message = f"{statement.key} cannot be '{statement.value}'{hint}"
+        message = f"{statement.key} cannot be '{_written(statement)}'{hint}"
     raise statement.passage.error(message, statement.value_offset)
+
+
+def _written(statement: SetStatement) -> str:
+    return statement.written(statement.value_offset, statement.value)
 
 
 def _refused(statement: SetStatement, setting: StreamingSetting) -> SqlError:
     if setting.accepted:
-        message = f"'{statement.key}' cannot be '{statement.value}' in Spark; {setting.instead}"
+        message = f"'{statement.key}' cannot be '{_written(statement)}' in Spark; {setting.instead}"
         return statement.passage.error(message, statement.value_offset)
     message = f"'{statement.key}' would have no effect in Spark; {setting.instead}"
     return statement.passage.error(message, statement.key_offset)

@@ -207,6 +207,10 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:
             self.inferred[id(step)] = frame.schema
+        declared = self.schema(step)
+        if declared is not None and frame.columns != declared.fieldNames():
+            # Spark adds the partitions that it finds in the folder, and moves declared ones to the end.
+            frame = frame.select(*[quote_name(name) for name in declared.fieldNames()])
         return frame
 
     def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:

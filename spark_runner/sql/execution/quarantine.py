@@ -86,9 +86,8 @@ class Quarantine:
         verdict = sql.struct(
             sql.lit("target").alias("rule"), sql.col("reason"), sql.lit(QUARANTINED).alias("action")
         )
-        self.take(
-            frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT)), source, accepted=accepted
-        )
+        judged = frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT))
+        self.take(judged, source, accepted=accepted)
         if not self.has_limit and self.found[source]["quarantined"]:
             raise TooManyBadRows(f"the target has rejected {self.found[source]['quarantined']:,} rows")
 

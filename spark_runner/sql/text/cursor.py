@@ -38,8 +38,12 @@ class Cursor:
 
     def expected(self, what: str) -> SqlError:
         """An error that names what is expected here, and what was found."""
-        found = f"'{self.here.text}'" if self.here else "the end of the statement"
+        found = f"'{self.written(self.here)}'" if self.here else "the end of the statement"
         return self.error(f"expected {what}, found {found}")
+
+    def written(self, token: SqlToken) -> str:
+        """The text of a token for a message: its variables keep their names, for values may be secrets."""
+        return self.passage.written(token.start, token.end)
 
     def take_words(self, *words: str) -> bool:
         """Skip `words` if they come next; returns whether they did."""
@@ -118,4 +122,4 @@ class Cursor:
     def finish(self, hint: str) -> None:
         """Raise SqlError unless the statement ends here."""
         if self.here:
-            raise self.error(f"unexpected '{self.here.text}'; {hint}")
+            raise self.error(f"unexpected '{self.written(self.here)}'; {hint}")
