@@ -1,1 +1,1 @@
-"""Cases of scripts as data: each `.sql` file holds cases, the `.txt` file beside it what is expected of them."""
+"""Cases of scripts as data: a `.sql` file holds cases, the `.txt` file beside it what is expected of them."""

@@ -1,7 +1,8 @@
 """Reads and writes golden cases.
 
-A case begins with `-- case: name`, perhaps followed by lines `-- set: name=value` for its variables. Its text ends
-before the next case, without the last line break. `<U+000D>` stands for the character with that number.
+A case begins with `-- case: name`, perhaps followed by lines `-- set: name=value` for its variables. Its
+text ends before the next case, without the last line break. `<U+000D>` stands for the character with that
+number.
 """
 
 import re

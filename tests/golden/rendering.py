@@ -1,4 +1,4 @@
-"""Renders what the splitter and the compiler make of a script, one line for each statement, step or message."""
+"""Renders what the splitter and the compiler make of a script: a line for each statement, step or message."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ def _step(source: ScriptSource, values: Sequence[str], step: Mapping[str, Any]) 
 
 
 def _fact(source: ScriptSource, values: Sequence[str], key: str, value: Any) -> str:
-    if value is None or value is False or value == "" or value == []:
+    if value is None or value is False or value in ("", []):
         return ""
     if value is True:
         return key
@@ -91,7 +91,11 @@ def _value(source: ScriptSource, values: Sequence[str], key: str, value: Any) ->
         line, column = passage.position()
         return f"{line}:{column}[{shown(readable(passage.text))}]"
     if isinstance(value, Mapping):
-        parts = (f"{name}: {_value(source, values, name, each)}" for name, each in value.items() if each is not None)
+        parts = (
+            f"{name}: {_value(source, values, name, each)}"
+            for name, each in value.items()
+            if each is not None
+        )
         return "{" + ", ".join(parts) + "}"
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         return "; ".join(_value(source, values, key, each) for each in value)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,66 @@ from tests.sampling import times
 
 BOUNDED = settings(max_examples=times(60, 5_000), deadline=None, derandomize=True)
 _PARTS = (
-    *("SELECT ", "INSERT INTO t ", "CREATE TABLE t ", "(a INT, b AS a) ", "USING csv ", "OPTIONS (path 'x') "),
-    *("CREATE VIEW v AS ", "EXECUTE STATEMENT SET BEGIN ", "END", "ASSERT ", "EXPLAIN ", "CACHE TABLE t", "SET a = 1"),
-    *("WITH ('connector' = 'print')", "/*+ OPTIONS(header false) */", "TUMBLE(a, INTERVAL '1' MINUTE)", "FROM t "),
-    *(";", ";\n", ",", "(", ")", "'", '"', "`", "--", "/*", "*/", "\\", "\n", "\r\n", "\t", "\ufeff", "\0", "\ue002"),
-    *("${x}", "${", "${ds}", "${secret:a/b}", "'${ds}'", "r'", "''", "1", "a", "é", "😀", "-", ".", "=", "$$"),
+    *(
+        "SELECT ",
+        "INSERT INTO t ",
+        "CREATE TABLE t ",
+        "(a INT, b AS a) ",
+        "USING csv ",
+        "OPTIONS (path 'x') ",
+    ),
+    *(
+        "CREATE VIEW v AS ",
+        "EXECUTE STATEMENT SET BEGIN ",
+        "END",
+        "ASSERT ",
+        "EXPLAIN ",
+        "CACHE TABLE t",
+        "SET a = 1",
+    ),
+    *(
+        "WITH ('connector' = 'print')",
+        "/*+ OPTIONS(header false) */",
+        "TUMBLE(a, INTERVAL '1' MINUTE)",
+        "FROM t ",
+    ),
+    *(
+        ";",
+        ";\n",
+        ",",
+        "(",
+        ")",
+        "'",
+        '"',
+        "`",
+        "--",
+        "/*",
+        "*/",
+        "\\",
+        "\n",
+        "\r\n",
+        "\t",
+        "\ufeff",
+        "\0",
+        "\ue002",
+    ),
+    *(
+        "${x}",
+        "${",
+        "${ds}",
+        "${secret:a/b}",
+        "'${ds}'",
+        "r'",
+        "''",
+        "1",
+        "a",
+        "é",
+        "😀",
+        "-",
+        ".",
+        "=",
+        "$$",
+    ),
 )
 SCRIPTS = st.lists(st.sampled_from(_PARTS), max_size=30).map("".join) | st.text(max_size=40)
 CASES = st.sampled_from([case for path in scripts("compiler") for case in read(path)])
@@ -46,8 +102,14 @@ def test_a_script_is_split_without_loss_or_refused_at_a_place_inside(text: str) 
     try:
         tokens, statements = list(tokenize(source)), list(split(source))
     except SqlError as error:
-        assert is_inside(text, error)
+        refused = error
+    else:
+        _check_pieces(text, tokens, statements)
         return
+    assert is_inside(text, refused)
+
+
+def _check_pieces(text: str, tokens: list[SqlToken], statements: list[list[SqlToken]]) -> None:
     assert "".join(token.text for token in tokens) == text
     ends = [0, *(token.end for token in tokens if token.kind is TokenKind.END), len(text)]
     for statement in statements:  # each lies between two semicolons, as it is in the file
@@ -71,7 +133,9 @@ def test_errors_and_warnings_are_inside_of_the_script(text: str) -> None:
 @given(CASES, SCRIPTS)
 def test_a_script_behind_another_keeps_the_errors_of_the_first(case: Case, behind: str) -> None:
     alone, both = check(case.text, case.variables), check(f"{case.text};\n{behind}", case.variables)
-    if _leaves_nothing_open(case.text) and not any("nothing to do" in error.message for error in alone.errors):
+    if _leaves_nothing_open(case.text) and not any(
+        "nothing to do" in error.message for error in alone.errors
+    ):
         seen = {(error.line, error.column, error.message) for error in both.errors}
         first = [(error.line, error.column, error.message) for error in alone.errors]
         assert [each for each in first if each not in seen and "has no end" not in each[2]] == []
@@ -119,7 +183,9 @@ def _facts(check: Check) -> Any:
     if check.plan is None:
         return [error.message for error in check.errors]
     left_out = {"line", "column", "query", "condition", "columns", "computed", "metadata", "expectations"}
-    return [{key: value for key, value in step.items() if key not in left_out} for step in check.plan["steps"]]
+    return [
+        {key: value for key, value in step.items() if key not in left_out} for step in check.plan["steps"]
+    ]
 
 
 def _texts(check: Check) -> list[str]:
@@ -137,20 +203,23 @@ def _texts(check: Check) -> list[str]:
 
 
 @BOUNDED
-@given(CASES, st.sampled_from([" ", "\n", "\t", "\r\n", "/* a; ' */", " -- it's; /*\n"]), st.data())
-def test_space_and_comments_between_tokens_change_positions_only(case: Case, blank: str, data: st.DataObject) -> None:
+@given(CASES, st.sampled_from([" ", "\n", "\t", "\r\n", " /* a; ' */", " -- it's; /*\n"]), st.data())
+def test_space_and_comments_between_tokens_change_positions_only(
+    case: Case, blank: str, data: st.DataObject
+) -> None:
     tokens = _tokens(case.text)
     # A key of SET takes no space, a number may go on with a dot, and messages may name lines.
     gaps = [
         token.start
-        for before, token in zip(tokens, tokens[1:], strict=False)
+        for before, token in pairwise(tokens)
         if TokenKind.SPACE in {before.kind, token.kind} and before.kind is not TokenKind.COMMENT
     ]
     if not gaps or any(token.is_word("SET", "RESET") for token in tokens) or "line" in case.text:
         return
     place = data.draw(st.sampled_from(gaps))
-    before, after = check(case.text, case.variables), check(
-        f"{case.text[:place]}{blank}{case.text[place:]}", case.variables
+    before, after = (
+        check(case.text, case.variables),
+        check(f"{case.text[:place]}{blank}{case.text[place:]}", case.variables),
     )
     if any(" line " in error.message for error in before.errors):
         return
@@ -162,11 +231,72 @@ def test_space_and_comments_between_tokens_change_positions_only(case: Case, bla
 @given(CASES, st.sampled_from([str.lower, str.upper, str.title]))
 def test_words_of_sql_in_any_case_compile_alike(case: Case, change: Any) -> None:
     keywords = {
-        *("CREATE", "TABLE", "VIEW", "OR", "REPLACE", "TEMPORARY", "USING", "OPTIONS", "WITH", "AS", "SELECT", "FROM"),
-        *("INSERT", "INTO", "OVERWRITE", "BY", "NAME", "EXECUTE", "STATEMENT", "BEGIN", "END", "ASSERT", "EXPLAIN"),
-        *("CACHE", "UNCACHE", "LAZY", "IF", "EXISTS", "CONSTRAINT", "EXPECT", "ON", "VIOLATION", "FAIL", "WATERMARK"),
-        *("FOR", "PRIMARY", "KEY", "NOT", "ENFORCED", "METADATA", "GENERATED", "ALWAYS", "INTERVAL", "TUMBLE", "HOP"),
-        *("VALUES", "UNION", "JOIN", "WHERE", "GROUP", "EXTENDED", "FORMATTED", "COST", "CODEGEN", "SET", "RESET"),
+        *(
+            "CREATE",
+            "TABLE",
+            "VIEW",
+            "OR",
+            "REPLACE",
+            "TEMPORARY",
+            "USING",
+            "OPTIONS",
+            "WITH",
+            "AS",
+            "SELECT",
+            "FROM",
+        ),
+        *(
+            "INSERT",
+            "INTO",
+            "OVERWRITE",
+            "BY",
+            "NAME",
+            "EXECUTE",
+            "STATEMENT",
+            "BEGIN",
+            "END",
+            "ASSERT",
+            "EXPLAIN",
+        ),
+        *(
+            "CACHE",
+            "UNCACHE",
+            "LAZY",
+            "IF",
+            "EXISTS",
+            "CONSTRAINT",
+            "EXPECT",
+            "ON",
+            "VIOLATION",
+            "FAIL",
+            "WATERMARK",
+        ),
+        *(
+            "FOR",
+            "PRIMARY",
+            "KEY",
+            "NOT",
+            "ENFORCED",
+            "METADATA",
+            "GENERATED",
+            "ALWAYS",
+            "INTERVAL",
+            "TUMBLE",
+            "HOP",
+        ),
+        *(
+            "VALUES",
+            "UNION",
+            "JOIN",
+            "WHERE",
+            "GROUP",
+            "EXTENDED",
+            "FORMATTED",
+            "COST",
+            "CODEGEN",
+            "SET",
+            "RESET",
+        ),
     }
     text = "".join(
         change(token.text) if token.kind is TokenKind.WORD and token.text in keywords else token.text

@@ -1,7 +1,7 @@
 -- case: parquet
 CREATE TABLE t USING parquet OPTIONS (path 'x'); INSERT INTO t SELECT 1 AS a
 
--- case: csv with all its options
+-- case: an option without quotes
 CREATE TABLE t USING csv OPTIONS (path 'x', header false, delimiter ';', null_value '-', compression gzip); SELECT * FROM t
 
 -- case: csv with all its options in quotes
@@ -46,7 +46,10 @@ CREATE TABLE Orders USING csv OPTIONS (path 'x'); SELECT * FROM ORDERS
 -- case: a name that is a word of SQL
 CREATE TABLE table USING csv OPTIONS (path 'x'); SELECT * FROM table
 
--- case: a name of other letters
+-- case: names of other letters ignore case
+CREATE TABLE größe USING csv OPTIONS (path 'x'); SELECT * FROM GRÖßE
+
+-- case: a sharp s is not two letters
 CREATE TABLE größe USING csv OPTIONS (path 'x'); SELECT * FROM GRÖSSE
 
 -- case: the name is a word of the statement
