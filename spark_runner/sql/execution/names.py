@@ -225,7 +225,9 @@ class ScriptSession:
     def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The rows of a table; where rows may leave it, with their files and the records that do not fit."""
         source, options = self.connectors.source(step["connector"]), self.options(step)
-        decodes = self.sets_aside and step["columns"] is not None  # columns found in the files fit all records
+        decodes = (
+            self.sets_aside and step["columns"] is not None
+        )  # columns found in the files fit all records
         if decodes and schema is not None and isinstance(source, PermissiveSource):
             frame = source.read_all(self.session, options, schema, RECORD)
         else:
