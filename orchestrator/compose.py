@@ -226,7 +226,12 @@ def build_worker(
             guard=Guard(in_force, starts, Host()) if guarded else None,
         ),
         rules=JobRules(
-            in_force, pool_spark(settings.spark), policy, settings.references, settings.connector_jars
+            in_force,
+            pool_spark(settings.spark),
+            policy,
+            settings.references,
+            settings.connector_jars,
+            settings.quarantine,
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),

@@ -33,6 +33,7 @@ pytest_plugins = [
     "tests.runner_support",
     "tests.operators_support",
     "tests.spark_support",
+    "tests.sql_findings",
     "tests.warm_support",
     "tests.log_index",
     "tests.chaos.fixtures",

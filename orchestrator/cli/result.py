@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.admin.views import JobDetail
 from orchestrator.cli.documents import print_json
-from orchestrator.cli.job.attempts import written
+from orchestrator.cli.job.attempts import set_aside, written
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import (
     elapsed,
@@ -103,6 +103,8 @@ def _show_tables(attempt: Mapping[str, Any], local: LocalResult) -> None:
     if (wrote := written(attempt)) is None:
         return
     console.print(wrote)
+    if (bad := set_aside(attempt)) is not None:
+        console.print(bad)
     for item in local.tables:
         if item["preview"]:
             console.print(f"\nfirst rows of {item['target']}", markup=False, style="bold")

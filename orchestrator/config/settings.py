@@ -118,6 +118,11 @@ class Settings(BaseModel):
         description="by connector: jars that Spark loads instead of its packages, as hosts without a"
         " Maven repository need",
     )
+    quarantine: str = Field(
+        "",
+        description="URL of a folder that all nodes share, for rows that do not fit; empty = the folder of"
+        " the run, for drivers of this host",
+    )
     warm: WarmSettings = Field(
         default_factory=WarmSettings.model_construct,
         description="lifetime of the servers of pools with spark start = warm",

@@ -59,6 +59,7 @@ def submit_request(
     is_warm: bool,
     policy: Policy,
     connector_jars: Mapping[str, tuple[str, ...]],
+    quarantine: str = "",
     references: ReferenceSettings | None = None,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
@@ -66,7 +67,8 @@ def submit_request(
     `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
     in; `created` is when the job was submitted; `zookeeper` is the connection of the driver. `is_short`
     requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
-    replace the packages of connectors, `references` are the sources of values for the plan.
+    replace the packages of connectors, `references` are the sources of values for the plan, `quarantine` is
+    the URL of the folder for rows that do not fit.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -90,6 +92,7 @@ def submit_request(
                 **script,
                 "denied_formats": denied,
                 "built_ins": values_of(job_id, attempt.number, _time_of(definition, created)),
+                "quarantine": f"{quarantine.rstrip('/')}/{job_id}/{attempt.run_key}" if quarantine else "",
                 "connectors": {name: found.to_json() for name, found in connectors.items()},
             }
         )

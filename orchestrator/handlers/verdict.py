@@ -20,7 +20,15 @@ from spark_runner.protocol.attempt import Attempt, AttemptState, application_in,
 from spark_runner.runners.base import Failure, Submission
 
 _ENDS = {state.value: state for state in (AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.LOST)}
-_FACTS = {"tables": list, "error": dict, "exit_code": int, "application_id": str, "ui": str, "metrics": dict}
+_FACTS = {
+    "tables": list,
+    "bad_rows": list,
+    "error": dict,
+    "metrics": dict,
+    "exit_code": int,
+    "application_id": str,
+    "ui": str,
+}
 """The fields of an outcome beside its state, with their types."""
 
 _MAX_BYTES = 256 * 1024
@@ -35,7 +43,7 @@ def reported_end(outcome: Mapping[str, Any] | None) -> tuple[AttemptState, dict[
     facts = {name: outcome[name] for name in _FACTS if name in outcome}
     if not all(isinstance(value, _FACTS[name]) for name, value in facts.items()):
         return None
-    if not all(isinstance(table, dict) for table in facts.get("tables", ())):
+    if not all(isinstance(each, dict) for name in ("tables", "bad_rows") for each in facts.get(name, ())):
         return None
     try:
         recorded = outcome_facts(facts)

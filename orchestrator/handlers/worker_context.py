@@ -52,6 +52,7 @@ class JobRules:
     references: ReferenceSettings = field(default_factory=ReferenceSettings)  # sources of their values
     # By connector: jars that replace its Maven packages.
     connector_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quarantine: str = ""  # URL of a folder for rows that do not fit
 
 
 @dataclass(frozen=True, slots=True)

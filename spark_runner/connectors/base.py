@@ -53,6 +53,16 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class PermissiveSource(Source, Protocol):
+    """A source that can also return records which do not fit the declared columns."""
+
+    def read_all(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType, record: str
+    ) -> DataFrame:
+        """The table with one more STRING column `record`: the text of a record that does not fit, or NULL."""
+
+
+@runtime_checkable
 class StreamingSource(Source, Protocol):
     """A source whose new rows can be read in micro-batches."""
 

@@ -31,12 +31,16 @@ class OptionError(SparkRunnerError):
     """An option of a table is unknown, missing or has an invalid value.
 
     `option` is the name as the user wrote it, or empty if the fault is not in a single option; `fault` is the
-    wrong part, its name or its value. `others` are the further errors of the same table.
+    wrong part, its name or its value. `quoted` is the text of the value that the message quotes; it may
+    be that of a variable, and a secret. `others` are the further errors of the same table.
     """
 
     others: tuple["OptionError", ...] = ()
 
-    def __init__(self, message: str, *, option: str = "", fault: Literal["name", "value"] = "name") -> None:
+    def __init__(
+        self, message: str, *, option: str = "", fault: Literal["name", "value"] = "name", quoted: str = ""
+    ) -> None:
         super().__init__(message)
         self.option = option
         self.fault = fault
+        self.quoted = quoted

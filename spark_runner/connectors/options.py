@@ -115,8 +115,9 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
     if details["type"] == "missing":
         return OptionError(f"connector '{connector}' needs option '{field}'")
     reason = details["msg"].removeprefix("Value error, ")
-    message = f"option '{field}' of connector '{connector}' cannot be '{details['input']}': {reason}"
-    return OptionError(message, option=written[field], fault="value")
+    given = str(details["input"])
+    message = f"option '{field}' of connector '{connector}' cannot be '{given}': {reason}"
+    return OptionError(message, option=written[field], fault="value", quoted=given)
 
 
 def _folded(name: str) -> str:

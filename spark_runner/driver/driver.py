@@ -101,7 +101,12 @@ def _run_program(
         facts |= watch.application
         name_application(watch.application)
         holder.attach_monitor(watch)
-        facts["tables"] = run_program(spark, plan, holder.report)
+        bad_rows = list[dict[str, Any]]()
+        try:
+            facts["tables"] = run_program(spark, plan, holder.report, bad_rows)
+        finally:
+            if bad_rows:
+                facts["bad_rows"] = bad_rows
     except SystemExit as ending:
         return outcome.of_exit(ending)
     except BaseException as error:  # noqa: BLE001 - any end of the user's code is its outcome

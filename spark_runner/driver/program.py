@@ -74,8 +74,12 @@ def _array(gateway: Any, kind: Any, *items: Any) -> Any:
     return made
 
 
-def run_program(spark: SparkSession, plan: RunPlan, report: Callable[[str], None]) -> list[dict[str, Any]]:
+def run_program(
+    spark: SparkSession, plan: RunPlan, report: Callable[[str], None], bad_rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Run the program of the plan; returns one dict per INSERT, none for other programs.
+
+    `bad_rows` gets one dict per table with rows that do not fit, also if the program fails.
 
     The environment identifies the run and its submission to the program, wherever it runs.
     """
@@ -88,7 +92,16 @@ def run_program(spark: SparkSession, plan: RunPlan, report: Callable[[str], None
             writer = Writer(plan.run_key, plan.job.attempt)
             shares = bool(plan.warm)
             resolver = Resolver(Sources.of(plan.references), Masks(own_jvm=not shares))
-            return execute(spark, program.script, report, writer, shares_jvm=shares, resolver=resolver)
+            place = program.script.get("quarantine") or _own_quarantine(plan)
+            return execute(
+                spark,
+                {**program.script, "quarantine": place},
+                report,
+                writer,
+                shares_jvm=shares,
+                resolver=resolver,
+                bad_rows=bad_rows,
+            )
         case JarProgram():
             report(f"running {program.main_class}")
             run_main(spark, program.main_class, program.arguments)
@@ -97,6 +110,12 @@ def run_program(spark: SparkSession, plan: RunPlan, report: Callable[[str], None
         case _:
             assert_never(program)
     return []
+
+
+def _own_quarantine(plan: RunPlan) -> str:
+    """The folder of this run for rows that do not fit; empty on a cluster, whose nodes do not share it."""
+    run = os.environ.get(RUN_DIR_VARIABLE)
+    return f"file:{run}/quarantine" if run and plan.job.deploy_mode == "client" else ""
 
 
 def _run_python(program: PythonProgram, directory: str, report: Callable[[str], None]) -> None:

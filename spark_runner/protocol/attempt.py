@@ -129,6 +129,8 @@ def outcome_facts(outcome: Mapping[str, Any]) -> dict[str, Any]:
         {key: value for key, value in table.items() if key not in {"preview", "columns"}}
         for table in tables[:MAX_TABLES]
     ]
+    if "bad_rows" in facts:
+        facts["bad_rows"] = facts["bad_rows"][:MAX_TABLES]
     if len(tables) > MAX_TABLES:
         facts["tables_left_out"] = len(tables) - MAX_TABLES
     masked: dict[str, Any] = redacted(facts)

@@ -219,3 +219,14 @@ def test_metadata_that_spark_refuses_is_an_error_with_its_place(run: Run, column
             CREATE TABLE t ({columns}) USING csv OPTIONS (path 'in.csv'); SELECT * FROM t"""
         )
     assert caught.value.line == 2
+
+
+def test_a_table_has_the_columns_that_it_declares_and_no_partitions_of_its_folder(run: Run) -> None:
+    made = "CREATE TABLE made USING parquet OPTIONS (path 'parts', partition_by 'day');"
+    run(f"{made} INSERT INTO made SELECT 'x' AS day, 1 AS id, 2 AS n")
+    shown = "CREATE TABLE shown USING print; INSERT INTO shown SELECT * FROM t"
+    for columns, expected in (("id INT", ["id"]), ("day STRING, n INT", ["day", "n"])):
+        table = f"CREATE TABLE t ({columns}) USING parquet OPTIONS (path 'parts')"
+        assert run(f"{table}; {shown}")[0]["columns"] == expected
+    with pytest.raises(SqlError, match="day"):
+        run("CREATE TABLE t (id INT) USING parquet OPTIONS (path 'parts'); SELECT day FROM t")

@@ -454,7 +454,7 @@ def test_partitions_of_any_name_and_location_are_those_that_are_there(run: Run) 
     script = (
         "CREATE TABLE t (b INT, a INT, `x:y` INT) USING parquet OPTIONS (path 'out', partition_by 'b,x:y');"
         "CREATE TABLE u USING csv OPTIONS (path 'u'); INSERT INTO t SELECT 1, 2, 3;"
-        "INSERT INTO u SELECT * FROM t; INSERT INTO u SELECT 5 AS a, 6 AS b, 7 AS `x:y`"
+        "INSERT INTO u SELECT * FROM t; INSERT INTO u SELECT 6 AS b, 5 AS a, 7 AS `x:y`"
     )
     for _ in range(2):
         run(script)

@@ -99,3 +99,33 @@ def test_a_table_or_view_that_no_statement_uses_is_a_warning() -> None:
 def test_a_name_that_is_declared_again_is_used_on_its_own() -> None:
     text = "CREATE TABLE p USING print;CREATE VIEW v AS SELECT 1;\nCREATE OR REPLACE VIEW v AS SELECT 2;"
     assert warnings(f"{text}INSERT INTO p TABLE v") == [(1, 40, "view 'v' is never used")]
+
+
+def test_no_name_is_unused_where_a_query_computes_names() -> None:
+    text = "CREATE TABLE t USING csv OPTIONS (path 't'); CREATE TABLE p USING print;"
+    assert warnings(f"{text} INSERT INTO p SELECT * FROM IDENTIFIER('t')") == []
+    assert len(warnings(f"{text} INSERT INTO p SELECT 1")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t USING csv OPTIONS (path 't', mode '${p}')",
+        "CREATE TABLE t USING csv OPTIONS (path 't', header ${p})",
+        "CREATE TABLE t USING ${p} OPTIONS (path 't')",
+        "CREATE TABLE t (a INT) USING csv OPTIONS (path 't', partition_by 'a,${p}')",
+        "CREATE TABLE t WITH ('connector' = 'filesystem', 'format' = '${p}')",
+        "CREATE TABLE t WITH ('connector' = '${p}')",
+        "CREATE TABLE t WITH ('connector' = 'print', 'update-mode' = '${p}')",
+        "CREATE TABLE t USING csv OPTIONS (path 't') ${p}",
+        "CREATE ${p} t",
+        "SET job.mode = 'x${p}'",
+        "SET table.dml-sync = '${p}'",
+        "SET table.optimizer.join.broadcast-threshold = ${p}",
+    ],
+)
+def test_an_error_shows_a_variable_by_its_name(text: str) -> None:
+    found = check_script(text, file="s.sql", base_dir="/base", variables={"p": "hunter2"})
+    assert len(found.errors) == 1
+    assert "hunter2" not in str(found.errors[0])
+    assert "${p}" in found.errors[0].message or "partition_by" in found.errors[0].message

@@ -155,7 +155,6 @@ def test_a_plan_with_more_than_stored_columns_has_a_version_that_older_drivers_r
     ("declaration", "more", "message"),
     [
         ("a INT, b STRING METADATA FROM 'file_pth'", "", "unknown metadata 'file_pth'"),
-        ("a INT, CONSTRAINT c EXPECT (true) ON VIOLATION DROP ROW", "", "DROP ROW is not supported yet"),
         ("a INT, b AS (SELECT 1)", "", "a declaration cannot hold a query; use a view"),
         ("a INT, CONSTRAINT c EXPECT (a IN (TABLE u)) ON VIOLATION FAIL", "", "cannot hold a query"),
         ("a INT, b AS (MAP a USING 'cat' AS x)", "", "a declaration cannot start a program"),

@@ -89,7 +89,11 @@ def test_modes_that_are_not_supported_yet_are_refused_with_those_that_are(key: s
             "execution.runtime-mode cannot be 'automatic'; this version has batch",
         ),
         ("job.mod = batch", 5, "unknown setting 'job.mod'; did you mean 'job.mode'?"),
-        ("'job.error.limit' = 1", 5, "unknown setting 'job.error.limit'; known is 'job.mode'"),
+        (
+            "'job.error.limit' = 1",
+            5,
+            "unknown setting 'job.error.limit'; did you mean 'job.error.limit.rows'?",
+        ),
     ],
 )
 def test_other_modes_and_settings_of_the_job_are_refused_with_the_known_ones(

@@ -11,7 +11,7 @@ from orchestrator.config.tables import PoolPolicy
 from orchestrator.handlers.submit_request import is_short, submit_request
 from orchestrator.model.definition import build_definition
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.plan import compile_program
+from orchestrator.model.plan import Plan, compile_program
 from orchestrator.policy.policy import Policy
 from queues.session import SessionSettings
 from spark_runner.protocol.attempt import Attempt
@@ -29,8 +29,10 @@ def request_with_jars(
     jars: dict[str, tuple[str, ...]],
     directory: Path,
     spark: dict[str, Any],
+    *,
     references: ReferenceSettings | None = None,
     policy: Policy | None = None,
+    plan: Plan | None = None,
     **fields: Any,
 ) -> SubmitRequest:
     document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
@@ -40,7 +42,7 @@ def request_with_jars(
     attempt = Attempt(f"/attempt-2-{RUN_KEY}", 0, {"run_key": RUN_KEY, "attempt": 2, "state": "intent"})
     return submit_request(
         definition,
-        compile_program(definition),
+        compile_program(definition) if plan is None else plan,
         definition.spark,
         attempt,
         job_id="nightly",

@@ -58,6 +58,8 @@ def test_the_queue_and_the_files_of_the_user_are_kept(tmp_path: Path) -> None:
     conf = yarn_properties(request({"spark.submit.pyFiles": "a.py,b.zip"}, queue="etl"), tmp_path)
     assert conf["spark.submit.pyFiles"] == f"a.py,b.zip,{driver_zip(tmp_path)}"
     assert conf["spark.yarn.queue"] == "etl"
+    own = replace(request(), python_packages=("pip",))
+    assert yarn_properties(own, tmp_path)["spark.submit.pyFiles"] == str(driver_zip(tmp_path, ("pip",)))
     assert "spark.yarn.queue" not in yarn_properties(request(), tmp_path)
 
 

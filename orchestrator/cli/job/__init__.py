@@ -1,4 +1,4 @@
-"""`orchestrator job`: submit, list, show, wait, kill, retry, remove, history, logs."""
+"""`orchestrator job`: submit, list, show, wait, kill, retry, remove, history, quarantine, logs."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -40,6 +40,11 @@ app = lazy_app(
             "history",
             "orchestrator.cli.job.history:history",
             "Show the duration and resources of the last 50 runs of a name, latest last.",
+        ),
+        Command(
+            "quarantine",
+            "orchestrator.cli.job.quarantine:quarantine",
+            "Show rows that did not fit in the last attempt of a job.",
         ),
         Command(
             "logs",

@@ -46,6 +46,17 @@ def written(attempt: Mapping[str, Any]) -> Table | None:
     return table(["wrote", "as", "rows", "took", "to"], rows) if rows else None
 
 
+def set_aside(attempt: Mapping[str, Any]) -> Table | None:
+    """The tables with rows that did not fit, a row each; None if there are none."""
+    recorded = attempt.get("bad_rows")
+    rows = [
+        [item.get("table"), item.get("rows"), item.get("quarantined"), item.get("dropped"), item.get("place")]
+        for item in (recorded if isinstance(recorded, list) else ())
+        if isinstance(item, Mapping) and (item.get("quarantined") or item.get("dropped"))
+    ]
+    return table(["did not fit", "of", "quarantined", "dropped", "in"], rows) if rows else None
+
+
 def application(progress: Mapping[str, Any]) -> Iterator[str]:
     """The facts about the running application that the driver reports."""
     yield from (str(progress[name]) for name in ("application_id", "ui") if progress.get(name))

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from orchestrator.admin.views import JobDetail
 from orchestrator.cli.connect import connected
-from orchestrator.cli.job.attempts import application, attempts_table, written
+from orchestrator.cli.job.attempts import application, attempts_table, set_aside, written
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import duration, elapsed, show_page, stdout_console, table
@@ -48,6 +48,8 @@ def show_detail(detail: JobDetail) -> None:
         if (wrote := written(detail.attempts[-1])) is not None:
             console.print()
             console.print(wrote)
+        if (bad := set_aside(detail.attempts[-1])) is not None:
+            console.print(bad)
 
 
 def show_archived(job: JobView) -> None:

@@ -1,4 +1,4 @@
-"""`orchestrator sql`: check and try SQL scripts."""
+"""`orchestrator sql`: check, try, show and format SQL scripts."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -8,6 +8,18 @@ app = lazy_app(
             "lint",
             "orchestrator.cli.sql.lint:lint",
             "Check scripts without Spark, and show all errors and warnings.",
+            is_quick=True,
+        ),
+        Command(
+            "plan",
+            "orchestrator.cli.sql.plan:plan",
+            "Show what each statement of a script reads and writes.",
+            is_quick=True,
+        ),
+        Command(
+            "fmt",
+            "orchestrator.cli.sql.fmt:fmt",
+            "Write scripts in their canonical form, or in the other dialect of CREATE TABLE.",
             is_quick=True,
         ),
         Command(
@@ -21,5 +33,5 @@ app = lazy_app(
             "Show the first rows of a table or view of a script, and write nothing.",
         ),
     ],
-    help="Check and try SQL scripts.",
+    help="Check, try, show and format SQL scripts.",
 )

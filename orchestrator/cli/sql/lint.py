@@ -18,6 +18,8 @@ from orchestrator.cli.submission import load_definition
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
+from orchestrator.sql.columns.check import column_errors
+from spark_runner.sql.compiler.compile import MAX_ERRORS
 from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.text.errors import SqlError
 
@@ -109,7 +111,8 @@ def findings_of(
 ) -> Iterator[Finding]:
     """The errors and warnings of the script of a definition, which errors call `file`."""
     checked = check_sql(definition, file, connections)
-    yield from (of_error(error, Severity.ERROR) for error in checked.errors)
+    errors = sorted([*checked.errors, *column_errors(checked, definition.spark.conf)], key=_place)
+    yield from (of_error(error, Severity.ERROR) for error in errors[:MAX_ERRORS])
     yield from (of_error(error, Severity.WARNING) for error in checked.warnings)
     if secrets := literal_secrets(definition, checked.plan):
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
@@ -122,6 +125,10 @@ def _refusal(file: str, message: str) -> Finding:
     if named is None:
         return Finding(shown, 0, 0, Severity.ERROR, message)
     return Finding(shown, int(named[1] or 0), int(named[2] or 0), Severity.ERROR, named[3])
+
+
+def _place(error: SqlError) -> tuple[int, int]:
+    return error.line, error.column
 
 
 def of_error(error: SqlError, severity: Severity) -> Finding:

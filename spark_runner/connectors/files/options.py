@@ -12,6 +12,8 @@ from spark_runner.protocol.text import did_you_mean
 TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
 ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
 
+_TEXT_COMPRESSION = "`none`, `gzip`, `bzip2` or `deflate`; of written files"
+
 
 class FileOptions(ConnectorOptions):
     """A directory of files, or one file to read."""
@@ -21,9 +23,11 @@ class FileOptions(ConnectorOptions):
         *("file_path", "file_name", "file_size", "file_modification_time"),
         *("file_block_start", "file_block_length"),
     )
-    path: str = Field(min_length=1)
-    mode: Literal["append", "error"] = "append"  # of INSERT INTO; INSERT OVERWRITE ignores it
-    partition_by: Names = ()
+    path: str = Field(min_length=1, description="the folder or file, or its URL; `~` is the home folder")
+    mode: Literal["append", "error"] = Field(
+        "append", description="of INSERT INTO: `append`, or `error` if there are data; OVERWRITE ignores it"
+    )
+    partition_by: Names = Field((), description="columns whose values are folders of the files")
 
     @field_validator("mode", mode="before")
     @classmethod
@@ -42,25 +46,27 @@ class FileOptions(ConnectorOptions):
         for name in self.partition_by:
             if columns and name.lower() not in known:
                 message = f"partition_by names '{name}', which is not a column{did_you_mean(name, columns)}"
-                raise OptionError(message, option="partition_by", fault="value")
+                raise OptionError(message, option="partition_by", fault="value", quoted=name)
 
 
 class ParquetOptions(FileOptions):
     """Apache Parquet."""
 
-    compression: ParquetCompression = "zstd"
+    compression: ParquetCompression = Field(
+        "zstd", description="`none`, `snappy`, `gzip`, `zstd` or `lz4`; of written files"
+    )
 
 
 class CsvOptions(FileOptions):
     """Comma-separated values; without declared columns every column is a STRING."""
 
-    compression: TextCompression = "none"
-    header: bool = True
-    delimiter: str = Field(",", min_length=1, max_length=1)
-    null_value: str = ""
+    compression: TextCompression = Field("none", description=_TEXT_COMPRESSION)
+    header: bool = Field(True, description="the first line of each file names the columns")
+    delimiter: str = Field(",", min_length=1, max_length=1, description="one character")
+    null_value: str = Field("", description="the text that means NULL")
 
 
 class JsonOptions(FileOptions):
     """One JSON object per line."""
 
-    compression: TextCompression = "none"
+    compression: TextCompression = Field("none", description=_TEXT_COMPRESSION)

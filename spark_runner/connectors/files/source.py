@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.files.format import format_options
@@ -19,10 +19,20 @@ class FileSource:
 
     def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The files below `path`; a record that does not fit the declared columns fails the job."""
-        reader = session.read.format(self.format).options(**format_options(self.format, options))
+        reader = session.read
         if self.format != "parquet":
             # Spark would silently turn unreadable values into NULL.
             reader = reader.option("mode", "FAILFAST")
+        return self._loaded(session, reader, options, schema)
+
+    def _loaded(
+        self,
+        session: SparkSession,
+        reader: DataFrameReader,
+        options: Mapping[str, Any],
+        schema: StructType | None,
+    ) -> DataFrame:
+        reader = reader.format(self.format).options(**format_options(self.format, options))
         if self.format == "csv" and options["header"]:
             # Otherwise Spark matches declared columns by position and ignores the header.
             reader = reader.option("enforceSchema", "false")
@@ -43,13 +53,26 @@ class ParquetSource(FileSource):
     format = "parquet"
 
 
-class CsvSource(FileSource):
+class TextSource(FileSource):
+    """A format whose records Spark decodes."""
+
+    def read_all(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType, record: str
+    ) -> DataFrame:
+        """All records; those that do not fit have their text in the column `record`."""
+        reader = session.read.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", record)
+        return self._loaded(
+            session, reader, options, StructType([*schema.fields, StructField(record, StringType())])
+        )
+
+
+class CsvSource(TextSource):
     """Comma-separated values."""
 
     format = "csv"
 
 
-class JsonSource(FileSource):
+class JsonSource(TextSource):
     """One JSON object per line."""
 
     format = "json"

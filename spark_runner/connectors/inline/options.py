@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.options import ConnectorOptions
@@ -12,7 +12,7 @@ from spark_runner.connectors.options import ConnectorOptions
 class InlineOptions(ConnectorOptions):
     """Rows in the script itself."""
 
-    rows: str
+    rows: str = Field(description="a JSON list of lists, one for each row")
 
     @field_validator("rows")
     @classmethod

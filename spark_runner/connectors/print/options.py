@@ -8,4 +8,4 @@ from spark_runner.connectors.options import ConnectorOptions
 class PrintOptions(ConnectorOptions):
     """Rows on standard output, to inspect a query."""
 
-    limit: int = Field(20, ge=1, le=10_000)
+    limit: int = Field(20, ge=1, le=10_000, description="rows to show")

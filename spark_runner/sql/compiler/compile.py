@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_runner.sql.compiler.connections import FindConnection
+from spark_runner.sql.compiler.names import Invalid
 from spark_runner.sql.compiler.planner import Planner
 from spark_runner.sql.grammar.parser import parse
+from spark_runner.sql.grammar.statements import AnyStatement
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import (
@@ -34,6 +36,8 @@ class Check:
     plan: dict[str, Any] | None
     errors: tuple[SqlError, ...]
     warnings: tuple[SqlError, ...] = ()  # suspicious places; only looked for without errors
+    statements: tuple[AnyStatement, ...] = ()  # those that could be parsed, in order
+    invalid: frozenset[str] = frozenset()  # lower-case names whose declarations have errors
 
     def error(self) -> SqlError:
         """The first error, with the others; without any, the tables that keep the script from a plan."""
@@ -82,7 +86,8 @@ def check_script(
         message = f"the script has {len(statements):,} statements, the limit is {MAX_STATEMENTS:,}"
         return Check(None, (source.error(message, statements[MAX_STATEMENTS][0].start),))
     planner = Planner(base_dir, connections)
-    errors = _plan(planner, source, statements, variables)
+    parsed = list[AnyStatement]()
+    errors = _plan(planner, source, statements, variables, parsed)
     if unclosed:
         errors.append(unclosed)
     elif len(errors) < MAX_ERRORS:
@@ -90,10 +95,14 @@ def check_script(
     if not (errors or planner.effects or planner.unchecked or only_declares):
         errors = [source.error("nothing to do: the script has no INSERT, query, ASSERT or EXPLAIN", 0)]
     if errors:
-        return Check(None, tuple(errors[:MAX_ERRORS]))
+        invalid = frozenset(
+            known.name.lower() for known in planner.scope.declared if isinstance(known, Invalid)
+        )
+        return Check(None, tuple(errors[:MAX_ERRORS]), (), tuple(parsed), invalid)
     if planner.unchecked:
-        return Check(None, (), (*planner.unchecked, *planner.scope.unused()))
+        return Check(None, (), (*planner.unchecked, *planner.scope.unused()), tuple(parsed))
     plan = {
+        **planner.parts,
         "version": planner.steps.version,
         "file": file,
         "source": text,
@@ -104,7 +113,7 @@ def check_script(
         "values": list(planner.steps.values),
         "steps": planner.steps.made,
     }
-    return Check(plan, (), tuple(planner.scope.unused()))
+    return Check(plan, (), tuple(planner.scope.unused()), tuple(parsed))
 
 
 def _statements(source: ScriptSource) -> tuple[list[list[SqlToken]], SqlError | None]:
@@ -132,8 +141,9 @@ def _plan(
     source: ScriptSource,
     statements: list[list[SqlToken]],
     variables: Mapping[str, str],
+    parsed: list[AnyStatement],
 ) -> list[SqlError]:
-    """Add the statements to the plan; returns their errors."""
+    """Add the statements to the plan, and to `parsed`; returns their errors."""
     errors = list[SqlError]()
     left = MAX_EXPANDED_CHARACTERS
     for tokens in statements:
@@ -141,7 +151,9 @@ def _plan(
         try:
             passage = expand(source, tokens, variables, left)
             left -= len(passage.text)
-            planner.add(parse(passage))
+            statement = parse(passage)
+            parsed.append(statement)
+            planner.add(statement)
         except ExpandedTooLong as error:
             return [*errors, error]
         except SqlError as error:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from spark_runner.sql.compiler.tables import metadata_field
-from spark_runner.sql.grammar.columns import Columns, Violation
+from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.query import QUERY_WORDS
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import TokenKind
@@ -14,15 +14,12 @@ _OPERANDS = frozenset({TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING, Token
 def declared(columns: Columns, values: dict[str, int]) -> dict[str, Any]:
     """Computed and metadata columns, expectations and the primary key; empty for stored columns alone.
 
-    `values` are the pasted texts of the plan. Raises SqlError at an unsupported expression or action.
+    `values` are the pasted texts of the plan. Raises SqlError at an unsupported expression.
     """
     for column in columns.computed:
         _refuse_subquery(column.expression)
     for expectation in columns.expectations:
         _refuse_subquery(expectation.condition)
-        if expectation.action is not Violation.FAIL:
-            message = f"ON VIOLATION {expectation.action.upper()} is not supported yet; use FAIL"
-            raise columns.passage.error(message, expectation.action_offset)
     found: dict[str, Any] = {
         "computed": [
             {
@@ -37,7 +34,12 @@ def declared(columns: Columns, values: dict[str, int]) -> dict[str, Any]:
             for column in columns.metadata
         ],
         "expectations": [
-            {"name": each.name, "condition": each.condition.to_json(values)} for each in columns.expectations
+            {
+                "name": each.name,
+                "condition": each.condition.to_json(values),
+                "action": each.action.value,
+            }
+            for each in columns.expectations
         ],
         "primary_key": list(columns.primary_key),
     }

@@ -11,7 +11,7 @@ _NAMES = {
     "null-literal": "null_value",
 }
 # Keys of the first generation without a counterpart, and the only value that means what happens anyway.
-_WITHOUT_EFFECT = {
+WITHOUT_EFFECT = {
     "connector.property-version": "1",
     "format.property-version": "1",
     "format.derive-schema": "true",
@@ -29,10 +29,10 @@ def current_keys(statement: CreateTable) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for option in statement.options:
         written = option.key.lower()
-        if written in _WITHOUT_EFFECT:
-            _check_value(statement, option, _WITHOUT_EFFECT[written])
+        if written in WITHOUT_EFFECT:
+            _check_value(statement, option, WITHOUT_EFFECT[written])
             continue
-        key = _current(option.key)
+        key = current_key(option.key)
         if key in found:
             message = f"option '{option.key}' is given twice: '{found[key].key}' has the same meaning"
             raise statement.passage.error(message, option.key_offset)
@@ -40,7 +40,8 @@ def current_keys(statement: CreateTable) -> dict[str, Option]:
     return found
 
 
-def _current(key: str) -> str:
+def current_key(key: str) -> str:
+    """The key of a connector that a key of those engines means; the key itself if it has no other meaning."""
     if key.lower() in _NAMES:
         return _NAMES[key.lower()]
     for prefix in _PREFIXES:
@@ -52,7 +53,8 @@ def _current(key: str) -> str:
 
 def _check_value(statement: CreateTable, option: Option, only: str) -> None:
     if option.value.lower() != only:
-        message = f"option '{option.key}' can only be '{only}', not '{option.value}'"
+        written = statement.written(option.value_offset, option.value)
+        message = f"option '{option.key}' can only be '{only}', not '{written}'"
         if option.key.lower() == "update-mode":
             message += "; rows are replaced by a PRIMARY KEY of the table"
         raise statement.passage.error(message, option.value_offset)

@@ -13,7 +13,7 @@ from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.statement_set import MAX_SHARED_STEPS, OpenSet, shared_names
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.tables import TableSpec, table_spec
-from spark_runner.sql.grammar.columns import Columns
+from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.parser import declared_name
 from spark_runner.sql.grammar.statement_set import NO_INSERT, ONLY_INSERTS, count_begun
 from spark_runner.sql.grammar.statements import (
@@ -47,6 +47,7 @@ class Planner:
     unchecked: list[SqlError] = field(default_factory=list)  # warnings of those tables
     steps: Steps = field(default_factory=Steps)
     scope: Scope = field(default_factory=Scope)
+    parts: dict[str, Any] = field(default_factory=dict)  # of the plan, that a whole script decides
     open_set: OpenSet | None = None
     shared_steps: int = MAX_SHARED_STEPS
     effects: int = 0  # statements that write, show or check data
@@ -113,6 +114,10 @@ class Planner:
 
     def finish(self) -> None:
         """Complete the plan; raises SqlError if a statement set is open at the end of the script."""
+        self.parts = self.settings.bad_rows.to_plan(self.scope)
+        if self.parts:
+            self.steps.need_new_driver()
+            self.needs_own_jvm = True  # rows that are kept while they are counted outlive a killed driver
         self.own_tables.finish()
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
@@ -155,6 +160,9 @@ class Planner:
         found = declared(columns, self.steps.values) if columns else {}
         if found:
             self.steps.need_new_driver()
+            self.needs_own_jvm |= any(
+                each["action"] != Violation.FAIL for each in found.get("expectations", ())
+            )
         return found
 
     def _referring(self, spec: TableSpec) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.names import Invalid, Name, Reads, Table, View
 from spark_runner.sql.grammar.references import (
+    computes_names,
     formats_named,
     names_relative_files,
     reads_file_names,
@@ -26,11 +27,12 @@ class Scope:
     declared: list[Name] = field(default_factory=list)  # all, in order
     formats: set[str] = field(default_factory=set)  # of files that queries name directly
     names_files: bool = False  # a query names files by a relative path
+    computes_names: bool = False  # a query may read any table, by IDENTIFIER()
     places_vary: bool = False  # a location has a built-in variable
 
     def unused(self) -> Iterator[SqlError]:
-        """A warning for each table and view that no statement uses."""
-        for known in self.declared:
+        """A warning for each table and view that no statement uses, unless that cannot be known."""
+        for known in () if self.computes_names else self.declared:
             if not known.uses:
                 what = "view" if isinstance(known, View) else "table"
                 yield known.passage.error(f"{what} '{known.name}' is never used", known.name_offset)
@@ -95,6 +97,7 @@ class Scope:
         tokens = query.tokens
         self.formats |= formats_named(tokens)
         self.names_files |= names_relative_files(tokens)
+        self.computes_names |= computes_names(tokens)
         reads = Reads(file_names=reads_file_names(tokens))
         for name, (offset, times) in references(tokens).items():
             known = self.names.get(name)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.compiler.bad_rows import BAD_ROW_KEYS, BadRowSettings
 from spark_runner.sql.compiler.streaming_settings import (
     JOB_MODE,
     PREFIXES,
@@ -28,6 +29,7 @@ _FAMILIES = {
 class Settings:
     """Checks one SET and RESET after another; keys of streaming engines are compared without case."""
 
+    bad_rows: BadRowSettings = field(default_factory=BadRowSettings)
     _mapped: dict[str, str] = field(
         default_factory=dict
     )  # setting of Spark: the streaming setting that set it
@@ -39,10 +41,7 @@ class Settings:
         """
         key = statement.key.lower()
         if key.startswith(JOB_PREFIX):
-            if key != JOB_MODE:
-                raise _unknown(statement, (JOB_MODE,))
-            if isinstance(statement, SetStatement):
-                _check_mode(statement)
+            self._of_job(key, statement)
             return None
         if not f"{key}.".startswith(PREFIXES):
             self._forget(statement.key)
@@ -53,6 +52,14 @@ class Settings:
         if isinstance(statement, SetStatement):
             return self._set(statement, setting)
         return self._reset(statement, setting)
+
+    def _of_job(self, key: str, statement: SetStatement | ResetStatement) -> None:
+        if key not in {JOB_MODE, *BAD_ROW_KEYS}:
+            raise _unknown(statement, (JOB_MODE, *BAD_ROW_KEYS))
+        if isinstance(statement, SetStatement):
+            _check_mode(statement) if key == JOB_MODE else self.bad_rows.set(statement)
+        elif key != JOB_MODE:
+            self.bad_rows.reset(key)
 
     def _forget(self, key: str) -> None:
         """Spark's own key sets or resets `key`; an empty one resets all."""
@@ -71,7 +78,7 @@ class Settings:
             _check_mode(statement)
             return None
         if not setting.values.fullmatch(value):
-            message = f"'{statement.key}' cannot be '{statement.value}'; {setting.instead}"
+            message = f"'{statement.key}' cannot be '{_written(statement)}'; {setting.instead}"
             raise statement.passage.error(message, statement.value_offset)
         other = self._mapped.setdefault(setting.becomes, setting.key)
         if other != setting.key:
@@ -106,13 +113,17 @@ def _check_mode(statement: SetStatement) -> None:
         )
     else:
         hint = did_you_mean(mode, (*MODES, *LATER_MODES)) or f"; this version has {', '.join(MODES)}"
-        message = f"{statement.key} cannot be '{statement.value}'{hint}"
+        message = f"{statement.key} cannot be '{_written(statement)}'{hint}"
     raise statement.passage.error(message, statement.value_offset)
+
+
+def _written(statement: SetStatement) -> str:
+    return statement.written(statement.value_offset, statement.value)
 
 
 def _refused(statement: SetStatement, setting: StreamingSetting) -> SqlError:
     if setting.accepted:
-        message = f"'{statement.key}' cannot be '{statement.value}' in Spark; {setting.instead}"
+        message = f"'{statement.key}' cannot be '{_written(statement)}' in Spark; {setting.instead}"
         return statement.passage.error(message, statement.value_offset)
     message = f"'{statement.key}' would have no effect in Spark; {setting.instead}"
     return statement.passage.error(message, statement.key_offset)

@@ -15,7 +15,7 @@ from spark_runner.sql.compiler.connections import (
     take_connection,
     with_connection,
 )
-from spark_runner.sql.compiler.option_keys import current_keys
+from spark_runner.sql.compiler.option_keys import current_key, current_keys
 from spark_runner.sql.compiler.option_references import checked_references
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
@@ -62,7 +62,9 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
     if isinstance(checked, FileOptions):
         beside = is_relative(checked.path)
         if beside and not base_dir:
-            message = f"path '{checked.path}' is relative, and the definition names no folder (`directory`)"
+            at = options.get("path")
+            path = statement.written(at.value_offset, checked.path) if at else checked.path
+            message = f"path '{path}' is relative, and the definition names no folder (`directory`)"
             raise statement.passage.error(message)
         try:
             location = resolve(checked.path, base_dir)
@@ -83,6 +85,12 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         upserts=checked.upserts,
         guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
     )
+
+
+def names_files(statement: CreateTable) -> bool:
+    """Whether a table is one of files, as far as its connector can be read."""
+    given = [option.value for option in statement.options if current_key(option.key) == "connector"]
+    return (statement.connector or "".join(given[:1])).lower() in ("filesystem", *_FILE_FORMATS)
 
 
 def _check_metadata(columns: Columns, connector: str, known: Sequence[str]) -> None:
@@ -129,7 +137,8 @@ def _named_connector(statement: CreateTable, options: dict[str, Option]) -> str:
         raise statement.passage.error(message, given.value_offset)
     if file_format.value.lower() not in _FILE_FORMATS:
         hint = did_you_mean(file_format.value, _FILE_FORMATS) or f"; known are {', '.join(_FILE_FORMATS)}"
-        message = f"unknown format '{file_format.value}' of connector 'filesystem'{hint}"
+        written = statement.written(file_format.value_offset, file_format.value)
+        message = f"unknown format '{written}' of connector 'filesystem'{hint}"
         raise statement.passage.error(message, file_format.value_offset)
     return file_format.value.lower()
 
@@ -142,7 +151,8 @@ def _known(statement: CreateTable, name: str, offset: int, *more: str) -> str:
     except ConnectorError as error:
         raise statement.passage.error(str(error), offset) from error
     hint = did_you_mean(name, known) or f"; known are {', '.join(known)}"
-    raise statement.passage.error(f"unknown connector '{name}'{hint}", offset)
+    message = f"unknown connector '{statement.written(offset, name)}'{hint}"
+    raise statement.passage.error(message, offset)
 
 
 def _pop(options: dict[str, Option], key: str) -> Option | None:
@@ -153,6 +163,11 @@ def _located(statement: CreateTable, options: dict[str, Option], error: OptionEr
     at, offset = options.get(error.option), 0
     if at is not None:
         offset = at.key_offset if error.fault == "name" else at.value_offset
-    located = statement.passage.error(str(error), offset)
+    message = str(error)
+    if at is not None and error.quoted:
+        written = statement.written(at.value_offset, at.value)
+        if written != at.value:
+            message = message.replace(f"'{error.quoted}'", f"'{written}'", 1)
+    located = statement.passage.error(message, offset)
     located.others = tuple(_located(statement, options, other) for other in error.others)
     return located

@@ -1,12 +1,13 @@
 """Adds the columns that a declaration has beside the stored ones, and checks its expectations."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, reason
+from spark_runner.sql.execution.judgement import Rule, judged, kept_columns, visible
 from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
 
@@ -33,7 +34,18 @@ class DeclaredColumns:
             return frame
         for column in self._step.get("metadata", ()):
             frame = self._with_metadata(frame, column["name"], column["field"], self._passage(column["type"]))
-        return self._with_computed(frame).select(*[sql.col(quote_name(name)) for name in order])
+        return self._with_computed(frame).select(*kept_columns(frame, order))
+
+    def judged(self, frame: DataFrame) -> DataFrame:
+        """The rows, with a verdict on each if some may leave the table."""
+        return judged(frame, self._rules())
+
+    def judged_before_write(self, frame: DataFrame) -> DataFrame:
+        """The rows of stored columns alone, likewise."""
+        if not self._step.get("expectations"):
+            return judged(frame, ())
+        found = judged(self._with_computed(frame), self._rules())
+        return found.select(*kept_columns(found, visible(frame)))
 
     def checked_before_write(self, frame: DataFrame) -> DataFrame:
         """The same rows of stored columns alone; computing one that violates an expectation fails."""
@@ -45,13 +57,23 @@ class DeclaredColumns:
     def checked(self, frame: DataFrame) -> DataFrame:
         """The same rows; computing one that violates an expectation is an error of Spark."""
         for each in self._step.get("expectations", ()):
-            condition = self._passage(each["condition"])
-            message = (
-                f"a row of table '{self._step['name']}' violates '{each['name']}': "
-                f"{' '.join(condition.text.split())[:_LONGEST_CONDITION]}"
-            )
-            frame = self._filtered(frame, condition, message)
+            if each.get("action", "fail") == "fail":
+                condition = self._passage(each["condition"])
+                message = f"a row of table '{self._step['name']}' {_violates(each['name'], condition)}"
+                frame = self._filtered(frame, condition, message)
         return frame
+
+    def _rules(self) -> Iterator[Rule]:
+        for each in self._step.get("expectations", ()):
+            action = each.get("action", "fail")
+            if action == "fail":
+                continue
+            condition = self._passage(each["condition"])
+            try:
+                holds = sql.expr(self._sent.send(condition))
+            except SPARK_ERRORS as error:
+                raise self._sent.located(error, condition) from error
+            yield Rule(each["name"], holds, action, _violates(each["name"], condition))
 
     def _with_metadata(self, frame: DataFrame, name: str, field: str, kind: Passage) -> DataFrame:
         value = sql.col(f"{METADATA}.{field}") if self._has_metadata else sql.lit(None)
@@ -82,6 +104,10 @@ class DeclaredColumns:
             return frame.filter(sql.when(accepted, in_any_partition).otherwise(_failure(message)))
         except SPARK_ERRORS as error:
             raise self._sent.located(error, condition) from error
+
+
+def _violates(name: str, condition: Passage) -> str:
+    return f"violates '{name}': {' '.join(condition.text.split())[:_LONGEST_CONDITION]}"
 
 
 def _failure(message: str) -> Column:

@@ -3,9 +3,11 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import ConnectorError
@@ -13,8 +15,10 @@ from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
+from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
+from spark_runner.sql.execution.quarantine import Quarantine, TooManyBadRows
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.locations import comparable
@@ -31,6 +35,7 @@ def execute(
     *,
     shares_jvm: bool = False,
     resolver: Resolver | None = None,
+    bad_rows: list[dict[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
     """Run the statements of a plan in order; returns one dict per INSERT.
 
@@ -38,7 +43,8 @@ def execute(
     preview: up to five rows of the target as text. Settings, tables and views exist in a session of this run
     only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
     run has one attempt. `shares_jvm`: other jobs use the same JVM. `resolver`
-    gives references their values. Raises SqlError at the failed place.
+    gives references their values. `bad_rows` gets the counts of rows that do not fit, one dict for each table
+    that was read or written with rules. Raises SqlError at the failed place.
     """
     plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
@@ -57,6 +63,8 @@ def execute(
             run.step(step)
     finally:
         run.cached.clear()
+        if bad_rows is not None:
+            bad_rows += run.quarantine.found.values()
     return run.results
 
 
@@ -75,9 +83,12 @@ class _Execution(ScriptSession):
         self.writer = writer
         self.inserts = sum(step["kind"] == "insert" for step in self.steps)
         self.written: set[str] = set()  # locations that this run has written to
+        self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
         self.results: list[dict[str, Any]] = []
+        named = (plan.get("bad_rows") or {}).get("table")
+        self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
 
     def recover(self) -> None:
         """Restore the targets to their state before this run."""
@@ -137,17 +148,23 @@ class _Execution(ScriptSession):
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
         self.report(f"INSERT {verb} {table['name']} ({len(self.results) + 1} of {self.inserts})")
         started = time.monotonic()
-        frame, options = self.query(step, table), self.options(table)
-        location = table["location"]
+        location, options = table["location"], self.options(table)
         try:
+            frame = self.query(step, table)
             if self.running_set:
                 self.running_set.check_reads(frame, step, self.error)
             request = WriteRequest(self._mode(table, step), self.writer, tuple(table.get("primary_key", ())))
             written = self.connectors.sink(table["connector"]).write(frame, options, request)
+            if written.rejected is not None:
+                self.quarantine.rejected(written.rejected, _source(table, step), accepted=written.rows)
+        except TooManyBadRows as error:
+            raise self.error(f"table '{table['name']}': {error}", step) from error
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
             raise self._write_error(error, table, step) from error
+        finally:
+            self.quarantine.release()
         self.written.add(comparable(location))
         self.results.append(
             {
@@ -166,6 +183,37 @@ class _Execution(ScriptSession):
                 self.running_set.add_written(location)
         elif location:
             self.refresh(location)
+
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Count the rows of a table that do not fit, and set them aside, at its first declaration."""
+        if VERDICT not in frame.columns or id(step) in self.judged:
+            return
+        self.judged.add(id(step))
+        try:
+            self.quarantine.take(frame, step["name"])
+        except (ConnectorError, TooManyBadRows) as error:
+            raise self.error(f"table '{step['name']}': {error}", step) from error
+
+    def accepted(self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
+        """The rows of an INSERT that fit; the others are set aside."""
+        if step["kind"] != "insert" or VERDICT not in frame.columns:
+            return super().accepted(table, step, frame)
+        return self.quarantine.split(frame, _source(table, step))
+
+    def _set_aside(self, name: str, rows: DataFrame) -> str:
+        """Add rows to the table that the script names for those that do not fit; returns its location."""
+        table = next(step for step in self.steps if step["kind"] == "table" and step["name"] == name)
+        schema = self.schema(table)
+        if schema is not None:
+            rows = rows.select(
+                *[
+                    sql.col(quote_name(field.name)).cast(field.dataType).alias(field.name)
+                    for field in schema.fields
+                ]
+            )
+        request = WriteRequest("append", self.writer)
+        self.connectors.sink(table["connector"]).write(rows, self.options(table), request)
+        return str(table["location"])
 
     def _begin_set(self, step: Mapping[str, Any]) -> None:
         """Cache what INSERTs of the set share, before the first of them."""
@@ -199,3 +247,8 @@ class _Execution(ScriptSession):
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
+
+
+def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> str:
+    """The name of the rows of an INSERT, in the quarantine."""
+    return f"{table['name']} (line {step['line']})"

@@ -7,14 +7,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField, StructType
 
+from spark_runner.connectors.base import PermissiveSource
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.files.source import FileSource
 from spark_runner.connectors.parts import Parts
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
-from spark_runner.sql.execution.columns import DeclaredColumns
+from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
+from spark_runner.sql.execution.judgement import CAST, FILE, RECORD, fitting, has_rules
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
@@ -25,10 +28,11 @@ from spark_runner.sql.text.passage import Anchor, Passage
 from spark_runner.sql.text.source import ScriptSource
 
 
-def fit(frame: DataFrame, schema: StructType, *, by_name: bool) -> DataFrame:
+def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool = False) -> DataFrame:
     """The frame with names, order and types of `schema`, matched by position or by name.
 
-    Raises ConnectorError if the columns do not match one to one.
+    With `tolerant` a value that its column cannot hold is no error: the column CAST names that column. Raises
+    ConnectorError if the columns do not match one to one.
     """
     fields = schema.fields
     if by_name:
@@ -43,7 +47,16 @@ def fit(frame: DataFrame, schema: StructType, *, by_name: bool) -> DataFrame:
     # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
     cells = zip(order, fields, strict=True)
-    return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
+    if not tolerant:
+        return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
+    values, misfits = list[Column](), list[Column]()
+    for index, field in cells:
+        given = sql.col(f"c{index}")
+        value = given.try_cast(field.dataType)
+        is_lost = value.isNull() if not field.nullable else value.isNull() & given.isNotNull()
+        misfits.append(sql.when(is_lost, sql.lit(field.name)))
+        values.append(value.alias(field.name))
+    return positional.select(*values, sql.coalesce(*misfits).alias(CAST))
 
 
 def _cell(column: Column, field: StructField) -> Column:
@@ -167,10 +180,15 @@ class ScriptSession:
         if step["kind"] == "table":
             columns = self.columns(step)
             try:
-                frame = columns.checked(columns.added_to(frame))
+                frame = columns.judged(columns.added_to(frame))
+                self.judge(step, frame)
+                frame = columns.checked(fitting(frame))
             except SPARK_ERRORS as error:
                 raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         self.kept(step, frame).createOrReplaceTempView(quote_name(step["name"]))
+
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Look at the rows of a table with their verdicts; a subclass counts those that do not fit."""
 
     def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:  # noqa: ARG002 - of the subclass
         """The frame for readers of a name; a subclass may keep its rows in Spark's cache."""
@@ -180,7 +198,7 @@ class ScriptSession:
         """The frame for readers of the table; None if nothing is written yet."""
         schema = self.schema(step) or self.inferred.get(id(step))
         try:
-            frame = self.connectors.source(step["connector"]).read(self.session, self.options(step), schema)
+            frame = self._read(step, schema)
         except ConnectorError as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
@@ -189,7 +207,28 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:
             self.inferred[id(step)] = frame.schema
+        declared = self.schema(step)
+        if declared is not None and frame.columns != declared.fieldNames():
+            # Spark adds the partitions that it finds in the folder, and moves declared ones to the end.
+            frame = frame.select(*[quote_name(name) for name in declared.fieldNames()])
         return frame
+
+    def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:
+        """The rows of a table; where rows may leave it, with their files and the records that do not fit."""
+        source, options = self.connectors.source(step["connector"]), self.options(step)
+        if schema is not None and self.sets_aside and isinstance(source, PermissiveSource):
+            frame = source.read_all(self.session, options, schema, RECORD)
+        else:
+            frame = source.read(self.session, options, schema)
+        if (self.sets_aside or has_rules(step)) and isinstance(source, FileSource):
+            frame = frame.select("*", sql.col(f"{METADATA}.file_path").alias(FILE))
+        return frame
+
+    @property
+    def sets_aside(self) -> bool:
+        """Whether the script has a limit for rows that do not fit: one of them does not fail the job."""
+        limits = self.plan.get("bad_rows") or {}
+        return limits.get("rows") is not None or limits.get("percent") is not None
 
     def options(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
         """The options of a table for its connector, with the values of references."""
@@ -209,6 +248,10 @@ class ScriptSession:
         except SPARK_ERRORS as error:
             raise sent.located(error, columns) from error
         return schema if isinstance(schema, StructType) else None
+
+    def accepted(self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame) -> DataFrame:  # noqa: ARG002 - of the subclass
+        """The judged rows of an INSERT that fit."""
+        return fitting(frame)
 
     def columns(self, step: Mapping[str, Any]) -> DeclaredColumns:
         """What a table declares beside its stored columns."""
@@ -289,7 +332,11 @@ class ScriptSession:
         if schema is None:
             return frame
         try:
-            return self.columns(table).checked_before_write(fit(frame, schema, by_name=step["by_name"]))
+            columns = self.columns(table)
+            fitted = fit(frame, schema, by_name=step["by_name"], tolerant=self.sets_aside)
+            return columns.checked_before_write(
+                self.accepted(table, step, columns.judged_before_write(fitted))
+            )
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:

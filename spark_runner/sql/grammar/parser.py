@@ -66,7 +66,7 @@ def _create(cursor: Cursor) -> CreateTable | CreateView:
 
 def _unsupported(cursor: Cursor) -> SqlError:
     found = cursor.here or cursor.tokens[0]
-    return cursor.error(f"'{found.text}' is not supported here; {SUPPORTED}", found.start)
+    return cursor.error(f"'{cursor.written(found)}' is not supported here; {SUPPORTED}", found.start)
 
 
 def declared_name(passage: Passage) -> tuple[str, int] | None:

@@ -41,9 +41,14 @@ def names_in(tokens: Sequence[SqlToken]) -> frozenset[str] | None:
 
     IDENTIFIER() computes a name at run time, and a path of files may be that of a table.
     """
-    if formats_named(tokens) or any(token.is_word("IDENTIFIER") for token in tokens):
+    if formats_named(tokens) or computes_names(tokens):
         return None
     return frozenset(_name(token).lower() for token in tokens)
+
+
+def computes_names(tokens: Sequence[SqlToken]) -> bool:
+    """Whether a query may compute the names of tables at run time, by IDENTIFIER()."""
+    return any(token.is_word("IDENTIFIER") for token in tokens)
 
 
 def reads_file_names(tokens: Sequence[SqlToken]) -> bool:
@@ -78,7 +83,7 @@ def names_files_of(tokens: Sequence[SqlToken], denied: Collection[str]) -> str |
 
     Spark also accepts the class of a format as its name, and IDENTIFIER() a text computed at run time.
     """
-    if any(token.is_word("IDENTIFIER") for token in tokens):
+    if computes_names(tokens):
         return "IDENTIFIER"
     return next((name for name, _ in _before_dots(tokens) if name in denied or "." in name), None)
 

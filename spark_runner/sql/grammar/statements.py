@@ -1,12 +1,14 @@
 """The statements that a script may have."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from spark_runner.references.reference import Pieces
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.text.passage import Passage, PlacedReference
-from spark_runner.sql.text.tokens import SqlToken
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,14 @@ class Statement:
 
     passage: Passage
     tokens: Sequence[SqlToken]
+
+    def written(self, offset: int, value: str) -> str:
+        """`value`, which is that of the token at `offset`, for a message: its variables keep their names."""
+        token = self.tokens[bisect_left(self.tokens, offset, key=attrgetter("start"))]
+        text = self.passage.written(token.start, token.end)
+        if text == token.text:
+            return value
+        return text[1:-1] if token.kind is TokenKind.STRING and text[0] in "'\"" else text
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ UTC, in every time zone of the session.
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 
 from spark_runner.sql.text.cursor import CLOSING
 from spark_runner.sql.text.passage import Passage
@@ -23,9 +24,16 @@ _PARTS = {
     "_ROWTIME": ".end - INTERVAL '0.001' SECOND",
 }
 _NAMES = frozenset(kind + ending for kind in _ARGUMENTS for ending in (*_PARTS, "_PROCTIME"))
-_SINGULAR = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
-_UNITS = frozenset({*_SINGULAR, *(f"{unit}S" for unit in _SINGULAR)})
-_NUMBER = re.compile(r"""(?P<quote>['"]?)(?P<number>[0-9]+(\.[0-9]+)?)(?P=quote)""")
+_UNIT_MILLISECONDS = {
+    "WEEK": 604_800_000,
+    "DAY": 86_400_000,
+    "HOUR": 3_600_000,
+    "MINUTE": 60_000,
+    "SECOND": 1_000,
+    "MILLISECOND": 1,
+}
+_UNITS = frozenset({*_UNIT_MILLISECONDS, *(f"{unit}S" for unit in _UNIT_MILLISECONDS)})
+_NUMBER = re.compile(r"""(?P<quote>['"]?)(?P<number>[0-9]{1,18}(\.[0-9]{1,18})?)(?P=quote)""")
 _CLOSING = frozenset(CLOSING.values())
 
 
@@ -82,6 +90,13 @@ def _window(passage: Passage, index: int, name: str) -> tuple[int, list[Passage 
     column, *durations = arguments
     texts = [f"'{_duration(each)}'" for each in durations]
     if kind == "HOP":
+        slide, size = map(_milliseconds, durations)
+        if slide > size:
+            message = (
+                "the slide of HOP is longer than its size, so rows would be in no window;"
+                " write HOP(column, slide, size)"
+            )
+            raise passage.error(message, start)
         texts.reverse()  # Spark expects the size before the slide
     function = "session_window" if kind == "SESSION" else "window"
     opening, closing = ("(", ")") if " " in part else ("", "")
@@ -90,10 +105,21 @@ def _window(passage: Passage, index: int, name: str) -> tuple[int, list[Passage 
 
 def _duration(argument: Passage) -> str:
     """The length of an interval with one unit, as Spark's windows take it."""
-    tokens = argument.tokens
-    match [token.text.upper() for token in tokens]:
+    number, unit = _number_and_unit(argument)
+    if not Decimal(number):
+        raise argument.error("the length of a window must be more than 0")
+    return f"{number} {unit.lower()}"
+
+
+def _milliseconds(argument: Passage) -> Decimal:
+    number, unit = _number_and_unit(argument)
+    return Decimal(number) * _UNIT_MILLISECONDS[unit.removesuffix("S")]
+
+
+def _number_and_unit(argument: Passage) -> tuple[str, str]:
+    match [token.text.upper() for token in argument.tokens]:
         case ["INTERVAL", number, unit] if unit in _UNITS and (match := _NUMBER.fullmatch(number)):
-            return f"{match['number']} {unit.lower()}"
+            return match["number"], unit
     message = "the length of a window is an interval with one unit, like INTERVAL '90' SECOND"
     raise argument.error(message)
 

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -74,6 +75,19 @@ class Passage:
     def error(self, message: str, offset: int = 0) -> SqlError:
         """An error that points at where `offset` of this text came from."""
         return self.source.error(message, self.origin(offset))
+
+    def written(self, start: int, end: int) -> str:
+        """The text between two offsets as the file has it: with variables, whose values may be secrets."""
+        pieces = list[str]()
+        first, behind = self._anchor_index(start), bisect_left(self.anchors, end, key=_offset)
+        edges = [start, *(anchor.offset for anchor in self.anchors[first + 1 : behind]), end]
+        for anchor, (since, until) in zip(self.anchors[first:behind], pairwise(edges), strict=True):
+            if anchor.verbatim or not self.source.text.startswith("${", anchor.origin):
+                pieces.append(self.text[since:until])
+            else:
+                closing = self.source.text.find("}", anchor.origin)
+                pieces.append(self.source.text[anchor.origin : closing + 1])
+        return "".join(pieces)
 
     def part(self, start: int, end: int) -> "Passage":
         """The text from the token at `start` to the one at `end`, with its origin."""

@@ -1,0 +1,49 @@
+"""Makes the tables in docs/connectors.md from the options of the connectors."""
+
+from pathlib import Path
+
+from spark_runner.connectors.options import ConnectorOptions, options_of
+from spark_runner.connectors.registry import BUILT_IN
+
+TARGET = Path(__file__).with_name("connectors.md")
+BEGIN = "<!-- made by docs/make_connectors.py from the options of the connectors -->"
+END = "<!-- end -->"
+
+
+def section(name: str) -> str:
+    """The heading, the abilities and the options of one connector."""
+    connector, model = BUILT_IN[name], options_of(name)
+    verbs = [verb for verb, part in (("reads", connector.source), ("writes", connector.sink)) if part]
+    facts = [f"It {' and '.join(verbs)}."]
+    if connector.sink:
+        promise = model.model_construct().guarantee(has_primary_key=False)
+        facts.append(f"A row of a finished job is in its target {promise}.")
+    rows = "".join(row(model, option) for option in model.model_fields)
+    about = (model.__doc__ or "").strip()
+    table = f"| option | default | meaning |\n|---|---|---|\n{rows}"
+    return f"### `{name}`\n\n{about} {' '.join(facts)}\n\n{table}"
+
+
+def row(model: type[ConnectorOptions], name: str) -> str:
+    """One option."""
+    field = model.model_fields[name]
+    default = field.get_default(call_default_factory=True)
+    if field.is_required():
+        shown = "required"
+    elif default in {"", ()}:
+        shown = ""
+    else:
+        shown = f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return f"| `{name}` | {shown} | {field.description} |\n"
+
+
+def render(page: str) -> str:
+    """The page, with the part between the two marks made anew."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    made = "\n".join(map(section, BUILT_IN))
+    return f"{before}{BEGIN}\n\n{made}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render(TARGET.read_text(encoding="utf-8")), encoding="utf-8")

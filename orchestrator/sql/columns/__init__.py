@@ -1,0 +1,1 @@
+"""Finds the columns of tables, views and queries, and wrong names; unknown parts give no finding."""

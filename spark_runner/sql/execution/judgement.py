@@ -1,0 +1,114 @@
+"""Decides for each row of a table whether it fits: by its decoding, its casts and the expectations."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from spark_runner.sql.text.literals import quote_name
+
+RECORD = "__orchestrator_record"  # the text of a record that could not be decoded
+FILE = "__orchestrator_file"
+CAST = "__orchestrator_cast"  # the name of a column whose value the table cannot hold
+VERDICT = "__orchestrator_verdict"
+_OWN = (RECORD, FILE, CAST, VERDICT)
+
+QUARANTINED, DROPPED = "quarantine", "drop row"
+
+
+class Rule(NamedTuple):
+    """A condition that rows meet, or else they leave the table."""
+
+    name: str
+    holds: Column
+    action: str
+    reason: str
+
+
+def has_rules(step: Mapping[str, Any]) -> bool:
+    """Whether rows of a table may leave it instead of failing the job."""
+    return any(each.get("action") in {QUARANTINED, DROPPED} for each in step.get("expectations", ()))
+
+
+def judged(frame: DataFrame, rules: Iterable[Rule]) -> DataFrame:
+    """The rows with a verdict: NULL for those that fit, else the first rule that they do not meet."""
+    verdicts = list[Column]()
+    if RECORD in frame.columns:
+        words = "the record does not fit the declared columns"
+        is_damaged = _column(RECORD).isNotNull() & _uses_all(frame)
+        verdicts.append(sql.when(is_damaged, _verdict(sql.lit("decoding"), words, QUARANTINED)))
+    if CAST in frame.columns:
+        name = _column(CAST)
+        lost = sql.concat(sql.lit("column '"), name, sql.lit("' cannot hold the value"))
+        verdicts.append(sql.when(name.isNotNull(), _verdict(sql.lit("cast"), lost, QUARANTINED)))
+    for rule in rules:
+        verdict = _verdict(sql.lit(rule.name), rule.reason, rule.action)
+        verdicts.append(sql.when(~sql.coalesce(rule.holds, sql.lit(False)), verdict))
+    return frame.withColumn(VERDICT, sql.coalesce(*verdicts)) if verdicts else frame
+
+
+def fitting(frame: DataFrame) -> DataFrame:
+    """The rows that fit, without the columns of the judgement."""
+    values = [_column(name) for name in visible(frame)]
+    if VERDICT not in frame.columns:
+        return frame if len(values) == len(frame.columns) else frame.select(*values)
+    return frame.filter(_column(VERDICT).isNull()).select(*values)
+
+
+def _uses_all(frame: DataFrame) -> Column:
+    """True, from all columns: Spark decodes those that a query uses, and a record must not fit for one alone.
+
+    It names the partition, so that Spark cannot simplify it.
+    """
+    uses = sql.spark_partition_id() >= 0
+    for name in visible(frame):
+        uses |= _column(name).isNull()
+    return uses
+
+
+def visible(frame: DataFrame) -> list[str]:
+    """The columns of the table itself."""
+    return [name for name in frame.columns if name not in _OWN]
+
+
+def quarantined(frame: DataFrame, facts: Mapping[str, str]) -> DataFrame:
+    """The rows for the quarantine: their record, why they are there, and `facts` of the run."""
+    names = visible(frame)
+    as_json = sql.to_json(sql.struct(*[_column(name) for name in names]), {"ignoreNullFields": "false"})
+    if RECORD in frame.columns:
+        record = sql.coalesce(_column(RECORD), as_json) if names else _column(RECORD)
+    else:
+        record = as_json
+    file = _column(FILE) if FILE in frame.columns else sql.lit(None).cast("string")
+    verdict = _column(VERDICT)
+    columns = {
+        "record": record,
+        "reason": verdict["reason"],
+        "rule": verdict["rule"],
+        "file": file,
+        "at": sql.current_timestamp(),
+        **{name: sql.lit(value) for name, value in facts.items()},
+    }
+    rows = frame.filter(verdict["action"] == QUARANTINED)
+    return rows.select(*[value.alias(name) for name, value in columns.items()])
+
+
+def counts(frame: DataFrame) -> dict[str, int]:
+    """The number of rows by the action of their verdict; "" for those that fit."""
+    found = frame.groupBy(_column(VERDICT)["action"].alias("action")).count().collect()
+    return {row["action"] or "": int(row["count"]) for row in found}
+
+
+def _verdict(rule: Column, reason: str | Column, action: str) -> Column:
+    words = sql.lit(reason) if isinstance(reason, str) else reason
+    return sql.struct(rule.alias("rule"), words.alias("reason"), sql.lit(action).alias("action"))
+
+
+def _column(name: str) -> Column:
+    return sql.col(quote_name(name))
+
+
+def kept_columns(frame: DataFrame, order: Sequence[str]) -> list[Column]:
+    """Declared columns in order, and those of the judgement that exist."""
+    return [_column(name) for name in (*order, *(own for own in _OWN if own in frame.columns))]

@@ -1,0 +1,122 @@
+"""Counts the rows that do not fit, writes them to the quarantine of the run, and applies its limits.
+
+The counts come from queries of their own, so that retried and speculative tasks count once.
+"""
+
+import urllib.parse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.files.sink import ParquetSink
+from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.sql.execution.judgement import (
+    DROPPED,
+    QUARANTINED,
+    RECORD,
+    VERDICT,
+    counts,
+    fitting,
+    quarantined,
+)
+
+_FILES = {"mode": "append", "partition_by": [], "compression": "zstd"}
+
+
+class TooManyBadRows(SparkRunnerError):
+    """More rows do not fit than the script allows; a further attempt may find other data."""
+
+
+class Quarantine:
+    """The rows of one run that do not fit.
+
+    `into` writes them to the table that the script names, and returns its location.
+    """
+
+    def __init__(
+        self, plan: Mapping[str, Any], writer: Writer, into: Callable[[DataFrame], str] | None
+    ) -> None:
+        settings = plan.get("bad_rows") or {}
+        self._rows, self._percent = settings.get("rows"), settings.get("percent")
+        self.has_limit = self._rows is not None or self._percent is not None
+        self._into = into
+        self._kept: DataFrame | None = None
+        self._place: str = plan.get("quarantine") or ""
+        self._job: str = (plan.get("built_ins") or {}).get("run_id", "")
+        self._writer = writer
+        self.found: dict[str, dict[str, Any]] = {}  # by the source of the rows
+
+    def take(self, frame: DataFrame, source: str, *, accepted: int = 0) -> None:
+        """Count judged rows, and write those that are quarantined; `accepted` rows are not in the frame.
+
+        Raises ConnectorError without a place for them, and TooManyBadRows above a limit, after the write.
+        """
+        number = counts(frame)
+        bad = number.get(QUARANTINED, 0)
+        before = self.found.get(source, {"rows": 0, "quarantined": 0, "dropped": 0, "place": ""})
+        rows = max(before["rows"], sum(number.values()) + accepted)
+        self.found[source] = {
+            "table": source,
+            "rows": rows,
+            "quarantined": before["quarantined"] + bad,
+            "dropped": before["dropped"] + number.get(DROPPED, 0),
+            "place": self._write(frame, source, adds=bool(before["quarantined"])) if bad else before["place"],
+        }
+        self._check(source)
+
+    def split(self, frame: DataFrame, source: str) -> DataFrame:
+        """The rows of an INSERT that fit; until `release` all are kept, for a query may change its rows."""
+        self._kept = frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)
+        self.take(self._kept, source)
+        return fitting(self._kept)
+
+    def release(self) -> None:
+        """Forget the rows that `split` has kept."""
+        if self._kept is not None:
+            self._kept.unpersist()
+            self._kept = None
+
+    def rejected(self, frame: DataFrame, source: str, *, accepted: int) -> None:
+        """Take the rows that a target did not accept, beside others: columns `record` and `reason`."""
+        verdict = sql.struct(
+            sql.lit("target").alias("rule"), sql.col("reason"), sql.lit(QUARANTINED).alias("action")
+        )
+        judged = frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT))
+        self.take(judged, source, accepted=accepted)
+        if not self.has_limit and self.found[source]["quarantined"]:
+            raise TooManyBadRows(f"the target has rejected {self.found[source]['quarantined']:,} rows")
+
+    def _write(self, frame: DataFrame, source: str, *, adds: bool) -> str:
+        facts = {"source": source, "job": self._job, "run": self._writer.run_key}
+        rows = quarantined(frame, {**facts, "attempt": str(self._writer.attempt)})
+        if self._into is not None:
+            return self._into(rows)
+        if not self._place:
+            raise ConnectorError(
+                "rows do not fit, and this run has no place for them; an operator can set `quarantine`, or"
+                " a script names a table for them: SET job.quarantine = name"
+            )
+        folder = f"{self._place.rstrip('/')}/{urllib.parse.quote(source, safe='')}"
+        # Each attempt of the run replaces the rows of the earlier one.
+        mode = "append" if adds else "overwrite"
+        ParquetSink().write(rows, {**_FILES, "path": folder}, WriteRequest(mode, self._writer))
+        return folder
+
+    def _check(self, source: str) -> None:
+        """Raise TooManyBadRows if the rows so far exceed a limit."""
+        total = sum(each["quarantined"] for each in self.found.values())
+        its = self.found[source]
+        place = f"; they are in {its['place']}" if its["place"] else ""
+        if self._rows is not None and total > self._rows:
+            message = f"{total:,} rows do not fit, and job.error.limit.rows is {self._rows:,}{place}"
+            raise TooManyBadRows(message)
+        if self._percent is not None and its["quarantined"] * 100 > self._percent * its["rows"]:
+            raise TooManyBadRows(
+                f"{its['quarantined']:,} of {its['rows']:,} rows do not fit, and job.error.limit.percent is"
+                f" {self._percent:g}{place}"
+            )

@@ -1,0 +1,1 @@
+"""Scripts for the tests of lint, plan and fmt."""

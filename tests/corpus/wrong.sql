@@ -1,0 +1,267 @@
+CREATE TABLE orders (id INT, name STRING, customer INT, price DECIMAL(8, 2), day DATE, at TIMESTAMP, tags ARRAY<STRING>, place STRUCT<street: STRING>) USING json OPTIONS (path 'orders');
+CREATE TABLE customers (id INT, city STRING) USING csv OPTIONS (path 'customers');
+CREATE TABLE pairs (a INT, b INT) USING csv OPTIONS (path 'pairs');
+CREATE TABLE files USING json OPTIONS (path 'files');
+CREATE TABLE shown USING print;
+----
+SELECT nmae FROM orders
+--> 1:8 unknown column 'nmae'; did you mean 'name'?
+----
+SELECT o.nmae FROM orders o
+--> 1:10 'o' has no column 'nmae'; did you mean 'name'?
+----
+SELECT orders.name FROM orders o
+--> 1:8 unknown table or alias 'orders'; known are o
+----
+SELECT id FROM orders JOIN customers ON orders.customer = customers.id
+--> 1:8 column 'id' is ambiguous; write orders.id or customers.id
+----
+SELECT c.id, o.town FROM orders o JOIN customers c ON o.customer = c.id
+--> 1:16 'o' has no column 'town'; known are id, name, customer, price, day, at, tags, place
+----
+SELECT o.id FROM orders o JOIN customers c ON o.customer = c.idd
+--> 1:62 'c' has no column 'idd'; did you mean 'id'?
+----
+SELECT * FROM orders JOIN customers USING (id) WHERE twn = 'x'
+--> 1:54 unknown column 'twn'; known are id, name, customer, price, day, at, tags, place, city
+----
+SELECT name FROM orders WHERE prise > 1 AND dya IS NULL
+--> 1:31 unknown column 'prise'; did you mean 'price'?
+--> 1:45 unknown column 'dya'; did you mean 'day'?
+----
+SELECT price * 2 AS twice FROM orders WHERE twice > 1
+--> 1:45 unknown column 'twice'; did you mean 'price'?
+----
+SELECT day, sum(price) AS total FROM orders GROUP BY dya
+--> 1:54 unknown column 'dya'; did you mean 'day'?
+----
+SELECT day, sum(price) AS total FROM orders GROUP BY day HAVING totl > 1
+--> 1:65 unknown column 'totl'; did you mean 'total'?
+----
+SELECT day AS d FROM orders ORDER BY dd
+--> 1:38 unknown column 'dd'; did you mean 'd'?
+----
+SELECT row_number() OVER (PARTITION BY custmer ORDER BY day) AS n FROM orders
+--> 1:40 unknown column 'custmer'; did you mean 'customer'?
+----
+SELECT sum(price) OVER w FROM orders WINDOW w AS (PARTITION BY dday)
+--> 1:64 unknown column 'dday'; did you mean 'day'?
+----
+SELECT CASE WHEN prce > 1 THEN 'a' ELSE 'b' END AS size FROM orders
+--> 1:18 unknown column 'prce'; did you mean 'price'?
+----
+SELECT price FROM orders WHERE id IN (SELECT ident FROM customers)
+--> 1:46 unknown column 'ident'; known are id, city
+----
+SELECT price FROM orders o WHERE EXISTS (SELECT 1 FROM customers c WHERE c.id = o.cust)
+--> 1:83 'o' has no column 'cust'; did you mean 'customer'?
+----
+SELECT (SELECT max(city) FROM customers c WHERE c.id = o.customer AND c.zip = 1) FROM orders o
+--> 1:73 'c' has no column 'zip'; known are id, city
+----
+SELECT total FROM (SELECT customer, sum(price) AS sum FROM orders GROUP BY customer) t
+--> 1:8 unknown column 'total'; known are customer, sum
+----
+SELECT t.total FROM (SELECT customer, sum(price) AS sum FROM orders GROUP BY customer) t
+--> 1:10 't' has no column 'total'; known are customer, sum
+----
+WITH big AS (SELECT id, price FROM orders WHERE price > 5) SELECT id, day FROM big
+--> 1:71 unknown column 'day'; known are id, price
+----
+WITH big AS (SELECT id, prize FROM orders), small AS (SELECT id FROM big) SELECT id FROM small
+--> 1:25 unknown column 'prize'; did you mean 'price'?
+----
+WITH big(a, b) AS (SELECT id, price FROM orders) SELECT a, price FROM big
+--> 1:60 unknown column 'price'; known are a, b
+----
+CREATE VIEW v AS SELECT id, price AS amount FROM orders;
+INSERT INTO shown SELECT id, price FROM v
+--> 2:30 unknown column 'price'; known are id, amount
+----
+CREATE VIEW v AS SELECT * FROM orders;
+CREATE VIEW w AS SELECT id, prce FROM v;
+INSERT INTO shown SELECT * FROM w
+--> 2:29 unknown column 'prce'; did you mean 'price'?
+----
+CREATE VIEW v AS SELECT o.id, c.id FROM orders o, customers c;
+SELECT id FROM v
+--> 2:8 column 'id' is ambiguous: 'v' has 2 columns of this name
+----
+CREATE VIEW v AS SELECT * EXCEPT (price) FROM orders;
+SELECT id, price FROM v
+--> 2:12 unknown column 'price'; did you mean 'place'?
+----
+SELECT id FROM orders UNION ALL SELECT id, city FROM customers
+--> 1:40 UNION needs queries with the same number of columns, these have 1 and 2
+----
+SELECT id, price FROM orders EXCEPT SELECT id FROM customers
+--> 1:44 EXCEPT needs queries with the same number of columns, these have 2 and 1
+----
+SELECT id FROM orders UNION SELECT idd FROM customers ORDER BY id
+--> 1:36 unknown column 'idd'; did you mean 'id'?
+----
+INSERT INTO pairs SELECT id FROM orders
+--> 1:19 the query has 1 column (id), table 'pairs' declares 2 (a, b)
+----
+INSERT INTO pairs SELECT id, price, day FROM orders
+--> 1:19 the query has 3 columns (id, price, day), table 'pairs' declares 2 (a, b)
+----
+INSERT INTO pairs SELECT * FROM orders
+--> 1:19 the query has 8 columns (id, name, customer, price, day, at, tags, place), table 'pairs' declares 2 (a, b)
+----
+INSERT INTO pairs VALUES (1, 2, 3)
+--> 1:19 the query has 3 columns (col1, col2, col3), table 'pairs' declares 2 (a, b)
+----
+INSERT INTO pairs TABLE customers; INSERT INTO pairs TABLE orders
+--> 1:54 the query has 8 columns (id, name, customer, price, day, at, tags, place), table 'pairs' declares 2 (a, b)
+----
+CREATE VIEW v AS SELECT 1 AS a, 2 AS b, 3 AS c;
+INSERT INTO pairs SELECT * FROM v
+--> 2:19 the query has 3 columns (a, b, c), table 'pairs' declares 2 (a, b)
+----
+INSERT INTO pairs BY NAME SELECT 1 AS a, 2 AS bb
+--> 1:27 table 'pairs' declares no column 'bb'; did you mean 'b'?
+--> 1:27 the query has no column 'b' for table 'pairs'; did you mean 'bb'?
+----
+INSERT INTO pairs BY NAME SELECT 1 AS a
+--> 1:27 the query has no column 'b' for table 'pairs'
+----
+INSERT INTO pairs BY NAME SELECT 1 AS a, 2 AS b, 3 AS c
+--> 1:27 table 'pairs' declares no column 'c'
+----
+INSERT INTO pairs BY NAME SELECT 1 AS a, 2 AS b, 3 AS A
+--> 1:27 the query gives column 'a' more than once
+----
+INSERT INTO pairs (a, b) SELECT 1, 2
+--> 1:19 expected a query (SELECT, WITH, VALUES, FROM or TABLE); a list of columns is not supported here, use BY NAME, found '('
+----
+INSERT INTO pairs (a) VALUES (1)
+--> 1:19 expected a query (SELECT, WITH, VALUES, FROM or TABLE); a list of columns is not supported here, use BY NAME, found '('
+----
+INSERT INTO files SELECT o.id, c.id FROM orders o JOIN customers c ON o.customer = c.id
+--> 1:19 the query gives column 'id' more than once; give one of them another name with AS
+----
+INSERT OVERWRITE files SELECT *, price AS day FROM orders
+--> 1:24 the query gives column 'day' more than once; give one of them another name with AS
+----
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO shown SELECT idd FROM orders;
+INSERT INTO pairs SELECT 1;
+END
+--> 2:26 unknown column 'idd'; did you mean 'id'?
+--> 3:19 the query has 1 column (...), table 'pairs' declares 2 (a, b)
+----
+EXPLAIN SELECT nme FROM orders
+--> 1:16 unknown column 'nme'; did you mean 'name'?
+----
+EXPLAIN INSERT INTO pairs SELECT id FROM orders
+--> 1:27 the query has 1 column (id), table 'pairs' declares 2 (a, b)
+----
+ASSERT (SELECT count(*) FROM orders WHERE prise > 1) = 0, 'message'
+--> 1:43 unknown column 'prise'; did you mean 'price'?
+----
+ASSERT total > 1
+--> 1:8 unknown column 'total': the query reads no table
+----
+SELECT TUMBLE_START(att, INTERVAL '1' DAY) AS d FROM orders GROUP BY TUMBLE(at, INTERVAL '1' DAY)
+--> 1:21 unknown column 'att'; did you mean 'at'?
+----
+SELECT transform(tags, x -> concat(x, nmae)) FROM orders
+--> 1:39 unknown column 'nmae'; did you mean 'name'?
+----
+SELECT filter(tags, t -> t = tagg) FROM orders
+--> 1:30 unknown column 'tagg'; did you mean 'tags'?
+----
+SELECT place.street, placee.street FROM orders
+--> 1:22 unknown table or alias 'placee'; did you mean 'place'?
+----
+FROM orders SELECT idd
+--> 1:20 unknown column 'idd'; did you mean 'id'?
+----
+SELECT x FROM (VALUES (1, 2)) AS t(a, b)
+--> 1:8 unknown column 'x'; known are a, b
+----
+SELECT a, c FROM VALUES (1, 2) AS t(a, b)
+--> 1:11 unknown column 'c'; known are a, b
+----
+CREATE TABLE t (a INT, b AS aa + 1) USING csv OPTIONS (path 't');
+SELECT * FROM t
+--> 1:29 unknown column 'aa'; did you mean 'a'?
+----
+CREATE TABLE t (a INT, b AS c + 1, c AS a + 1) USING csv OPTIONS (path 't');
+SELECT * FROM t
+--> 1:29 'c' is computed later; declare it before the columns that use it
+----
+CREATE TABLE t (a INT, CONSTRAINT ok EXPECT (aa > 0) ON VIOLATION FAIL) USING csv OPTIONS (path 't');
+SELECT * FROM t
+--> 1:46 unknown column 'aa'; did you mean 'a'?
+----
+CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (z * 2)) USING csv OPTIONS (path 't');
+SELECT a, d FROM t
+--> 1:51 unknown column 'z'; known are a
+--> 2:11 unknown column 'd'; known are a, b
+----
+SELECT `na me`, `price` FROM orders
+--> 1:8 unknown column 'na me'; did you mean 'name'?
+----
+SELECT o.* , z.id FROM orders o
+--> 1:14 unknown table or alias 'z'; known are o
+----
+SELECT '${day:-x}' AS d, ${column:-idd} FROM orders
+--> 1:26 unknown column 'idd'; did you mean 'id'?
+----
+SELECT idd,
+       -- a comment
+       price, /* another */ dayy
+FROM orders
+--> 1:8 unknown column 'idd'; did you mean 'id'?
+--> 3:29 unknown column 'dayy'; did you mean 'day'?
+----
+SELECT HOP_START(at, INTERVAL '1' DAY, INTERVAL '1' HOUR) FROM orders GROUP BY HOP(at, INTERVAL '1' DAY, INTERVAL '1' HOUR)
+--> 1:8 the slide of HOP is longer than its size, so rows would be in no window; write HOP(column, slide, size)
+----
+SELECT count(*) FROM orders GROUP BY TUMBLE(at, INTERVAL '0' SECOND)
+--> 1:48 the length of a window must be more than 0
+----
+SELECT count(*) FROM orders GROUP BY SESSION(at, INTERVAL '0.0' SECOND)
+--> 1:49 the length of a window must be more than 0
+----
+CREATE TABLE t USING csv OPTIONS (path 't', mode '${secret}');
+SELECT * FROM t
+--> 1:50 option 'mode' of connector 'csv' cannot be '${secret}': Input should be 'append' or 'error'
+----
+SET job.mode = 'x${secret}'
+--> 1:16 job.mode cannot be 'x${secret}'; this version has batch
+----
+CREATE TABLE t USING csv OPTIONS (pth 't');
+SELECT id, nmae FROM t; SELECT idd FROM orders
+--> 1:35 unknown option 'pth' of connector 'csv'; did you mean 'path'?
+--> 2:32 unknown column 'idd'; did you mean 'id'?
+----
+CREATE OR REPLACE TABLE orders (a INT) USING csv OPTIONS (path 'a');
+SELECT price FROM orders
+--> 2:8 unknown column 'price'; known are a
+----
+INSERT INTO shwn SELECT idd FROM orders
+--> 1:13 unknown table 'shwn'; did you mean 'shown'?
+--> 1:25 unknown column 'idd'; did you mean 'id'?
+----
+SELECT date_add(dat, 1), upper(nam) FROM orders JOIN customers ON true
+--> 1:17 unknown column 'dat'; did you mean 'at'?
+--> 1:32 unknown column 'nam'; did you mean 'name'?
+----
+SELECT nam FROM customers LEFT SEMI JOIN orders ON orders.customer = customers.idd
+--> 1:8 unknown column 'nam'; did you mean 'name'?
+--> 1:80 'customers' has no column 'idd'; did you mean 'id'?
+----
+SELECT count(DISTINCT cusomer) FILTER (WHERE price > lmit) FROM orders
+--> 1:23 unknown column 'cusomer'; did you mean 'customer'?
+--> 1:54 unknown column 'lmit'; known are id, name, customer, price, day, at, tags, place
+----
+SELECT max_by(day, prize) AS d, map('a', idd)['a'], array(iddd)[0] FROM orders
+--> 1:20 unknown column 'prize'; did you mean 'price'?
+--> 1:42 unknown column 'idd'; did you mean 'id'?
+--> 1:59 unknown column 'iddd'; did you mean 'id'?
+----
+SELECT s.n FROM (SELECT id AS m FROM orders) AS s
+--> 1:10 's' has no column 'n'; known are m
