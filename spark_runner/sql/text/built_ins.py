@@ -53,12 +53,6 @@ def readable(text: str) -> str:
     return _MARK.sub(lambda mark: f"${{{_NAMES[mark[0]]}}}", text) if _OPEN in text else text
 
 
-def readable_at(text: str, offset: int) -> str:
-    """The built-in variable at `offset` as the user wrote it; empty if there is none."""
-    mark = _MARK.match(text, offset)
-    return readable(mark[0]) if mark else ""
-
-
 def with_values(part: Any, values: Mapping[str, str]) -> Any:
     """A part of a plan, which is JSON, with values in place of marks; raises KeyError for one without."""
     if isinstance(part, str):

@@ -1,6 +1,6 @@
 """Reads the tokens of one statement from left to right."""
 
-from spark_runner.sql.text.built_ins import has_mark, readable, readable_at
+from spark_runner.sql.text.built_ins import has_mark, readable
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import name_value, string_value
 from spark_runner.sql.text.passage import Passage
@@ -43,8 +43,7 @@ class Cursor:
     def _found(self) -> str:
         """What comes next, as the user wrote it."""
         if self.here:
-            readable = readable_at(self.passage.text, self.here.start)
-            return f"'{readable or self.written(self.here)}'"
+            return f"'{self.written(self.here)}'"
         # The text in parentheses is a passage of its own, which ends before the closing one.
         behind = self.passage.origin(len(self.passage.text))
         closing = self.passage.source.text[behind : behind + 1]
