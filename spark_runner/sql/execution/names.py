@@ -14,6 +14,7 @@ from spark_runner.connectors.parts import Parts
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.execution.casts import loses
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
@@ -49,11 +50,13 @@ def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool =
     cells = zip(order, fields, strict=True)
     if not tolerant:
         return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
-    values, misfits = list[Column](), list[Column]()
+    values, misfits, kinds = list[Column](), list[Column](), [field.dataType for field in frame.schema]
     for index, field in cells:
         given = sql.col(f"c{index}")
         value = given.try_cast(field.dataType)
-        is_lost = value.isNull() if not field.nullable else value.isNull() & given.isNotNull()
+        is_lost = loses(given, kinds[index], field.dataType)
+        if not field.nullable:
+            is_lost |= value.isNull()
         misfits.append(sql.when(is_lost, sql.lit(field.name)))
         values.append(value.alias(field.name))
     return positional.select(*values, sql.coalesce(*misfits).alias(CAST))
@@ -316,7 +319,8 @@ class ScriptSession:
             return
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
-        if step["read"] or not (step["written"] or step.get("explained")):
+        only_elsewhere = step["written"] or step.get("explained") or step.get("only_with_options")
+        if step["read"] or not only_elsewhere:
             self.declare(step)
             self.declared.append(step)
             if step["location"]:
