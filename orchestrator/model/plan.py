@@ -140,6 +140,11 @@ def _check_shape(plan: Plan) -> None:
             raise DefinitionError(f"its plan has no {name!r}; submit the job again")
     if not all(isinstance(step, dict) for step in plan["steps"]):
         raise DefinitionError("its plan has a step that is not a JSON object; submit the job again")
+    for step in plan["steps"]:
+        if step.get("kind") == "table":
+            for name, shape in (("name", str), ("connector", str), ("options", dict)):
+                if not isinstance(step.get(name), shape):
+                    raise DefinitionError(f"its plan has a table without {name!r}; submit the job again")
 
 
 def _file(definition: Definition) -> str:

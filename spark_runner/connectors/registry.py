@@ -113,7 +113,7 @@ def load(part: str) -> Any:
     module, _, attribute = part.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConnectorError(f"{part} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
@@ -127,10 +127,18 @@ def _points() -> "dict[str, EntryPoint]":
 def _loaded(point: "EntryPoint") -> Connector:
     try:
         connector = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"connector '{point.name}' of {point.value} cannot be loaded: {error}"
         raise ConnectorError(message) from error
     if not isinstance(connector, Connector):
         kind = type(connector).__name__
         raise ConnectorError(f"connector '{point.name}': {point.value} is a {kind}, not a Connector")
+    for name in ("options", "source", "sink"):
+        if not isinstance(getattr(connector, name), str):
+            raise ConnectorError(f"connector '{point.name}': `{name}` is not a text 'module:attribute'")
+    for name in ("packages", "modules"):
+        given = getattr(connector, name)
+        # A text is a sequence of texts, too: of its characters.
+        if not isinstance(given, tuple | list) or not all(isinstance(each, str) for each in given):
+            raise ConnectorError(f"connector '{point.name}': `{name}` is not a tuple of texts")
     return connector

@@ -66,8 +66,11 @@ def _files(package: str) -> Iterator[tuple[str, Path]]:
     """All files of a package of connectors, by their names in the zip."""
     if package in _PACKAGES:
         return
-    spec = importlib.util.find_spec(package)
-    if spec is None or not (spec.submodule_search_locations or spec.origin):
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):  # no name of a module, or in a package that cannot be imported
+        spec = None
+    if spec is None or not (spec.submodule_search_locations or (spec.has_location and spec.origin)):
         raise SubmissionError(f"the Python package {package} of a connector is not installed on this host")
     if not spec.submodule_search_locations:
         yield f"{package}.py", _source(package, Path(str(spec.origin)))

@@ -88,6 +88,8 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     if not (denied or shares_jvm):
         return
     source = ScriptSource(plan["file"], plan["source"])
+    if shares_jvm and plan.get("bad_rows"):
+        raise source.error(_OWN_JVM, 0)
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
         _check_step(step, source, is_limited=bool(denied), shares_jvm=shares_jvm)
@@ -102,8 +104,10 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
 
 
 def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bool, shares_jvm: bool) -> None:
-    """Raise SqlError for a setting that may not change, and for cached rows in a shared JVM."""
-    may_share = not (step["kind"] == "cache" or step.get("cached") or step.get("references"))
+    """Raise SqlError for a setting that may not change, and for kept rows or secrets in a shared JVM."""
+    keeps = step["kind"] == "cache" or step.get("cached")
+    keeps = keeps or any(each.get("action", "fail") != "fail" for each in step.get("expectations", ()))
+    may_share = not (keeps or step.get("references"))
     if step["kind"] in {"set", "reset"}:
         key = step["key"]
         may_share = setting_may_share(key, step["value"]) if step["kind"] == "set" else reset_may_share(key)

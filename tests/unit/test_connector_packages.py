@@ -1,6 +1,7 @@
 """Connectors of other packages: their options, their parts in a plan, and what travels with a job."""
 
 import json
+import re
 import runpy
 import sys
 import zipfile
@@ -15,7 +16,7 @@ from orchestrator.model.plan import compile_program
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.options import Guarantee, options_of
 from spark_runner.connectors.parts import Parts
-from spark_runner.connectors.registry import Connector, find, names
+from spark_runner.connectors.registry import Connector, find, load, names
 from spark_runner.protocol.errors import SubmissionError
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
@@ -140,6 +141,40 @@ def test_a_broken_package_is_an_error_of_its_table_alone(site: Path, monkeypatch
     monkeypatch.delitem(sys.modules, "http_rows", raising=False)
     with pytest.raises(ConnectorError, match="http_rows:CONNECTOR is a int, not a Connector"):
         find("http")
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("raise SystemExit(3)", "http_rows:CONNECTOR cannot be loaded: 3"),
+        ("{made}('m:o', modules='acme')", "`modules` is not a tuple of texts"),
+        ("{made}('m:o', packages='g:a:1')", "`packages` is not a tuple of texts"),
+        ("{made}('m:o', source=print)", "`source` is not a text 'module:attribute'"),
+    ],
+)
+def test_a_wrong_package_ends_no_process_and_names_what_is_wrong(
+    site: Path, monkeypatch: pytest.MonkeyPatch, module: str, said: str
+) -> None:
+    made = module.replace("{made}", "import spark_runner.connectors.registry as r\nCONNECTOR = r.Connector")
+    (site / "http_rows" / "__init__.py").write_text(made, "utf-8")
+    monkeypatch.delitem(sys.modules, "http_rows", raising=False)
+    with pytest.raises(ConnectorError, match=re.escape(said)):
+        find("http")
+
+
+def test_a_part_whose_module_ends_the_process_is_an_error(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (site / "http_rows" / "source.py").write_text("raise SystemExit(3)", "utf-8")
+    monkeypatch.delitem(sys.modules, "http_rows.source", raising=False)
+    with pytest.raises(ConnectorError, match=r"http_rows.source:HttpSource cannot be loaded: SystemExit: 3"):
+        load("http_rows.source:HttpSource")
+
+
+@pytest.mark.parametrize("package", ["sys", "../x", "no_such_package.inner", ".x"])
+def test_what_is_no_package_of_files_is_refused_in_words(tmp_path: Path, package: str) -> None:
+    with pytest.raises(SubmissionError, match="of a connector is not installed on this host"):
+        driver_zip(tmp_path / "zips", (package,))
 
 
 def test_a_package_does_not_replace_a_built_in_connector(site: Path) -> None:

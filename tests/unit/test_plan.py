@@ -28,6 +28,7 @@ SHAPE: dict[str, Any] = {
     "values": [],
     "steps": [],
 }
+TABLE = {"kind": "table", "name": "t", "connector": "csv", "options": {}}
 
 
 def definition(**fields: Any) -> Definition:
@@ -85,6 +86,11 @@ def test_a_worker_parses_neither_script_nor_program(monkeypatch: pytest.MonkeyPa
         (b"{}", "has version None"),
         (json.dumps({**SHAPE, "version": 1}).encode(), "has version 1, this worker runs version"),
         (json.dumps({**SHAPE, "steps": "x"}).encode(), "has no 'steps'"),
+        *(
+            (json.dumps({**SHAPE, "steps": [{**TABLE, name: value}]}).encode(), f"a table without '{name}'")
+            for name in ("name", "connector", "options")
+            for value in (None, ["csv"])
+        ),
         (json.dumps({**SHAPE, "values": None}).encode(), "has no 'values'"),
         (b" " * (MAX_PLAN_BYTES + 1), "the limit is"),
     ],

@@ -91,6 +91,8 @@ class OwnTables:
         """Complete the steps: whether any statement writes the declared tables."""
         for step, table in self.added:
             step["written"] = table.step["written"]
+            if not (table.step["read"] or self.scope.computes_names):
+                table.step["only_with_options"] = True  # others may not decode it
 
     def _add(self, query: Passage, table: Table, use: OptionsUse) -> str:
         if len(self.added) >= MAX_USES:

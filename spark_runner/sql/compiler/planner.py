@@ -114,7 +114,7 @@ class Planner:
 
     def finish(self) -> None:
         """Complete the plan; raises SqlError if a statement set is open at the end of the script."""
-        self.parts = self.settings.bad_rows.to_plan(self.scope)
+        self.parts = self.settings.bad_rows.to_plan(self.scope, self.steps.made)
         if self.parts:
             self.steps.need_new_driver()
             self.needs_own_jvm = True  # rows that are kept while they are counted outlive a killed driver

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import (
     ArrayType,
@@ -140,3 +140,23 @@ def _size(kind: DataType) -> tuple[int, int]:
     if isinstance(kind, DecimalType):
         return kind.precision - kind.scale, kind.scale
     return _DIGITS[type(kind)], 0
+
+
+def loses(value: Column, given: DataType, declared: DataType) -> Column:
+    """Whether the tolerant cast of a value replaces it, or a value inside of it, with NULL."""
+    if isinstance(given, ArrayType) and isinstance(declared, ArrayType):
+        return _any(value, given.elementType, declared.elementType)
+    if isinstance(given, MapType) and isinstance(declared, MapType):
+        keys = _any(sql.map_keys(value), given.keyType, declared.keyType)
+        return keys | _any(sql.map_values(value), given.valueType, declared.valueType)
+    if isinstance(given, StructType) and isinstance(declared, StructType):
+        found = sql.lit(False)
+        for its, kind in zip(given.fields, declared.fields, strict=False):  # Spark refuses other numbers
+            found |= loses(value.getField(its.name), its.dataType, kind.dataType)
+        return found
+    return value.isNotNull() & value.try_cast(declared).isNull()
+
+
+def _any(values: Column, given: DataType, declared: DataType) -> Column:
+    found = sql.exists(values, lambda each: loses(each, given, declared))
+    return sql.coalesce(found, sql.lit(False))  # NULL for no array

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, reason
-from spark_runner.sql.execution.judgement import Rule, judged, kept_columns, visible
+from spark_runner.sql.execution.judgement import Rule, has_rules, judged, kept_columns, visible
 from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
 
@@ -64,10 +64,10 @@ class DeclaredColumns:
         return frame
 
     def _rules(self) -> Iterator[Rule]:
-        for each in self._step.get("expectations", ()):
+        if not has_rules(self._step):
+            return
+        for each in self._step["expectations"]:
             action = each.get("action", "fail")
-            if action == "fail":
-                continue
             condition = self._passage(each["condition"])
             try:
                 holds = sql.expr(self._sent.send(condition))

@@ -18,7 +18,7 @@ from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
-from spark_runner.sql.execution.quarantine import Quarantine, TooManyBadRows
+from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.locations import comparable
@@ -190,7 +190,7 @@ class _Execution(ScriptSession):
             return
         self.judged.add(id(step))
         try:
-            self.quarantine.take(frame, step["name"])
+            self.quarantine.take(frame, Origin.of(step["name"], step))
         except (ConnectorError, TooManyBadRows) as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
 
@@ -213,7 +213,12 @@ class _Execution(ScriptSession):
             )
         request = WriteRequest("append", self.writer)
         self.connectors.sink(table["connector"]).write(rows, self.options(table), request)
-        return str(table["location"])
+        location = str(table["location"])
+        if location and self.running_set and self.connectors.writes_files(table["connector"]):
+            self.running_set.add_written(location)
+        elif location and not self.running_set:
+            self.refresh(location)
+        return location
 
     def _begin_set(self, step: Mapping[str, Any]) -> None:
         """Cache what INSERTs of the set share, before the first of them."""
@@ -249,6 +254,6 @@ class _Execution(ScriptSession):
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
 
 
-def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> str:
+def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:
     """The name of the rows of an INSERT, in the quarantine."""
-    return f"{table['name']} (line {step['line']})"
+    return Origin.of(f"{table['name']} (line {step['line']})", step)

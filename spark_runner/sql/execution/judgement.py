@@ -33,19 +33,30 @@ def has_rules(step: Mapping[str, Any]) -> bool:
 
 def judged(frame: DataFrame, rules: Iterable[Rule]) -> DataFrame:
     """The rows with a verdict: NULL for those that fit, else the first rule that they do not meet."""
-    verdicts = list[Column]()
+    verdicts = list[tuple[Column, Column]]()
     if RECORD in frame.columns:
         words = "the record does not fit the declared columns"
         is_damaged = _column(RECORD).isNotNull() & _uses_all(frame)
-        verdicts.append(sql.when(is_damaged, _verdict(sql.lit("decoding"), words, QUARANTINED)))
+        verdicts.append((is_damaged, _verdict(sql.lit("decoding"), words, QUARANTINED)))
     if CAST in frame.columns:
         name = _column(CAST)
         lost = sql.concat(sql.lit("column '"), name, sql.lit("' cannot hold the value"))
-        verdicts.append(sql.when(name.isNotNull(), _verdict(sql.lit("cast"), lost, QUARANTINED)))
+        verdicts.append((name.isNotNull(), _verdict(sql.lit("cast"), lost, QUARANTINED)))
     for rule in rules:
         verdict = _verdict(sql.lit(rule.name), rule.reason, rule.action)
-        verdicts.append(sql.when(~sql.coalesce(rule.holds, sql.lit(False)), verdict))
-    return frame.withColumn(VERDICT, sql.coalesce(*verdicts)) if verdicts else frame
+        # A row that fails the job stays among those that fit, where its error is raised.
+        is_kept = rule.action not in {QUARANTINED, DROPPED}
+        verdicts.append((~sql.coalesce(rule.holds, sql.lit(False)), sql.lit(None) if is_kept else verdict))
+    return frame.withColumn(VERDICT, _first(verdicts)) if verdicts else frame
+
+
+def _first(verdicts: Sequence[tuple[Column, Column]]) -> Column:
+    """The verdict of the first condition that is true, in this order; else NULL."""
+    (condition, verdict), *others = verdicts
+    found = sql.when(condition, verdict)
+    for condition, verdict in others:
+        found = found.when(condition, verdict)
+    return found
 
 
 def fitting(frame: DataFrame) -> DataFrame:

@@ -14,18 +14,11 @@ from spark_runner.connectors.parts import Parts
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.execution.casts import loses
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
-from spark_runner.sql.execution.judgement import (
-    CAST,
-    FILE,
-    RECORD,
-    fitting,
-    has_rules,
-    kept_columns,
-    visible,
-)
+from spark_runner.sql.execution.judgement import CAST, FILE, RECORD, fitting, has_rules, kept_columns, visible
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
@@ -57,11 +50,13 @@ def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool =
     cells = zip(order, fields, strict=True)
     if not tolerant:
         return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
-    values, misfits = list[Column](), list[Column]()
+    values, misfits, kinds = list[Column](), list[Column](), [field.dataType for field in frame.schema]
     for index, field in cells:
         given = sql.col(f"c{index}")
         value = given.try_cast(field.dataType)
-        is_lost = value.isNull() if not field.nullable else value.isNull() & given.isNotNull()
+        is_lost = loses(given, kinds[index], field.dataType)
+        if not field.nullable:
+            is_lost |= value.isNull()
         misfits.append(sql.when(is_lost, sql.lit(field.name)))
         values.append(value.alias(field.name))
     return positional.select(*values, sql.coalesce(*misfits).alias(CAST))
@@ -214,8 +209,7 @@ class ScriptSession:
                 return None
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:
-            found = visible(frame)
-            self.inferred[id(step)] = StructType([each for each in frame.schema.fields if each.name in found])
+            self.inferred[id(step)] = frame.select(*map(quote_name, visible(frame))).schema
         declared = self.schema(step)
         if declared is not None and visible(frame) != declared.fieldNames():
             # Spark adds the partitions that it finds in the folder, and moves declared ones to the end.
@@ -328,7 +322,8 @@ class ScriptSession:
             return
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
-        if step["read"] or not (step["written"] or step.get("explained")):
+        only_elsewhere = step["written"] or step.get("explained") or step.get("only_with_options")
+        if step["read"] or not only_elsewhere:
             self.declare(step)
             self.declared.append(step)
             if step["location"]:

@@ -3,9 +3,10 @@
 The counts come from queries of their own, so that retried and speculative tasks count once.
 """
 
+import hashlib
 import urllib.parse
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -25,11 +26,25 @@ from spark_runner.sql.execution.judgement import (
     quarantined,
 )
 
+_MAX_FOLDER_NAME = 200  # file systems allow 255 bytes
 _FILES = {"mode": "append", "partition_by": [], "compression": "zstd"}
 
 
 class TooManyBadRows(SparkRunnerError):
     """More rows do not fit than the script allows; a further attempt may find other data."""
+
+
+class Origin(NamedTuple):
+    """Where rows come from: a name for people, and the place of the statement, as names may occur twice."""
+
+    name: str
+    line: int
+    column: int
+
+    @classmethod
+    def of(cls, name: str, step: Mapping[str, Any]) -> "Origin":
+        """The rows of a statement."""
+        return cls(name, step["line"], step["column"])
 
 
 class Quarantine:
@@ -49,9 +64,10 @@ class Quarantine:
         self._place: str = plan.get("quarantine") or ""
         self._job: str = (plan.get("built_ins") or {}).get("run_id", "")
         self._writer = writer
-        self.found: dict[str, dict[str, Any]] = {}  # by the source of the rows
+        self._begun = set[str]()  # the folders with rows of this attempt
+        self.found: dict[Origin, dict[str, Any]] = {}
 
-    def take(self, frame: DataFrame, source: str, *, accepted: int = 0) -> None:
+    def take(self, frame: DataFrame, source: Origin, *, accepted: int = 0) -> None:
         """Count judged rows, and write those that are quarantined; `accepted` rows are not in the frame.
 
         Raises ConnectorError without a place for them, and TooManyBadRows above a limit, after the write.
@@ -61,15 +77,15 @@ class Quarantine:
         before = self.found.get(source, {"rows": 0, "quarantined": 0, "dropped": 0, "place": ""})
         rows = max(before["rows"], sum(number.values()) + accepted)
         self.found[source] = {
-            "table": source,
+            "table": source.name,
             "rows": rows,
             "quarantined": before["quarantined"] + bad,
             "dropped": before["dropped"] + number.get(DROPPED, 0),
-            "place": self._write(frame, source, adds=bool(before["quarantined"])) if bad else before["place"],
+            "place": self._write(frame, source.name) if bad else before["place"],
         }
         self._check(source)
 
-    def split(self, frame: DataFrame, source: str) -> DataFrame:
+    def split(self, frame: DataFrame, source: Origin) -> DataFrame:
         """The rows of an INSERT that fit; until `release` all are kept, for a query may change its rows."""
         self._kept = frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         self.take(self._kept, source)
@@ -81,7 +97,7 @@ class Quarantine:
             self._kept.unpersist()
             self._kept = None
 
-    def rejected(self, frame: DataFrame, source: str, *, accepted: int) -> None:
+    def rejected(self, frame: DataFrame, source: Origin, *, accepted: int) -> None:
         """Take the rows that a target did not accept, beside others: columns `record` and `reason`."""
         verdict = sql.struct(
             sql.lit("target").alias("rule"), sql.col("reason"), sql.lit(QUARANTINED).alias("action")
@@ -91,7 +107,7 @@ class Quarantine:
         if not self.has_limit and self.found[source]["quarantined"]:
             raise TooManyBadRows(f"the target has rejected {self.found[source]['quarantined']:,} rows")
 
-    def _write(self, frame: DataFrame, source: str, *, adds: bool) -> str:
+    def _write(self, frame: DataFrame, source: str) -> str:
         facts = {"source": source, "job": self._job, "run": self._writer.run_key}
         rows = quarantined(frame, {**facts, "attempt": str(self._writer.attempt)})
         if self._into is not None:
@@ -101,13 +117,14 @@ class Quarantine:
                 "rows do not fit, and this run has no place for them; an operator can set `quarantine`, or"
                 " a script names a table for them: SET job.quarantine = name"
             )
-        folder = f"{self._place.rstrip('/')}/{urllib.parse.quote(source, safe='')}"
+        folder = f"{self._place.rstrip('/')}/{_folder_name(source)}"
         # Each attempt of the run replaces the rows of the earlier one.
-        mode = "append" if adds else "overwrite"
+        mode = "append" if folder in self._begun else "overwrite"
         ParquetSink().write(rows, {**_FILES, "path": folder}, WriteRequest(mode, self._writer))
+        self._begun.add(folder)
         return folder
 
-    def _check(self, source: str) -> None:
+    def _check(self, source: Origin) -> None:
         """Raise TooManyBadRows if the rows so far exceed a limit."""
         total = sum(each["quarantined"] for each in self.found.values())
         its = self.found[source]
@@ -120,3 +137,13 @@ class Quarantine:
                 f"{its['quarantined']:,} of {its['rows']:,} rows do not fit, and job.error.limit.percent is"
                 f" {self._percent:g}{place}"
             )
+
+
+def _folder_name(source: str) -> str:
+    """The name of the folder of a source, one for each: no dot at its begin, so that it is no `..`."""
+    name = urllib.parse.quote(source, safe="")
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"
+    if len(name) > _MAX_FOLDER_NAME:
+        name = f"{name[:_MAX_FOLDER_NAME]}-{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    return name
