@@ -143,6 +143,7 @@ def test_a_rule_that_fails_the_job_does_so_before_a_later_one_drops_the_row(
         "CREATE TABLE {name} (n INT, CONSTRAINT filled EXPECT (n IS NOT NULL) ON VIOLATION FAIL,"
         " CONSTRAINT small EXPECT (n < 5) ON VIOLATION DROP ROW) USING {rows};"
     )
+    parts: tuple[str, ...]
     if is_target:
         parts = (
             table.format(name="dst", rows="json OPTIONS (path 'out')"),
