@@ -11,6 +11,7 @@ from orchestrator.logs.files import write_json
 from spark_runner.driver.quick_imports import prepare_imports
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.process import end_with_parent
+from spark_runner.protocol.redacted import has_secrets, redacted
 
 _REQUEST, _ANSWER = "request.json", "answer.json"
 
@@ -22,11 +23,19 @@ def main(folder: Path, parent: int) -> None:
         return
     prepare_imports()
     request = json.loads((folder / _REQUEST).read_text("utf-8"))
-    write_json(folder / _ANSWER, _answer(request))
+    write_json(folder / _ANSWER, answer_of(request))
+
+
+def answer_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The result, or the errors of the script, or the failure of anything else; it shows no secret.
+
+    Without references the rows are shown as they are, also those that look like a secret.
+    """
+    found = _answer(request)
+    return dict(redacted(found)) if has_secrets() else found
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The result, or the errors of the script, or the failure of anything else."""
     # PySpark is imported after `prepare_imports`.
     from spark_runner.sql.text.errors import SqlError  # noqa: PLC0415
 

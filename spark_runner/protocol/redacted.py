@@ -14,6 +14,11 @@ def add_secrets(secrets: Iterable[str]) -> None:
     _known.extend(secrets)
 
 
+def has_secrets() -> bool:
+    """Whether this process knows values to mask."""
+    return bool(_known)
+
+
 def spellings(secrets: Iterable[str]) -> list[str]:
     """The secrets as text, URLs, JSON and SQL write them, the longest first; too short ones are left out."""
     from orchestrator.logs.record.redaction import spellings_of  # noqa: PLC0415 - see above

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_runner.driver.analysis_main import answer_of
 from spark_runner.protocol.redacted import redacted
 from spark_runner.references.masks import MaskedStream, Masks
 from spark_runner.references.resolver import Resolver
 from spark_runner.references.sources import Sources
 from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.execution import folder
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
 from tests.vault_connector import Vault, vault
@@ -156,3 +158,32 @@ def test_a_reference_without_a_value_is_named_with_its_table_and_option(
     assert words in str(caught.value)
     assert "s.sql:2:1: table 'tgt': option 'password'" in str(caught.value) or "environment" in sources
     assert connector.seen == [] or "environment" in sources
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"kind": "preview", "table": "src", "rows": 5, "width": 200},
+        {"kind": "explain", "connect": True, "with_plan": True},
+    ],
+)
+@pytest.mark.parametrize("fails", ["", ", fails 'true'"])
+@pytest.mark.usefixtures("spark", "connector")
+def test_the_answer_about_a_script_shows_no_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: dict[str, Any], fails: str
+) -> None:
+    (tmp_path / "crm").mkdir()
+    (tmp_path / "crm" / "password").write_text(SECRET, encoding="utf-8")
+    monkeypatch.setattr(folder, "set_working_directory", lambda *_: None)  # it is that of all tests
+    monkeypatch.setattr(sys, "stdout", io.StringIO())  # the masks replace both
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    text = (
+        "CREATE TABLE src USING vault OPTIONS (password '${secret:crm/password}'",
+        f"{fails}); CREATE TABLE out USING print; INSERT INTO out TABLE src;",
+    )
+    plan = compile_script("".join(text), file="s.sql", base_dir=str(tmp_path), variables={})
+    sources = Sources(secrets={"crm": {"folder": str(tmp_path / "crm")}}).to_json()
+    answer = answer_of({**request_, "plan": plan, "references": sources})
+    assert not fails or "the server refuses ***" in json.dumps(answer)
+    assert SECRET not in json.dumps(answer, ensure_ascii=False)
+    assert json.dumps(SECRET)[1:-1] not in json.dumps(answer)
