@@ -16,7 +16,8 @@ from spark_runner.sql.compiler.compile import compile_script
 def plan_of(text: str, folder: Path) -> dict[str, Any]:
     """The plan of a job named `job` with its checkpoints in the folder."""
     plan = compile_script(text, file="s.sql", base_dir=str(folder), variables={})
-    return json.loads(json.dumps({**plan, "checkpoints": f"file:{folder}/checkpoints/job"}))
+    found: dict[str, Any] = json.loads(json.dumps(plan))
+    return {**found, "checkpoints": f"file:{folder}/checkpoints/job"}
 
 
 def _die() -> None:
@@ -46,8 +47,8 @@ def main(folder: Path, batch: int, point: str) -> None:
         if moved[0] == batch and point == "within the write":
             _die()
 
-    MicroBatches.write = dying_write  # type: ignore[method-assign]  # the point of this program
-    TargetDirectory._move_files = dying_add  # type: ignore[method-assign]  # noqa: SLF001 - likewise
+    MicroBatches.write = dying_write  # type: ignore[method-assign, assignment]  # the point of this program
+    TargetDirectory._move_files = dying_add  # type: ignore[method-assign, assignment]  # noqa: SLF001 - likewise
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     execute(spark, plan_of(sys.stdin.read(), folder), lambda _: None)
 
