@@ -30,6 +30,7 @@ def test_a_script_of_the_pages_runs_without_a_warning(
     found = check_script(SCRIPTS[number], file="docs.sql", base_dir=str(tmp_path), variables={})
     assert found.errors == found.warnings == ()
     plan = json.loads(json.dumps(found.plan)) | {"built_ins": values_of("docs", 1, datetime.now(UTC))}
+    (tmp_path / "orders").mkdir()
     plan["checkpoints"] = f"file:{tmp_path}/checkpoints/docs"
     plan["quarantine"] = f"file:{tmp_path}/quarantine"
     execute(spark, plan, lambda _phase: None)

@@ -24,7 +24,7 @@ class Streams:
 
     mode: str
     read: dict[str, str] = field(default_factory=dict)  # comparable place -> name of the table
-    written: dict[str, str] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
 
     def check_statement(self, statement: AnyStatement) -> None:
         """Raise SqlError for a statement that reads all rows of a table."""
@@ -59,10 +59,13 @@ class Streams:
             raise passage.error(f"{message}; use mode 'batch'", offset)
         for table in streams:
             self.read[table.place] = table.name
-        self.written[target.place] = target.name
-        for place in self.read.keys() & self.written.keys() - {""}:
+        self.written.add(target.place)
+        both = [table.name for table in streams if table.place and table.place in self.written]
+        if target.place and target.place in self.read:
+            both.append(self.read[target.place])
+        if both:
             message = (
-                f"table '{self.read[place]}' is read as a stream and written by the same script, where a"
+                f"table '{both[0]}' is read as a stream and written by the same script, where a"
                 " repeated micro-batch would be read twice; use two jobs, or option streaming 'false'"
             )
             raise passage.error(message, offset)
