@@ -25,6 +25,7 @@ from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.config.settings import Settings
 from orchestrator.config.spark_defaults import pool_confs, pool_spark, warm_specs
 from orchestrator.driver_logs.collector import DriverLogs
+from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.hooks import Hook, Hooks, installed_hooks
 from orchestrator.handlers.worker_context import Admission, DriverControl, JobRules, Reporting, WorkerContext
 from orchestrator.history.history import History
@@ -232,6 +233,7 @@ def build_worker(
             settings.references,
             settings.connector_jars,
             settings.quarantine,
+            Checkpoints(settings.checkpoints, f"file:{settings.state_dir.absolute()}/checkpoints"),
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),

@@ -123,6 +123,11 @@ class Settings(BaseModel):
         description="URL of a folder that all nodes share, for rows that do not fit; empty = the folder of"
         " the run, for drivers of this host",
     )
+    checkpoints: str = Field(
+        "",
+        description="URL of a folder that all nodes share, for the progress of jobs that read streams;"
+        " empty = `checkpoints` in the state_dir, for local Spark",
+    )
     warm: WarmSettings = Field(
         default_factory=WarmSettings.model_construct,
         description="lifetime of the servers of pools with spark start = warm",

@@ -136,6 +136,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             references=job.context.rules.references,
             connector_jars=job.context.rules.connector_jars,
             quarantine=job.context.rules.quarantine,
+            checkpoints=job.context.rules.checkpoints,
         )
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
         runner.submit(request)

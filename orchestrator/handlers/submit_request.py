@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.config.references import ReferenceSettings
+from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
@@ -60,6 +61,7 @@ def submit_request(
     policy: Policy,
     connector_jars: Mapping[str, tuple[str, ...]],
     quarantine: str = "",
+    checkpoints: Checkpoints | None = None,
     references: ReferenceSettings | None = None,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
@@ -68,7 +70,7 @@ def submit_request(
     in; `created` is when the job was submitted; `zookeeper` is the connection of the driver. `is_short`
     requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
     replace the packages of connectors, `references` are the sources of values for the plan, `quarantine` is
-    the URL of the folder for rows that do not fit.
+    the URL of the folder for rows that do not fit, `checkpoints` are the folders for the progress of streams.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -93,6 +95,7 @@ def submit_request(
                 "denied_formats": denied,
                 "built_ins": values_of(job_id, attempt.number, _time_of(definition, created)),
                 "quarantine": f"{quarantine.rstrip('/')}/{job_id}/{attempt.run}" if quarantine else "",
+                "checkpoints": (checkpoints or Checkpoints()).of_job(definition.name, spark.target.backend),
                 "connectors": {name: found.to_json() for name, found in connectors.items()},
             }
         )

@@ -13,6 +13,7 @@ from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.zookeeper import DriverAccess
+from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.hooks import Hooks
 from orchestrator.history.history import History
 from orchestrator.model.limits import Limits
@@ -53,6 +54,7 @@ class JobRules:
     # By connector: jars that replace its Maven packages.
     connector_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quarantine: str = ""  # URL of a folder for rows that do not fit
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class ConnectorOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     metadata: ClassVar[tuple[str, ...]] = ()  # what it knows of each row, for columns METADATA FROM
     streams: ClassVar[bool] = False  # its source can be read in micro-batches
+    is_constant: ClassVar[bool] = False  # its rows never change, so a stream may read them at its start
+    unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
 
     def check_columns(self, columns: Sequence[str]) -> None:
@@ -107,7 +109,9 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
 
 def to_plan(options: ConnectorOptions) -> dict[str, Any]:
     """The options as JSON for the plan."""
-    return options.model_dump(mode="json")
+    fields = type(options).model_fields
+    at_default = {name for name in options.unwritten if getattr(options, name) == fields[name].default}
+    return options.model_dump(mode="json", exclude=at_default)
 
 
 def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, str]) -> OptionError:

@@ -1,4 +1,4 @@
-"""Every script of docs/sql.md and docs/bad-rows.md runs as it is shown."""
+"""Every script of sql.md, bad-rows.md and modes.md runs as it is shown."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from spark_runner.sql.text.built_ins import values_of
 pytestmark = pytest.mark.spark
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = "".join((DOCS / name).read_text("utf-8") for name in ("sql.md", "bad-rows.md"))
+PAGES = "".join((DOCS / name).read_text("utf-8") for name in ("sql.md", "bad-rows.md", "modes.md"))
 SCRIPTS = re.findall(r"^```sql\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
 
 
@@ -30,5 +30,7 @@ def test_a_script_of_the_pages_runs_without_a_warning(
     found = check_script(SCRIPTS[number], file="docs.sql", base_dir=str(tmp_path), variables={})
     assert found.errors == found.warnings == ()
     plan = json.loads(json.dumps(found.plan)) | {"built_ins": values_of("docs", 1, datetime.now(UTC))}
+    (tmp_path / "orders").mkdir()
+    plan["checkpoints"] = f"file:{tmp_path}/checkpoints/docs"
     plan["quarantine"] = f"file:{tmp_path}/quarantine"
     execute(spark, plan, lambda _phase: None)

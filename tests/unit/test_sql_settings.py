@@ -68,13 +68,14 @@ def test_the_mode_of_a_batch_is_accepted_and_is_no_setting_of_spark(setting: str
 
 
 @pytest.mark.parametrize("key", ["job.mode", "'execution.runtime-mode'", "execution.type"])
-@pytest.mark.parametrize("mode", ["streaming", "'STREAMING'", "available-now"])
+@pytest.mark.parametrize("mode", ["streaming", "'STREAMING'"])
 def test_modes_that_are_not_supported_yet_are_refused_with_those_that_are(key: str, mode: str) -> None:
     column, message = error(f"SET {key} = {mode}")
     name, said = key.strip("'"), mode.strip("'").lower()
     assert column == len(f"SET {key} = ") + 1
     assert message == (
-        f"{name} '{said}' is not supported yet: this version runs a script in the mode 'batch' only"
+        f"{name} '{said}' is not supported yet: this version runs a script in the mode 'batch'"
+        " or 'available-now' only"
     )
 
 
@@ -82,11 +83,11 @@ def test_modes_that_are_not_supported_yet_are_refused_with_those_that_are(key: s
     ("setting", "column", "message"),
     [
         ("job.mode = bacth", 16, "job.mode cannot be 'bacth'; did you mean 'batch'?"),
-        ("job.mode = ''", 16, "job.mode cannot be ''; this version has batch"),
+        ("job.mode = ''", 16, "job.mode cannot be ''; this version has batch, available-now"),
         (
             "execution.runtime-mode = automatic",
             30,
-            "execution.runtime-mode cannot be 'automatic'; this version has batch",
+            "execution.runtime-mode cannot be 'automatic'; this version has batch, available-now",
         ),
         ("job.mod = batch", 5, "unknown setting 'job.mod'; did you mean 'job.mode'?"),
         (
@@ -219,7 +220,10 @@ def test_a_script_with_several_wrong_settings_shows_all_of_them() -> None:
         (
             1,
             16,
-            "job.mode 'streaming' is not supported yet: this version runs a script in the mode 'batch' only",
+            (
+                "job.mode 'streaming' is not supported yet: this version runs a script in the mode 'batch' or"
+                " 'available-now' only"
+            ),
         ),
         (2, 5, "'table.exec.mini-batch.size' would have no effect in Spark"),
         (3, 5, "unknown setting 'job.mod'"),

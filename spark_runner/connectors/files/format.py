@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+MAX_FILES_PER_TRIGGER = 1000  # of one micro-batch: it bounds what a replay writes again
+
 
 def format_options(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
     """The options of Spark for a table of this format."""

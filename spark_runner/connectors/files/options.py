@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from spark_runner.connectors.errors import OptionError
+from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
 from spark_runner.protocol.text import did_you_mean
 
@@ -19,6 +20,7 @@ class FileOptions(ConnectorOptions):
     """A directory of files, or one file to read."""
 
     streams: ClassVar[bool] = True
+    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_files_per_trigger"})
     metadata: ClassVar[tuple[str, ...]] = (
         *("file_path", "file_name", "file_size", "file_modification_time"),
         *("file_block_start", "file_block_length"),
@@ -28,6 +30,12 @@ class FileOptions(ConnectorOptions):
         "append", description="of INSERT INTO: `append`, or `error` if there are data; OVERWRITE ignores it"
     )
     partition_by: Names = Field((), description="columns whose values are folders of the files")
+    streaming: bool = Field(
+        True, description="in mode `available-now`: read new files alone; `false` reads all files, for joins"
+    )
+    max_files_per_trigger: int = Field(
+        MAX_FILES_PER_TRIGGER, ge=1, le=1_000_000, description="files of one micro-batch"
+    )
 
     @field_validator("mode", mode="before")
     @classmethod

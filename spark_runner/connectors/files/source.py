@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import TargetChanged
-from spark_runner.connectors.files.format import format_options
+from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER, format_options
 from spark_runner.connectors.files.targets import is_in_swap
 
 
@@ -24,6 +24,20 @@ class FileSource:
             # Spark would silently turn unreadable values into NULL.
             reader = reader.option("mode", "FAILFAST")
         return self._loaded(session, reader, options, schema)
+
+    def stream(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
+    ) -> DataFrame:
+        """The files below `path` in micro-batches of at most `max_files_per_trigger`, oldest first."""
+        reader = session.readStream.format(self.format).options(**format_options(self.format, options))
+        if self.format != "parquet":
+            reader = reader.option("mode", "FAILFAST")
+        if self.format == "csv" and options["header"]:
+            reader = reader.option("enforceSchema", "false")
+        if schema is not None:
+            reader = reader.schema(schema)
+        files = options.get("max_files_per_trigger", MAX_FILES_PER_TRIGGER)
+        return reader.option("maxFilesPerTrigger", str(files)).load(str(options["path"]))
 
     def _loaded(
         self,

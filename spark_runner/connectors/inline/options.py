@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 
@@ -12,6 +13,7 @@ from spark_runner.connectors.options import ConnectorOptions
 class InlineOptions(ConnectorOptions):
     """Rows in the script itself."""
 
+    is_constant: ClassVar[bool] = True
     rows: str = Field(description="a JSON list of lists, one for each row")
 
     @field_validator("rows")

@@ -18,7 +18,7 @@ from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
 
 MAX_USES = 100  # of options in queries of a script: each adds a table to the plan
-_IDENTITY = ("connector", "format", "path", "rows")  # which rows the table has, and where
+_IDENTITY = ("connector", "format", "path", "rows", "streaming")  # which rows the table has, and where
 _OF_WRITES = ("mode", "partitionby", "compression")
 
 

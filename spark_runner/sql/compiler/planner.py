@@ -9,9 +9,10 @@ from spark_runner.sql.compiler.inputs import check_input_survives
 from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
 from spark_runner.sql.compiler.own_options import OwnTables, own_options
 from spark_runner.sql.compiler.scope import Scope
-from spark_runner.sql.compiler.settings import Settings
+from spark_runner.sql.compiler.settings import BATCH, Settings
 from spark_runner.sql.compiler.statement_set import MAX_SHARED_STEPS, OpenSet, shared_names
 from spark_runner.sql.compiler.steps import Steps
+from spark_runner.sql.compiler.streams import Streams
 from spark_runner.sql.compiler.tables import TableSpec, table_spec
 from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.parser import declared_name
@@ -53,6 +54,7 @@ class Planner:
     effects: int = 0  # statements that write, show or check data
     needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
     settings: Settings = field(default_factory=Settings)
+    streams: Streams | None = None  # None in mode batch
 
     def __post_init__(self) -> None:
         self.own_tables = OwnTables(self.steps, self.scope)
@@ -64,6 +66,8 @@ class Planner:
         if isinstance(statement, SetStatement | ResetStatement):
             self._add_setting(statement)
             return
+        if self.streams:
+            self.streams.check_statement(statement)
         self.needs_own_jvm |= not may_share(statement)
         match statement:
             case CreateTable():
@@ -93,7 +97,10 @@ class Planner:
                 assert_never(statement)
 
     def _add_setting(self, statement: SetStatement | ResetStatement) -> None:
+        before = self.settings.mode
         for_spark = self.settings.for_spark(statement)
+        if self.settings.mode != before:
+            self._change_mode(statement)
         if for_spark is None:
             return
         self.needs_own_jvm |= not may_share(for_spark)
@@ -101,6 +108,13 @@ class Planner:
             self.steps.add("set", statement.passage, key=for_spark.key, value=for_spark.value)
         else:
             self.steps.add("reset", statement.passage, key=for_spark.key)
+
+    def _change_mode(self, statement: SetStatement | ResetStatement) -> None:
+        mode = self.settings.mode
+        self.streams = None if mode == BATCH else Streams(mode)
+        if self.scope.declared or self.effects:
+            message = "a script has one mode; set it before the first CREATE, query and INSERT"
+            raise statement.passage.error(message, statement.key_offset)
 
     def add_invalid(self, passage: Passage) -> None:
         """Keep the name that a statement with an error declares, so that its uses are no errors.
@@ -118,6 +132,15 @@ class Planner:
         if self.parts:
             self.steps.need_new_driver()
             self.needs_own_jvm = True  # rows that are kept while they are counted outlive a killed driver
+        if self.streams and self.settings.mode_set:
+            if self.parts:
+                message = (
+                    f"limits and tables for rows that do not fit need mode 'batch', not '{self.streams.mode}'"
+                )
+                raise self.settings.mode_set.passage.error(message)
+            self.parts = {"mode": self.streams.mode}
+            self.steps.need_new_driver()
+            self.needs_own_jvm = True  # the query of a killed driver would go on
         self.own_tables.finish()
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
@@ -147,6 +170,7 @@ class Planner:
             written=False,
             **self._declared(columns),
             **self._referring(spec),
+            **(self.streams.of_table(statement, spec) if self.streams else {}),
         )
         place = comparable(spec.location) if spec.location else ""
         at = (statement.name, statement.passage, statement.name_offset)
@@ -202,6 +226,8 @@ class Planner:
             message = f"BY NAME needs declared columns, and table '{target.name}' declares none"
             raise statement.passage.error(message, statement.target_offset)
         check_input_survives(statement, target, reads, self.scope.names.values())
+        if self.streams:
+            self.streams.check_insert(statement, target, reads)
         return target, reads, statement
 
     def _add_insert(self, statement: Insert) -> None:

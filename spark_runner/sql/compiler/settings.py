@@ -15,8 +15,9 @@ from spark_runner.sql.grammar.statements import ResetStatement, SetStatement
 from spark_runner.sql.text.errors import SqlError
 
 JOB_PREFIX = "job."
-MODES = ("batch",)
-LATER_MODES = ("available-now", "streaming")
+BATCH, AVAILABLE_NOW = "batch", "available-now"
+MODES = (BATCH, AVAILABLE_NOW)
+LATER_MODES = ("streaming",)
 
 _FAMILY = "*"
 _EXACT = {setting.key: setting for setting in STREAMING_SETTINGS if not setting.key.endswith(_FAMILY)}
@@ -30,6 +31,8 @@ class Settings:
     """Checks one SET and RESET after another; keys of streaming engines are compared without case."""
 
     bad_rows: BadRowSettings = field(default_factory=BadRowSettings)
+    mode: str = BATCH
+    mode_set: SetStatement | None = None  # where the script sets it
     _mapped: dict[str, str] = field(
         default_factory=dict
     )  # setting of Spark: the streaming setting that set it
@@ -57,9 +60,14 @@ class Settings:
         if key not in {JOB_MODE, *BAD_ROW_KEYS}:
             raise _unknown(statement, (JOB_MODE, *BAD_ROW_KEYS))
         if isinstance(statement, SetStatement):
-            _check_mode(statement) if key == JOB_MODE else self.bad_rows.set(statement)
-        elif key != JOB_MODE:
+            self._set_mode(statement) if key == JOB_MODE else self.bad_rows.set(statement)
+        elif key == JOB_MODE:
+            self.mode, self.mode_set = BATCH, None
+        else:
             self.bad_rows.reset(key)
+
+    def _set_mode(self, statement: SetStatement) -> None:
+        self.mode, self.mode_set = _checked_mode(statement), statement
 
     def _forget(self, key: str) -> None:
         """Spark's own key sets or resets `key`; an empty one resets all."""
@@ -75,7 +83,7 @@ class Settings:
         if not setting.becomes:
             raise _refused(statement, setting)
         if setting.becomes == JOB_MODE:
-            _check_mode(statement)
+            self._set_mode(statement)
             return None
         if not setting.values.fullmatch(value):
             message = f"'{statement.key}' cannot be '{_written(statement)}'; {setting.instead}"
@@ -102,10 +110,10 @@ def _find(key: str) -> StreamingSetting | None:
     return next((setting for start, setting in _FAMILIES.items() if f"{key}.".startswith(start)), None)
 
 
-def _check_mode(statement: SetStatement) -> None:
+def _checked_mode(statement: SetStatement) -> str:
     mode = statement.value.strip().lower()
     if mode in MODES:
-        return
+        return mode
     if mode in LATER_MODES:
         message = (
             f"{statement.key} '{mode}' is not supported yet: this version runs a script in the mode"

@@ -38,6 +38,8 @@ class TableSpec:
     references: dict[str, list[Any]]  # the pieces of options with references, by option
     upserts: bool  # it replaces rows by the primary key
     guarantee: Guarantee  # of its sink
+    streams: bool = False  # its new rows can be read in micro-batches, and the table does not refuse that
+    may_be_static: bool = False  # a stream may read all its rows at its start
 
 
 def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | None = None) -> TableSpec:
@@ -84,6 +86,8 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         references=checked_references(statement, options, checked, location),
         upserts=checked.upserts,
         guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
+        streams=checked.streams and getattr(checked, "streaming", True),
+        may_be_static=checked.is_constant or not getattr(checked, "streaming", True),
     )
 
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.base import Source, StreamingSource, Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.caching import CachedNames
+from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.judgement import VERDICT
@@ -21,6 +23,7 @@ from spark_runner.sql.execution.places import check_places, on_this_host, with_b
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
+from spark_runner.sql.execution.streaming import MicroBatches, drain
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
 from spark_runner.sql.text.errors import SqlError
@@ -140,7 +143,17 @@ class _Execution(ScriptSession):
 
     def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
         """The frame for readers of a name, perhaps with cached rows."""
+        if step.get("watermark"):
+            frame = frame.withWatermark(step["watermark"]["column"], step["watermark"]["delay"])
         return self.cached.declared(step, frame)
+
+    def read_source(
+        self, source: Source, step: Mapping[str, Any], options: Mapping[str, Any], schema: StructType | None
+    ) -> DataFrame:
+        """The rows of a table, as a stream where the mode of the script asks for it."""
+        if step.get("stream") and isinstance(source, StreamingSource):
+            return source.stream(self.session, options, schema)
+        return super().read_source(source, step, options, schema)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
@@ -153,8 +166,7 @@ class _Execution(ScriptSession):
             frame = self.query(step, table)
             if self.running_set:
                 self.running_set.check_reads(frame, step, self.error)
-            request = WriteRequest(self._mode(table, step), self.writer, tuple(table.get("primary_key", ())))
-            written = self.connectors.sink(table["connector"]).write(frame, options, request)
+            written = self._written(frame, table, step, options)
             if written.rejected is not None:
                 self.quarantine.rejected(written.rejected, _source(table, step), accepted=written.rows)
         except TooManyBadRows as error:
@@ -183,6 +195,31 @@ class _Execution(ScriptSession):
                 self.running_set.add_written(location)
         elif location:
             self.refresh(location)
+
+    def _written(
+        self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Written:
+        sink, mode = self.connectors.sink(table["connector"]), self._mode(table, step)
+        key = tuple(table.get("primary_key", ()))
+        if not frame.isStreaming:
+            return sink.write(frame, options, WriteRequest(mode, self.writer, key))
+        if not self.plan.get("checkpoints"):
+            raise ConnectorError(
+                "a stream needs a folder for its progress that outlives its driver; an operator can set"
+                " `checkpoints`"
+            )
+        before = self.steps[: self.steps.index(step) + 1]
+        number = sum(each["kind"] == "insert" and each["target"] == step["target"] for each in before)
+        place = f"{self.plan['checkpoints']}/{folder_name(table['name'], number)}"
+        meant = [each for each in before if each["kind"] != "insert" or each is step]
+        checkpoint = Checkpoint(self.session, place)
+        with checkpoint.opened(fingerprint(self.plan, meant)) as stream:
+            batches = MicroBatches(sink, options, stream, mode, key)
+            try:
+                drain(frame, table["name"], place, batches.write)
+            except SPARK_ERRORS as error:
+                raise (batches.failure or error) from error
+        return Written(batches.rows, batches.preview)
 
     def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
         """Count the rows of a table that do not fit, and set them aside, at its first declaration."""

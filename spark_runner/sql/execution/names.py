@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField, StructType
 
-from spark_runner.connectors.base import PermissiveSource
+from spark_runner.connectors.base import PermissiveSource, Source
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.source import FileSource
 from spark_runner.connectors.parts import Parts
@@ -225,10 +225,20 @@ class ScriptSession:
         if decodes and schema is not None and isinstance(source, PermissiveSource):
             frame = source.read_all(self.session, options, schema, RECORD)
         else:
-            frame = source.read(self.session, options, schema)
+            frame = self.read_source(source, step, options, schema)
         if (self.sets_aside or has_rules(step)) and isinstance(source, FileSource):
             frame = frame.select("*", sql.col(f"{METADATA}.file_path").alias(FILE))
         return frame
+
+    def read_source(
+        self,
+        source: Source,
+        step: Mapping[str, Any],  # noqa: ARG002 - of the subclass
+        options: Mapping[str, Any],
+        schema: StructType | None,
+    ) -> DataFrame:
+        """The rows of a table that all fit; a subclass may read a stream."""
+        return source.read(self.session, options, schema)
 
     @property
     def sets_aside(self) -> bool:

@@ -1,0 +1,100 @@
+"""What a script may do in a mode that reads its tables in micro-batches."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_runner.sql.compiler.names import Reads, Table
+from spark_runner.sql.compiler.tables import TableSpec
+from spark_runner.sql.grammar.columns import Columns, Violation
+from spark_runner.sql.grammar.statements import (
+    AnyStatement,
+    CreateTable,
+    CreateView,
+    Insert,
+    ResetStatement,
+    SetStatement,
+)
+
+_SMALLEST_DELAY = 4  # tokens of `ts - INTERVAL '5' SECOND` at least
+
+
+@dataclass
+class Streams:
+    """The places that the streams of a script read and write, for the checks of further INSERTs."""
+
+    mode: str
+    read: dict[str, str] = field(default_factory=dict)  # comparable place -> name of the table
+    written: set[str] = field(default_factory=set)
+
+    def check_statement(self, statement: AnyStatement) -> None:
+        """Raise SqlError for a statement that reads all rows of a table."""
+        if not isinstance(statement, SetStatement | ResetStatement | CreateTable | CreateView | Insert):
+            raise statement.passage.error(
+                f"a script in mode '{self.mode}' has SET, CREATE and INSERT alone; put this statement into a"
+                " script in mode 'batch'"
+            )
+
+    def of_table(self, statement: CreateTable, spec: TableSpec) -> dict[str, Any]:
+        """The part of a table in the plan; raises SqlError for a rule or watermark that has no effect."""
+        columns = statement.columns
+        for each in columns.expectations if columns else ():
+            if each.action is not Violation.FAIL:
+                message = f"in mode '{self.mode}' an expectation can only FAIL; use mode 'batch', or a WHERE"
+                raise statement.passage.error(message, each.action_offset)
+        if not spec.streams:
+            return {}
+        return {"stream": True, **(_watermark(columns) if columns else {})}
+
+    def check_insert(self, statement: Insert, target: Table, reads: Reads) -> None:
+        """Raise SqlError for an INSERT that cannot be one streaming query with each row written once."""
+        passage, offset = statement.passage, statement.target_offset
+        if statement.overwrite:
+            message = f"INSERT OVERWRITE replaces all rows; in mode '{self.mode}' write INSERT INTO"
+            raise passage.error(message, offset)
+        streams = [table for table in reads.tables.values() if table.spec.streams]
+        for table in reads.tables.values():
+            _check_table(table, self.mode)
+        if not streams:
+            message = f"this INSERT reads no table that streams, which mode '{self.mode}' needs"
+            raise passage.error(f"{message}; use mode 'batch'", offset)
+        for table in streams:
+            self.read[table.place] = table.name
+        self.written.add(target.place)
+        both = [table.name for table in streams if table.place and table.place in self.written]
+        if target.place and target.place in self.read:
+            both.append(self.read[target.place])
+        if both:
+            message = (
+                f"table '{both[0]}' is read as a stream and written by the same script, where a"
+                " repeated micro-batch would be read twice; use two jobs, or option streaming 'false'"
+            )
+            raise passage.error(message, offset)
+
+
+def _check_table(table: Table, mode: str) -> None:
+    connector, at = table.spec.connector, table.name_offset
+    if not (table.spec.streams or table.spec.may_be_static):
+        message = f"connector '{connector}' of table '{table.name}' cannot stream; use mode 'batch'"
+        raise table.passage.error(message, at)
+    if table.spec.streams and not table.stored:
+        message = f"table '{table.name}' needs declared columns in mode '{mode}': new files decide nothing"
+        raise table.passage.error(message, at)
+
+
+def _watermark(columns: Columns) -> dict[str, Any]:
+    """`WATERMARK FOR ts AS ts - INTERVAL '5' SECOND` as a column and its delay, in words of Spark."""
+    found = columns.watermark
+    if found is None:
+        return {}
+    tokens, text = found.expression.tokens, found.expression.text
+    names = [token.text.strip("`").lower() for token in tokens[:1]]
+    delay = ""
+    if names == [found.column.lower()]:
+        if len(tokens) == 1:
+            delay = "0 seconds"
+        elif len(tokens) >= _SMALLEST_DELAY and tokens[1].text == "-" and tokens[2].is_word("INTERVAL"):
+            delay = " ".join(text[tokens[2].start :].split())
+    if not delay:
+        message = f"a watermark is {found.column} - INTERVAL '5' SECOND, or another interval"
+        raise found.expression.error(message)
+    return {"watermark": {"column": found.column, "delay": delay}}

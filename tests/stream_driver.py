@@ -1,0 +1,57 @@
+"""A driver of a stream that kills itself at a chosen point of a chosen micro-batch.
+
+Arguments: the folder of the script, the batch, the point; the script is on standard input.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from spark_runner.sql.compiler.compile import compile_script
+
+
+def plan_of(text: str, folder: Path) -> dict[str, Any]:
+    """The plan of a job named `job` with its checkpoints in the folder."""
+    plan = compile_script(text, file="s.sql", base_dir=str(folder), variables={})
+    found: dict[str, Any] = json.loads(json.dumps(plan))
+    return {**found, "checkpoints": f"file:{folder}/checkpoints/job"}
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(folder: Path, batch: int, point: str) -> None:
+    """Run the script until the point."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - tests import `plan_of` alone
+
+    from spark_runner.connectors.files.targets import TargetDirectory  # noqa: PLC0415 - likewise
+    from spark_runner.sql.execution.execution import execute  # noqa: PLC0415 - likewise
+    from spark_runner.sql.execution.streaming import MicroBatches  # noqa: PLC0415 - likewise
+
+    write, add, moved = MicroBatches.write, TargetDirectory._move_files, [0]  # noqa: SLF001 - to die within it
+
+    def dying_write(self: MicroBatches, frame: Any, number: int) -> None:
+        moved[0] = number
+        if number == batch and point == "before the write":
+            _die()
+        write(self, frame, number)
+        if number == batch and point == "after the write":
+            _die()
+
+    def dying_add(self: TargetDirectory, root: Any, done: list[Any] | None = None) -> None:
+        add(self, root, done)
+        if moved[0] == batch and point == "within the write":
+            _die()
+
+    MicroBatches.write = dying_write  # type: ignore[method-assign, assignment]  # the point of this program
+    TargetDirectory._move_files = dying_add  # type: ignore[method-assign, assignment]  # noqa: SLF001 - likewise
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    execute(spark, plan_of(sys.stdin.read(), folder), lambda _: None)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
