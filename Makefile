@@ -13,7 +13,7 @@ SINCE  ?= HEAD
 TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
 	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
-.PHONY: run test check unit lint types contracts prepared tests shaken chaos soak trials log-kills fuzz campaigns
+.PHONY: run test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills fuzz campaigns
 .PHONY: format lock audit audit-where-reachable clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
@@ -51,6 +51,9 @@ shaken: prepared  ## tests in random order again and again: make shaken COUNT=50
 	for run in `seq $(COUNT)`; do \
 		$(BIN)/pytest $(PARALLEL) -q -p randomly -p no:cacheprovider $(TESTS) || exit 1; \
 	done
+
+golden: $(VENV)/installed-test  ## what the SQL splitter and compiler make of tests/golden now: review it by git diff
+	$(BIN)/python -m tests.golden
 
 chaos: $(VENV)/installed-test  ## the queues under faults for as long as you like: make chaos MINUTES=120
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)

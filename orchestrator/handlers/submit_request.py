@@ -92,7 +92,7 @@ def submit_request(
                 **script,
                 "denied_formats": denied,
                 "built_ins": values_of(job_id, attempt.number, _time_of(definition, created)),
-                "quarantine": f"{quarantine.rstrip('/')}/{job_id}/{attempt.run_key}" if quarantine else "",
+                "quarantine": f"{quarantine.rstrip('/')}/{job_id}/{attempt.run}" if quarantine else "",
                 "connectors": {name: found.to_json() for name, found in connectors.items()},
             }
         )

@@ -221,3 +221,34 @@ def test_rows_that_a_target_rejects_are_set_aside_and_limited(spark: "SparkSessi
         with pytest.raises(SqlError) as caught:
             execute(spark, rejecting(tmp_path, settings), lambda _phase: None)
         assert said in caught.value.message
+
+
+def test_the_columns_that_files_have_are_found_once_and_without_those_of_the_check(
+    run: Run, spark: "SparkSession", tmp_path: Path
+) -> None:
+    (tmp_path / "in" / "people.csv").write_text("id,name,age\n1,ann,30\n2,bob,x\n", "utf-8")
+    bad = run(
+        "SET job.error.limit.rows = 1; CREATE TABLE src USING csv OPTIONS (path 'in');",
+        OUT,
+        "CACHE TABLE src;",
+        ALL,
+        "ASSERT (SELECT count(*) FROM src) = 2;",
+    )
+    assert bad == []
+    assert spark.read.parquet(str(tmp_path / "out")).columns == ["id", "name", "age"]
+
+
+def test_columns_of_partitions_and_in_any_order_keep_their_verdicts(
+    run: Run, spark: "SparkSession", tmp_path: Path
+) -> None:
+    (tmp_path / "parts" / "day=1").mkdir(parents=True)
+    (tmp_path / "parts" / "day=1" / "a.csv").write_text("id,age\n1,3\n2,x\n", "utf-8")
+    bad = run(
+        "SET job.error.limit.rows = 1;"
+        "CREATE TABLE src (day INT, id INT, age INT) USING csv OPTIONS (path 'parts', partition_by 'day');",
+        OUT,
+        ALL,
+    )
+    assert written(spark, tmp_path) == [1]
+    assert [(each["rows"], each["quarantined"]) for each in bad] == [(2, 1)]
+    assert aside(spark, tmp_path / "bad" / "src") == [("decoding", "2,x")]

@@ -121,7 +121,7 @@ def test_a_position_behind_options_is_that_in_the_script() -> None:
             38,
             "TABLESAMPLE cannot follow options",
         ),
-        ("SELECT * FROM t WITH ('header'='no'", 36, "expected ',' or ')'"),
+        ("SELECT * FROM t WITH ('header'='no'", 22, "this '(' is never closed"),
         ("SELECT * FROM p WITH ('limit'='3')", 15, "can only be written"),
         ("INSERT INTO t SELECT * FROM t WITH ('header'='no')", 13, "refused: this INSERT reads 't' from"),
     ],

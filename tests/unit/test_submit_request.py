@@ -33,6 +33,7 @@ def request_with_jars(
     references: ReferenceSettings | None = None,
     policy: Policy | None = None,
     plan: Plan | None = None,
+    quarantine: str = "",
     **fields: Any,
 ) -> SubmitRequest:
     document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
@@ -55,6 +56,7 @@ def request_with_jars(
         is_warm=True,
         policy=policy or Policy(),
         connector_jars=jars,
+        quarantine=quarantine,
         references=references,
     )
 
@@ -204,3 +206,10 @@ def test_the_policy_of_a_pool_limits_references(tmp_path: Path, rules: PoolPolic
     with pytest.raises(DefinitionError) as caught:
         request(tmp_path, {}, policy=Policy({"team": rules}), script=REFERRING)
     assert words in str(caught.value)
+
+
+def test_each_attempt_has_its_own_folder_for_rows_that_do_not_fit(tmp_path: Path) -> None:
+    script = "SELECT 1"
+    made = request_with_jars({}, tmp_path, {}, quarantine="s3a://bad/rows/", script=script)
+    assert made.plan["sql"]["quarantine"] == f"s3a://bad/rows/nightly/{RUN_KEY}-2"
+    assert request(tmp_path, {}, script=script).plan["sql"]["quarantine"] == ""

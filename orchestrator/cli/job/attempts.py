@@ -50,7 +50,10 @@ def set_aside(attempt: Mapping[str, Any]) -> Table | None:
     """The tables with rows that did not fit, a row each; None if there are none."""
     recorded = attempt.get("bad_rows")
     rows = [
-        [item.get("table"), item.get("rows"), item.get("quarantined"), item.get("dropped"), item.get("place")]
+        [
+            *(item.get(name) for name in ("table", "rows", "quarantined", "dropped")),
+            short_path(str(item.get("place", "")).removeprefix("file:")),
+        ]
         for item in (recorded if isinstance(recorded, list) else ())
         if isinstance(item, Mapping) and (item.get("quarantined") or item.get("dropped"))
     ]

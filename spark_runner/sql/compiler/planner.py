@@ -15,7 +15,7 @@ from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.tables import TableSpec, table_spec
 from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.parser import declared_name
-from spark_runner.sql.grammar.statement_set import ONLY_INSERTS, count_begun
+from spark_runner.sql.grammar.statement_set import NO_INSERT, ONLY_INSERTS, count_begun
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     Assert,
@@ -249,7 +249,7 @@ class Planner:
             return
         self.open_set = None
         if ended.is_empty:
-            raise ended.passage.error("this statement set has no INSERT")
+            raise ended.passage.error(NO_INSERT)
         ended.step["cached"], self.shared_steps = shared_names(
             ended.inserts, self.scope.declared, self.scope.names, self.shared_steps
         )
@@ -260,7 +260,7 @@ class Planner:
         cursor.take_words("EXPLAIN")
         begun, known = count_begun(cursor), self.open_set
         if known is None:
-            if begun:
+            if begun and not cursor.take_words("END"):
                 self.open_set = OpenSet(passage, {}, is_empty=False, refused_sets=begun - 1)
             return
         known.is_empty = False

@@ -18,7 +18,15 @@ from spark_runner.sql.execution.casts import loses
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
-from spark_runner.sql.execution.judgement import CAST, FILE, RECORD, fitting, has_rules, kept_columns, visible
+from spark_runner.sql.execution.judgement import (
+    CAST,
+    FILE,
+    RECORD,
+    fitting,
+    has_rules,
+    kept_columns,
+    visible,
+)
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
@@ -209,7 +217,8 @@ class ScriptSession:
                 return None
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:
-            self.inferred[id(step)] = frame.select(*map(quote_name, visible(frame))).schema
+            found = visible(frame)
+            self.inferred[id(step)] = StructType([each for each in frame.schema.fields if each.name in found])
         declared = self.schema(step)
         if declared is not None and visible(frame) != declared.fieldNames():
             # Spark adds the partitions that it finds in the folder, and moves declared ones to the end.
@@ -219,7 +228,10 @@ class ScriptSession:
     def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The rows of a table; where rows may leave it, with their files and the records that do not fit."""
         source, options = self.connectors.source(step["connector"]), self.options(step)
-        if schema is not None and self.sets_aside and isinstance(source, PermissiveSource):
+        decodes = (
+            self.sets_aside and step["columns"] is not None
+        )  # columns found in the files fit all records
+        if decodes and schema is not None and isinstance(source, PermissiveSource):
             frame = source.read_all(self.session, options, schema, RECORD)
         else:
             frame = source.read(self.session, options, schema)

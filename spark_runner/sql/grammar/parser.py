@@ -16,12 +16,14 @@ from spark_runner.sql.grammar.statements import (
     CreateTable,
     CreateView,
     Query,
+    ResetStatement,
+    SetStatement,
 )
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_NESTING
-from spark_runner.sql.text.tokens import TokenKind
+from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 SUPPORTED = (
     "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, INSERT, statement sets, queries, ASSERT,"
@@ -34,6 +36,8 @@ def parse(passage: Passage) -> AnyStatement:
     """Parse one statement; raises SqlError for one that a script may not have."""
     statement = _parse(passage)
     refuse_elsewhere(statement, passage)
+    if not isinstance(statement, SetStatement | ResetStatement):  # their values are any text
+        _check_pairs(statement, passage)
     return statement
 
 
@@ -94,6 +98,20 @@ def _check_nesting(cursor: Cursor) -> None:
             if depth > MAX_NESTING:
                 message = f"more than {MAX_NESTING} parentheses are open here, which is the limit"
                 raise cursor.error(message, token.start)
+
+
+def _check_pairs(statement: AnyStatement, passage: Passage) -> None:
+    """Raise SqlError at a parenthesis without its counterpart, which Spark would refuse only in the run."""
+    opened = list[SqlToken]()
+    for token in statement.tokens:
+        if token.kind is not TokenKind.SYMBOL or token.text not in _PARENTHESES:
+            continue
+        if token.text in CLOSING:
+            opened.append(token)
+        elif not opened or CLOSING[opened.pop().text] != token.text:
+            raise passage.error(f"this '{token.text}' closes nothing", token.start)
+    if opened:
+        raise passage.error(f"this '{opened[-1].text}' is never closed", opened[-1].start)
 
 
 def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:

@@ -5,6 +5,7 @@ from spark_runner.sql.grammar.statements import BeginSet, EndSet
 from spark_runner.sql.text.cursor import Cursor
 
 ONLY_INSERTS = "a statement set holds INSERT statements only"
+NO_INSERT = "this statement set has no INSERT"
 _LONG = (("EXECUTE", "STATEMENT", "SET"), ("STATEMENT", "SET"))
 _OLD = ("BEGIN", "STATEMENT", "SET")
 
@@ -38,6 +39,8 @@ def begin_set(cursor: Cursor) -> BeginSet:
         raise cursor.expected("BEGIN")
     if cursor.here is None:
         return BeginSet(passage, tokens, None)
+    if cursor.here.is_word("END"):
+        raise cursor.error(NO_INSERT, 0)
     if not cursor.here.is_word("INSERT"):
         raise cursor.error(f"{ONLY_INSERTS}, found '{cursor.here.text}'")
     inner = Cursor(cursor.rest())

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 _OPEN, _CLOSE = "\ue002", "\ue003"  # of Unicode's private use: no text holds them by accident
-_MARK = re.compile(rf"{_OPEN}([a-z_]+)0*{_CLOSE}")
 
 # The longest value of each. Its mark is as long, so that the limits of texts and paths hold for values too.
 _LONGEST = {
@@ -26,6 +25,9 @@ MARKS = {
     name: f"{_OPEN}{name.ljust(length - len(_OPEN + _CLOSE), '0')}{_CLOSE}"
     for name, length in _LONGEST.items()
 }
+# Exactly these: other text between the two characters is the user's, and stays as it is.
+_MARK = re.compile("|".join(MARKS.values()))
+_NAMES = {mark: name for name, mark in MARKS.items()}
 
 
 def values_of(run_id: str, attempt: int, at: datetime) -> dict[str, str]:
@@ -48,13 +50,13 @@ def has_mark(text: str) -> bool:
 
 def readable(text: str) -> str:
     """A text of a plan as the user wrote it, with `${name}` for each mark."""
-    return _MARK.sub(r"${\1}", text) if _OPEN in text else text
+    return _MARK.sub(lambda mark: f"${{{_NAMES[mark[0]]}}}", text) if _OPEN in text else text
 
 
 def with_values(part: Any, values: Mapping[str, str]) -> Any:
     """A part of a plan, which is JSON, with values in place of marks; raises KeyError for one without."""
     if isinstance(part, str):
-        return _MARK.sub(lambda mark: values[mark[1]], part) if _OPEN in part else part
+        return _MARK.sub(lambda mark: values[_NAMES[mark[0]]], part) if _OPEN in part else part
     if isinstance(part, list):
         return [with_values(item, values) for item in part]
     if isinstance(part, Mapping):

@@ -38,8 +38,16 @@ class Cursor:
 
     def expected(self, what: str) -> SqlError:
         """An error that names what is expected here, and what was found."""
-        found = f"'{self.written(self.here)}'" if self.here else "the end of the statement"
-        return self.error(f"expected {what}, found {found}")
+        return self.error(f"expected {what}, found {self._found()}")
+
+    def _found(self) -> str:
+        """What comes next, as the user wrote it."""
+        if self.here:
+            return f"'{self.written(self.here)}'"
+        # The text in parentheses is a passage of its own, which ends before the closing one.
+        behind = self.passage.origin(len(self.passage.text))
+        closing = self.passage.source.text[behind : behind + 1]
+        return f"'{closing}'" if closing and closing in CLOSING.values() else "the end of the statement"
 
     def written(self, token: SqlToken) -> str:
         """The text of a token for a message: its variables keep their names, for values may be secrets."""
@@ -122,4 +130,4 @@ class Cursor:
     def finish(self, hint: str) -> None:
         """Raise SqlError unless the statement ends here."""
         if self.here:
-            raise self.error(f"unexpected '{self.written(self.here)}'; {hint}")
+            raise self.error(f"unexpected {self._found()}; {hint}")
