@@ -21,6 +21,7 @@ from spark_runner.sql.execution.folder import is_accessible, missing_message
 from spark_runner.sql.execution.judgement import (
     CAST,
     FILE,
+    QUARANTINE_SCHEMA,
     RECORD,
     fitting,
     has_rules,
@@ -214,7 +215,7 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
             if step["written"] and condition(error) in NOTHING_THERE:
-                return None
+                return self._no_bad_rows(schema) if self._takes_bad_rows(step) else None
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:
             found = visible(frame)
@@ -238,6 +239,13 @@ class ScriptSession:
         if (self.sets_aside or has_rules(step)) and isinstance(source, FileSource):
             frame = frame.select("*", sql.col(f"{METADATA}.file_path").alias(FILE))
         return frame
+
+    def _takes_bad_rows(self, step: Mapping[str, Any]) -> bool:
+        return bool(step["name"] == (self.plan.get("bad_rows") or {}).get("table"))
+
+    def _no_bad_rows(self, schema: StructType | None) -> DataFrame:
+        """The table for rows that do not fit while there are none: a query of it works in good runs, too."""
+        return self.session.createDataFrame([], schema or QUARANTINE_SCHEMA)
 
     @property
     def sets_aside(self) -> bool:
