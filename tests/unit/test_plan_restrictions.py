@@ -114,7 +114,8 @@ def test_no_statement_switches_files_by_name_on_again(setting: str) -> None:
     "script",
     [
         "SET job.error.limit.rows = 1; CREATE TABLE t (n INT) USING inline OPTIONS (rows '[[1]]'); TABLE t;",
-        "CREATE TABLE t (n INT, CONSTRAINT c EXPECT (n > 1) ON VIOLATION DROP ROW) USING print; INSERT INTO t VALUES (1);",
+        "CREATE TABLE t (n INT, CONSTRAINT c EXPECT (n > 1) ON VIOLATION DROP ROW) USING print; "
+        + "INSERT INTO t VALUES (1);",
     ],
 )
 def test_a_plan_that_keeps_rows_while_they_are_counted_needs_its_own_jvm(script: str) -> None:
