@@ -142,8 +142,7 @@ def _check_shape(plan: Plan) -> None:
         raise DefinitionError("its plan has a step that is not a JSON object; submit the job again")
     for step in plan["steps"]:
         if step.get("kind") == "table":
-            parts: tuple[tuple[str, type], ...] = (("name", str), ("connector", str), ("options", dict))
-            for name, kind in parts:
+            for name, kind in (("name", str), ("connector", str), ("options", dict)):
                 if not isinstance(step.get(name), kind):
                     raise DefinitionError(f"its plan has a table without {name!r}; submit the job again")
 

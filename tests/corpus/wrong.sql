@@ -231,7 +231,7 @@ SELECT * FROM t
 --> 1:50 option 'mode' of connector 'csv' cannot be '${secret}': Input should be 'append' or 'error'
 ----
 SET job.mode = 'x${secret}'
---> 1:16 job.mode cannot be 'x${secret}'; this version has batch
+--> 1:16 job.mode cannot be 'x${secret}'; this version has batch, available-now
 ----
 CREATE TABLE t USING csv OPTIONS (pth 't');
 SELECT id, nmae FROM t; SELECT idd FROM orders

@@ -143,15 +143,13 @@ def test_a_rule_that_fails_the_job_does_so_before_a_later_one_drops_the_row(
         "CREATE TABLE {name} (n INT, CONSTRAINT filled EXPECT (n IS NOT NULL) ON VIOLATION FAIL,"
         " CONSTRAINT small EXPECT (n < 5) ON VIOLATION DROP ROW) USING {rows};"
     )
-    parts: tuple[str, ...]
-    if is_target:
-        parts = (
-            table.format(name="dst", rows="json OPTIONS (path 'out')"),
-            "INSERT INTO dst VALUES (1), (NULL);",
-        )
-    else:
-        inline = "inline OPTIONS (rows '[[1], [null]]')"
-        parts = (table.format(name="src", rows=inline), OUT, "INSERT INTO dst TABLE src;")
+    target = table.format(name="dst", rows="json OPTIONS (path 'out')")
+    source = table.format(name="src", rows="inline OPTIONS (rows '[[1], [null]]')")
+    parts = (
+        [target, "INSERT INTO dst VALUES (1), (NULL);"]
+        if is_target
+        else [source, OUT, "INSERT INTO dst TABLE src;"]
+    )
     with pytest.raises(SqlError, match="violates 'filled'"):
         run(*parts)
 
@@ -168,6 +166,16 @@ def test_a_script_can_read_the_rows_that_were_set_aside(
 ) -> None:
     run(LIMIT, REJECTS, SRC.format(path="in.csv"), OUT, "INSERT INTO dst SELECT record FROM rejects;")
     assert written(spark, tmp_path / "out") == [("x",)]
+
+
+@pytest.mark.parametrize("columns", ["", " (record STRING, at TIMESTAMP)"])
+def test_a_script_that_reads_them_works_without_any(
+    run: Run, spark: "SparkSession", tmp_path: Path, columns: str
+) -> None:
+    rejects = REJECTS.replace(" (record STRING)", columns)
+    query = "INSERT INTO dst SELECT count(record) AS n, count(at) AS at FROM rejects;"
+    run(LIMIT, rejects, SRC.format(path="in.csv").replace("n INT", "n STRING"), OUT, "TABLE src;", query)
+    assert written(spark, tmp_path / "out") == [(0, 0)]
 
 
 @pytest.mark.parametrize("into", ["OVERWRITE rejects", "OVERWRITE other", "INTO rejects"])

@@ -1,6 +1,7 @@
 """`orchestrator new` without a terminal, Spark and ZooKeeper: what it writes and refuses."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,10 @@ def test_a_schedule_is_a_period_or_five_fields() -> None:
     assert parse_schedule("every 10m").when == "every 10m"
     assert parse_schedule("0  6 * * 1-5").cron == "0 6 * * 1-5"
     assert not parse_schedule("").is_set
+
+
+def test_a_source_that_is_a_pipe_or_a_device_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", Path("/dev/zero")):
+        with pytest.raises(DefinitionError, match="is neither a file nor a folder"):
+            parse_source(f"csv:{path}", tmp_path)

@@ -108,3 +108,19 @@ def test_no_statement_switches_files_by_name_on_again(setting: str) -> None:
     check_plan({**made, "denied_formats": []}, shares_jvm=False)
     with pytest.raises(SqlError, match=r"a.sql:1:44: this setting is refused where the policy"):
         check_plan({**made, "denied_formats": ["csv"]}, shares_jvm=False)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "SET job.error.limit.rows = 1; CREATE TABLE t (n INT) USING print; INSERT INTO t VALUES (1);",
+        "CREATE TABLE t (n INT, CHECK_HERE) USING print; INSERT INTO t VALUES (1);",
+    ],
+)
+def test_a_plan_that_keeps_rows_while_they_are_counted_needs_its_own_jvm(script: str) -> None:
+    script = script.replace("CHECK_HERE", "CONSTRAINT c EXPECT (n > 1) ON VIOLATION DROP ROW")
+    made = compile_script(script, file="a.sql", base_dir="/b", variables={})
+    assert made["needs_own_jvm"]
+    check_plan(made, shares_jvm=False)
+    with pytest.raises(SqlError, match="may not run in a JVM that other jobs use"):
+        check_plan({**made, "needs_own_jvm": False}, shares_jvm=True)

@@ -41,6 +41,8 @@ def parse_source(text: str, folder: Path) -> Source:
     found = Path(path).expanduser()
     if not found.exists():
         raise DefinitionError(f"source {text!r}: there is no file or folder {found}")
+    if not (found.is_dir() or found.is_file()):  # its first rows might never come
+        raise DefinitionError(f"source {text!r}: {found} is neither a file nor a folder")
     sample = _first_file(found) if found.is_dir() else found
     if sample is None and not file_format:
         raise DefinitionError(f"source {text!r}: the folder has no files whose format is known; {_HOW}")

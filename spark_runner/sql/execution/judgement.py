@@ -14,6 +14,12 @@ CAST = "__orchestrator_cast"  # the name of a column whose value the table canno
 VERDICT = "__orchestrator_verdict"
 _OWN = (RECORD, FILE, CAST, VERDICT)
 
+QUARANTINE_SCHEMA = (
+    "record STRING, reason STRING, rule STRING, file STRING, at TIMESTAMP, source STRING, job STRING,"
+    " run STRING, attempt STRING"
+)
+"""The columns of `quarantined`."""
+
 QUARANTINED, DROPPED = "quarantine", "drop row"
 
 

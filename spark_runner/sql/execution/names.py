@@ -18,7 +18,16 @@ from spark_runner.sql.execution.casts import loses
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.folder import is_accessible, missing_message
-from spark_runner.sql.execution.judgement import CAST, FILE, RECORD, fitting, has_rules, kept_columns, visible
+from spark_runner.sql.execution.judgement import (
+    CAST,
+    FILE,
+    QUARANTINE_SCHEMA,
+    RECORD,
+    fitting,
+    has_rules,
+    kept_columns,
+    visible,
+)
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
@@ -206,10 +215,11 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
             if step["written"] and condition(error) in NOTHING_THERE:
-                return None
+                return self._no_bad_rows(schema) if self._takes_bad_rows(step) else None
             raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
         if not step["written"]:
-            self.inferred[id(step)] = frame.select(*map(quote_name, visible(frame))).schema
+            found = visible(frame)
+            self.inferred[id(step)] = StructType([each for each in frame.schema.fields if each.name in found])
         declared = self.schema(step)
         if declared is not None and visible(frame) != declared.fieldNames():
             # Spark adds the partitions that it finds in the folder, and moves declared ones to the end.
@@ -219,9 +229,8 @@ class ScriptSession:
     def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The rows of a table; where rows may leave it, with their files and the records that do not fit."""
         source, options = self.connectors.source(step["connector"]), self.options(step)
-        decodes = (
-            self.sets_aside and step["columns"] is not None
-        )  # columns found in the files fit all records
+        # Columns that were found in the files are no promise about their records.
+        decodes = self.sets_aside and step["columns"] is not None
         if decodes and schema is not None and isinstance(source, PermissiveSource):
             frame = source.read_all(self.session, options, schema, RECORD)
         else:
@@ -239,6 +248,13 @@ class ScriptSession:
     ) -> DataFrame:
         """The rows of a table that all fit; a subclass may read a stream."""
         return source.read(self.session, options, schema)
+
+    def _takes_bad_rows(self, step: Mapping[str, Any]) -> bool:
+        return bool(step["name"] == (self.plan.get("bad_rows") or {}).get("table"))
+
+    def _no_bad_rows(self, schema: StructType | None) -> DataFrame:
+        """The table for rows that do not fit while there are none: a query of it works in good runs, too."""
+        return self.session.createDataFrame([], schema or QUARANTINE_SCHEMA)
 
     @property
     def sets_aside(self) -> bool:
