@@ -3,23 +3,21 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import PermissiveSource, Source
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.source import FileSource
 from spark_runner.connectors.parts import Parts
-from spark_runner.protocol.text import did_you_mean
 from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
-from spark_runner.sql.execution.casts import loses
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
+from spark_runner.sql.execution.fit import fit
 from spark_runner.sql.execution.folder import is_accessible, missing_message
 from spark_runner.sql.execution.judgement import (
-    CAST,
     FILE,
     QUARANTINE_SCHEMA,
     RECORD,
@@ -36,63 +34,6 @@ from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Anchor, Passage
 from spark_runner.sql.text.source import ScriptSource
-
-
-def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool = False) -> DataFrame:
-    """The frame with names, order and types of `schema`, matched by position or by name.
-
-    With `tolerant` a value that its column cannot hold is no error: the column CAST names that column. Raises
-    ConnectorError if the columns do not match one to one.
-    """
-    fields = schema.fields
-    if by_name:
-        order = _by_name(frame.columns, schema.fieldNames())
-    else:
-        if len(frame.columns) != len(fields):
-            raise ConnectorError(
-                f"the query has {len(frame.columns)} columns ({', '.join(frame.columns)}),"
-                f" the table declares {len(fields)} ({', '.join(schema.fieldNames())})"
-            )
-        order = list(range(len(fields)))
-    # Positions, not names: two columns of a query may have the same name.
-    positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
-    cells = zip(order, fields, strict=True)
-    if not tolerant:
-        return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
-    values, misfits, kinds = list[Column](), list[Column](), [field.dataType for field in frame.schema]
-    for index, field in cells:
-        given = sql.col(f"c{index}")
-        value = given.try_cast(field.dataType)
-        is_lost = loses(given, kinds[index], field.dataType)
-        if not field.nullable:
-            is_lost |= value.isNull()
-        misfits.append(sql.when(is_lost, sql.lit(field.name)))
-        values.append(value.alias(field.name))
-    return positional.select(*values, sql.coalesce(*misfits).alias(CAST))
-
-
-def _cell(column: Column, field: StructField) -> Column:
-    cell = column.cast(field.dataType)
-    if not field.nullable:
-        problem = sql.raise_error(sql.lit(f"column '{field.name}' is NOT NULL, and the query gave NULL"))
-        cell = sql.when(cell.isNull(), problem).otherwise(cell)
-    return cell.alias(field.name)
-
-
-def _by_name(found: list[str], declared: list[str]) -> list[int]:
-    """For each declared name the index in `found`; names are compared without case, as Spark does."""
-    lower = [name.lower() for name in found]
-    for name in declared:
-        if lower.count(name.lower()) > 1:
-            raise ConnectorError(f"the query has column '{name}' more than once")
-        if name.lower() not in lower:
-            raise ConnectorError(f"the query has no column '{name}'{did_you_mean(name, found)}")
-    known = {name.lower() for name in declared}
-    for name in found:
-        if name.lower() not in known:
-            raise ConnectorError(f"the table declares no column '{name}'{did_you_mean(name, declared)}")
-    return [lower.index(name.lower()) for name in declared]
-
 
 # Spark's words for "no data there", where the script itself will write later.
 NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
