@@ -48,7 +48,7 @@ class Versions:
 
     def submit(self, runner: KubernetesRunner, version: str) -> str:
         made = self.site.folder / version / f"driver-{version}.zip"
-        self._patch.setattr("spark_runner.runners.kubernetes.program.driver_zip", lambda _folder: made)
+        self._patch.setattr("spark_runner.runners.kubernetes.program.driver_zip", lambda *_: made)
         run = f"{uuid.uuid4()}-1"
         runner.submit(SubmitRequest(run, uuid.uuid4().hex, "name", {}, self.site.target(), {PLAIN: "true"}))
         return run
