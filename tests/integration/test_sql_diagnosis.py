@@ -49,8 +49,8 @@ def fail(spark: SparkSession, tmp_path: Path) -> Fail:
     [
         ("INSERT INTO p\n  SELECT id,\n    nme FROM src", "nme", "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
         ("INSERT INTO p SELECT *\nFROM srcc", "srcc", "[TABLE_OR_VIEW_NOT_FOUND]"),
-        ("INSERT INTO p SELECT id\nFROM src\n  WHERE id = )", ")", "[PARSE_SYNTAX_ERROR]"),
-        ("INSERT INTO p SELECT id FROM src WHERE (id\n = 1", ";", "[PARSE_SYNTAX_ERROR]"),
+        ("INSERT INTO p SELECT id\nFROM src\n  WHERE id = %", "%", "[PARSE_SYNTAX_ERROR]"),
+        ("INSERT INTO p SELECT id FROM src WHERE id\n =", ";", "[PARSE_SYNTAX_ERROR]"),
         ("INSERT INTO p SELECT id\n + date'2020-01-01' * id FROM src", "date'", "[DATATYPE_MISMATCH"),
         ("INSERT INTO p SELECT\n\tnofunc(id) FROM src", "nofunc", "[UNRESOLVED_ROUTINE]"),
         ("INSERT INTO p SELECT id, count(*) AS n FROM src", "SELECT id, c", "[MISSING_GROUP_BY]"),
@@ -62,8 +62,8 @@ def fail(spark: SparkSession, tmp_path: Path) -> Fail:
         ("INSERT INTO p SELECT raise_error('out of luck')", "INSERT INTO p SELECT r", "out of luck"),
         ("CREATE VIEW v AS SELECT id, nope FROM src;\nINSERT INTO p TABLE v", "nope", "[UNRESOLVED_COLUMN"),
         (
-            "CREATE VIEW v AS\n SELECT id FROM src WHERE id = );\nINSERT INTO p TABLE v",
-            ");\nIN",
+            "CREATE VIEW v AS\n SELECT id FROM src WHERE id = %;\nINSERT INTO p TABLE v",
+            "%;\nIN",
             "[PARSE_SYNTAX",
         ),
         (
