@@ -60,7 +60,7 @@ def test_a_secret_of_a_variable_is_not_shown(shared_shell: Shell) -> None:
 
 
 def test_without_spark_it_is_quick_and_says_what_it_left_out(shared_shell: Shell) -> None:
-    shared_shell.write("s.sql", SCRIPT.format(column="nope"))
+    shared_shell.write("s.sql", SCRIPT.format(column="no_function(id)"))
     done = shared_shell.type("job", "submit", "s.sql", "--dry-run", "--no-spark")
     assert done.code == 0
     assert done.stderr.splitlines() == [
@@ -73,13 +73,21 @@ def test_without_spark_it_is_quick_and_says_what_it_left_out(shared_shell: Shell
 
 
 def test_errors_that_spark_finds_exit_as_a_refused_script(shared_shell: Shell, process_mark: str) -> None:
-    shared_shell.write("s.sql", SCRIPT.format(column="nope, naem"))
+    shared_shell.write("s.sql", SCRIPT.format(column="no_function(id)"))
     done = shared_shell.type_anew("job", "submit", "s.sql", "--dry-run", "-o", "json")
     assert_nothing_is_left(process_mark)
     assert (done.code, done.stdout) == (2, "")
     assert "s.sql:3:29: " in done.stderr
-    assert "s.sql:3:35: " in done.stderr
     assert_no_traceback(done.stderr)
+
+
+def test_columns_that_do_not_exist_are_refused_without_spark_too(shared_shell: Shell) -> None:
+    shared_shell.write("s.sql", SCRIPT.format(column="nope, naem"))
+    for more in (("--no-spark",), ()):
+        done = shared_shell.type("job", "submit", "s.sql", "--dry-run", "-o", "json", *more)
+        assert (done.code, done.stdout) == (2, "")
+        assert "s.sql:3:29: unknown column 'nope'" in done.stderr
+        assert "s.sql:3:35: unknown column 'naem'; did you mean 'name'?" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -172,3 +172,5 @@ SELECT array_sort(tags, (l, r) -> CASE WHEN l < r THEN -1 WHEN l > r THEN 1 ELSE
 SELECT customer, sum(price) AS price FROM orders GROUP BY customer HAVING sum(price) > 1 ORDER BY price DESC NULLS LAST
 ----
 SELECT id AS customer, count(*) FROM orders GROUP BY id, customer
+----
+SELECT id, ${attempt} AS attempt, '${ds}' AS ds FROM orders WHERE id > ${attempt}

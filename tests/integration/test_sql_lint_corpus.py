@@ -1,6 +1,7 @@
 """Spark refuses each script in which lint finds a wrong column, and runs each one in which it finds none."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 from orchestrator.sql.columns.check import column_errors
 from spark_runner.sql.compiler import compile as compiler
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.text.built_ins import values_of
 from spark_runner.sql.text.errors import SqlError
 from tests.corpus.reading import right_scripts, wrong_scripts
 
@@ -23,7 +25,8 @@ def run(spark: SparkSession, folder: Path, text: str) -> None:
         (folder / name / "part-0.json").touch()
     check = compiler.check_script(text, file="s.sql", base_dir=str(folder), variables={})
     assert check.plan is not None, check.errors
-    execute(spark, json.loads(json.dumps(check.plan)), lambda _phase: None)
+    built_ins = values_of("corpus", 1, datetime.now(UTC))
+    execute(spark, {**json.loads(json.dumps(check.plan)), "built_ins": built_ins}, lambda _phase: None)
 
 
 def has_wrong_columns(text: str) -> bool:

@@ -11,11 +11,11 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, stderr_console, stdout_console
 from orchestrator.cli.sql.analysis import analyse_definition
-from orchestrator.cli.sql.lint import Finding, Severity, document_of, shown
+from orchestrator.cli.sql.lint import Finding, Severity, document_of, script_errors, shown
 from orchestrator.client.connect import build_queue_set, client_name, open_session
 from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
-from orchestrator.model.plan import Plan, compile_program, literal_secrets, warning
+from orchestrator.model.plan import Plan, check_sql, compile_program, literal_secrets, warning
 from orchestrator.model.spark import DEFAULT_MASTER
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.runs import compile_registration, run_definition
@@ -51,7 +51,7 @@ def dry_run(
         queue_set = build_queue_set(session, reached, client_name())
         waiting = would_wait(queue_set, definition, job_id=job_id, delay_seconds=delay)
     started = time.monotonic()
-    found = _analysed(definition, file, quiet=quiet) if with_spark and definition.script else None
+    found = _analysed(definition, file, with_spark=with_spark, quiet=quiet) if definition.script else None
     said = found or []
     if names := literal_secrets(definition, plan):
         said = [*said, Finding(file, 0, 0, Severity.WARNING, warning(names))]
@@ -70,17 +70,26 @@ def dry_run(
         stderr_console().print(f"{words}\nnothing was enqueued", markup=False)
 
 
-def _analysed(definition: Definition, file: str, *, quiet: bool) -> list[Finding]:
-    """The warnings of lint and Spark; raises SqlError with all errors."""
+def _analysed(definition: Definition, file: str, *, with_spark: bool, quiet: bool) -> list[Finding] | None:
+    """The warnings of lint and Spark, None without Spark; raises SqlError with all errors."""
     name = definition.file or file
     if definition.schedule.is_set:  # its script may use the fire time
         definition = run_definition(definition, round(time.time()) * 1000)
+    with cluster_connections() as find:
+        _raise_all(script_errors(check_sql(definition, name, find), definition))
+    if not with_spark:
+        return None
     found = analyse_definition(definition, name, connect=False, with_plan=False, quiet=quiet)
-    if errors := [SqlError(**error) for error in found.report.get("errors", ())]:
-        first, *others = sorted(errors, key=lambda error: (error.line, error.column))
+    errors = [SqlError(**error) for error in found.report.get("errors", ())]
+    _raise_all(sorted(errors, key=lambda error: (error.line, error.column)))
+    return found.findings
+
+
+def _raise_all(errors: list[SqlError]) -> None:
+    if errors:
+        first, *others = errors
         first.others = tuple(others)
         raise first
-    return found.findings
 
 
 def _facts(definition: Definition, plan: Plan | None, job_id: str | None, waiting: str) -> dict[str, Any]:

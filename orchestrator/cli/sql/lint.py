@@ -19,7 +19,7 @@ from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
 from orchestrator.sql.columns.check import column_errors
-from spark_runner.sql.compiler.compile import MAX_ERRORS
+from spark_runner.sql.compiler.compile import MAX_ERRORS, Check
 from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.text.errors import SqlError
 
@@ -111,11 +111,16 @@ def findings_of(
 ) -> Iterator[Finding]:
     """The errors and warnings of the script of a definition, which errors call `file`."""
     checked = check_sql(definition, file, connections)
-    errors = sorted([*checked.errors, *column_errors(checked, definition.spark.conf)], key=_place)
-    yield from (of_error(error, Severity.ERROR) for error in errors[:MAX_ERRORS])
+    yield from (of_error(error, Severity.ERROR) for error in script_errors(checked, definition))
     yield from (of_error(error, Severity.WARNING) for error in checked.warnings)
     if secrets := literal_secrets(definition, checked.plan):
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
+
+
+def script_errors(checked: Check, definition: Definition) -> list[SqlError]:
+    """The errors of a checked script, in the order of its lines, with those of columns."""
+    errors = [*checked.errors, *column_errors(checked, definition.spark.conf)]
+    return sorted(errors, key=lambda error: (error.line, error.column))[:MAX_ERRORS]
 
 
 def _refusal(file: str, message: str) -> Finding:
@@ -125,10 +130,6 @@ def _refusal(file: str, message: str) -> Finding:
     if named is None:
         return Finding(shown, 0, 0, Severity.ERROR, message)
     return Finding(shown, int(named[1] or 0), int(named[2] or 0), Severity.ERROR, named[3])
-
-
-def _place(error: SqlError) -> tuple[int, int]:
-    return error.line, error.column
 
 
 def of_error(error: SqlError, severity: Severity) -> Finding:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
+from spark_runner.sql.text.built_ins import as_numbers
 from spark_runner.sql.text.cursor import CLOSING
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
@@ -59,7 +60,7 @@ class Parser:
             return None
         self.left -= len(passage.text)
         try:
-            found = _SPARK.parse(head + _readable_windows(passage))
+            found = _SPARK.parse(head + as_numbers(_readable_windows(passage)))
         except Exception:  # noqa: BLE001 - sqlglot raises more than its own errors for what it cannot read
             return None
         root = found[0] if len(found) == 1 else None

@@ -53,6 +53,11 @@ def readable(text: str) -> str:
     return _MARK.sub(lambda mark: f"${{{_NAMES[mark[0]]}}}", text) if _OPEN in text else text
 
 
+def as_numbers(text: str) -> str:
+    """A text of a plan with a number of the same length for each mark, for a parser that knows no marks."""
+    return _MARK.sub(lambda mark: "1" * len(mark[0]), text) if _OPEN in text else text
+
+
 def with_values(part: Any, values: Mapping[str, str]) -> Any:
     """A part of a plan, which is JSON, with values in place of marks; raises KeyError for one without."""
     if isinstance(part, str):
