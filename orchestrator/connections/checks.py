@@ -8,10 +8,10 @@ from orchestrator.logs.record.secret_patterns import is_hidden
 from orchestrator.model.errors import InvalidConnection
 from spark_runner.connectors import registry
 from spark_runner.connectors.errors import ConnectorError, OptionError
-from spark_runner.connectors.options import options_of, validate
+from spark_runner.connectors.options import folded, options_of, validate
 from spark_runner.protocol.text import did_you_mean, shortened
 from spark_runner.references.reference import InvalidReference, parse_pieces, references_in
-from spark_runner.sql.compiler.connections import Connection, folded
+from spark_runner.sql.compiler.connections import Connection
 
 MAX_CONNECTIONS = 1_000
 MAX_CONNECTION_BYTES = 16 * 1024  # two hundred options of a usual length

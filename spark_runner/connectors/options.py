@@ -71,13 +71,13 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
     Raises OptionError with all errors.
     """
     model = options_of(connector)
-    fields = {_folded(name): name for name in model.model_fields}
+    fields = {folded(name): name for name in model.model_fields}
     errors: list[OptionError] = []
     meant = set[str | None]()  # the fields nearest to unknown names: they are not reported as missing, too
     values: dict[str, str] = {}
     written: dict[str, str] = {}  # field -> as the user wrote it
     for name, value in options.items():
-        field = fields.get(_folded(name))
+        field = fields.get(folded(name))
         if field is None:
             hint = did_you_mean(name, model.model_fields) or f"; it takes {', '.join(model.model_fields)}"
             message = f"unknown option '{name}' of connector '{connector}'{hint}"
@@ -124,5 +124,6 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
     return OptionError(message, option=written[field], fault="value", quoted=given)
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """The name of an option as it is compared: without case, `_` and `-`."""
     return name.lower().replace("_", "").replace("-", "")

@@ -20,6 +20,7 @@ from orchestrator.model.spark import DEFAULT_MASTER
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.runs import compile_registration, run_definition
 from queues import check_id
+from spark_runner.sql.compiler.compile import Check
 from spark_runner.sql.text.errors import SqlError
 
 
@@ -87,9 +88,7 @@ def _analysed(definition: Definition, file: str, *, with_spark: bool, quiet: boo
 
 def _raise_all(errors: list[SqlError]) -> None:
     if errors:
-        first, *others = errors
-        first.others = tuple(others)
-        raise first
+        raise Check(None, tuple(errors)).error()
 
 
 def _facts(definition: Definition, plan: Plan | None, job_id: str | None, waiting: str) -> dict[str, Any]:

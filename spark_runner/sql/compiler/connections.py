@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from spark_runner.connectors.options import folded
 from spark_runner.references.reference import InvalidReference, parse_pieces, references_in
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.text.errors import SqlError
@@ -75,8 +76,3 @@ def with_connection(
         pieces = pieces if references_in(pieces) else []
         found[key] = Option(key, value, named.value_offset, named.value_offset, pieces)
     return found | options
-
-
-def folded(key: str) -> str:
-    """The key as connectors compare it: they ignore case, `_` and `-`."""
-    return key.lower().replace("_", "").replace("-", "")

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from spark_runner.connectors.options import ConnectorOptions
+from spark_runner.connectors.options import ConnectorOptions, folded
 from spark_runner.references.reference import references_in, to_json
-from spark_runner.sql.compiler.connections import folded
 from spark_runner.sql.grammar.statements import CreateTable, Option
 
 

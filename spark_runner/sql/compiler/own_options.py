@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import to_plan, validate
+from spark_runner.connectors.options import folded, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.names import Invalid, Name, Table
 from spark_runner.sql.compiler.option_keys import current_keys
@@ -28,7 +28,7 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
     options = current_keys(statement)
     for key, option in options.items():
         _check_use(table, key, option, passage, reads=reads)
-    kept = {name: value for name, value in table.spec.options.items() if _folded(name) not in _keys(options)}
+    kept = {name: value for name, value in table.spec.options.items() if folded(name) not in _keys(options)}
     try:
         checked = validate(
             table.spec.connector,
@@ -44,10 +44,10 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
 
 
 def _check_use(table: Table, key: str, option: Option, passage: Passage, *, reads: bool) -> None:
-    if _folded(key) in _IDENTITY:
+    if folded(key) in _IDENTITY:
         message = f"option '{option.key}' decides what table '{table.name}' is; declare another table with it"
         raise passage.error(message, option.key_offset)
-    if reads and _folded(key) in _OF_WRITES and table.spec.connector in {"parquet", "csv", "json"}:
+    if reads and folded(key) in _OF_WRITES and table.spec.connector in {"parquet", "csv", "json"}:
         message = f"option '{option.key}' has no effect on a query; it belongs to CREATE TABLE or INSERT"
         raise passage.error(message, option.key_offset)
 
@@ -139,8 +139,4 @@ def _table(use: OptionsUse, names: Mapping[str, Name], query: Passage) -> Table 
 
 
 def _keys(options: Mapping[str, Option]) -> set[str]:
-    return {_folded(key) for key in options}
-
-
-def _folded(key: str) -> str:
-    return key.lower().replace("_", "").replace("-", "")
+    return {folded(key) for key in options}

@@ -169,9 +169,7 @@ class _Execution(ScriptSession):
             written = self._written(frame, table, step, options)
             if written.rejected is not None:
                 self.quarantine.rejected(written.rejected, _source(table, step), accepted=written.rows)
-        except TooManyBadRows as error:
-            raise self.error(f"table '{table['name']}': {error}", step) from error
-        except ConnectorError as error:
+        except (TooManyBadRows, ConnectorError) as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
             raise self._write_error(error, table, step) from error
