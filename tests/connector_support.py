@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from spark_runner.runners.driver_zip import zip_bytes
+
 EXAMPLE = Path(__file__).parents[1] / "examples" / "connector"
 METADATA = "Metadata-Version: 2.1\nName: http-rows\nVersion: 1.0\n"
 
@@ -26,6 +28,7 @@ def install_example(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = "[spark_job_orchestrator.connectors]\nhttp = http_rows:CONNECTOR\n"
     (info / "entry_points.txt").write_text(points, "utf-8")
     monkeypatch.syspath_prepend(folder)
+    zip_bytes.cache_clear()  # a worker packs a package once; here each test has its own
     for name in ("http_rows", "http_rows.options", "http_rows.source", "http_rows.sink"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 

@@ -32,6 +32,7 @@ from spark_runner.protocol.zookeeper import (
     encode,
     timestamp,
 )
+from spark_runner.sql.execution.stream_control import StreamControl
 
 _BEAT_SECONDS = 2.0  # between looks for orders when no watch fires
 _AT_ONCE = ("phase", "application_id")  # shown without waiting for `_PROGRESS_SECONDS`
@@ -56,6 +57,7 @@ class AttemptHolder:
         add_secrets(plan.secrets)
         self._generation = session.generation
         self._watch: SparkMonitor | None = None
+        self.streams = StreamControl(self.notify)
         self._phase = ""
         self._shown: dict[str, Any] = {}
         self._shown_at = 0.0
@@ -177,7 +179,7 @@ class AttemptHolder:
         return {} if self._watch is None else self._watch.finish()
 
     def _show_progress(self) -> None:
-        progress: dict[str, Any] = {"phase": self._phase}
+        progress: dict[str, Any] = {"phase": self._phase, **self.streams.shown()}
         if self._watch is not None:
             progress |= self._watch.shown()
         is_urgent = any(progress.get(name) != self._shown.get(name) for name in _AT_ONCE)

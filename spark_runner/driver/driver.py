@@ -103,7 +103,7 @@ def _run_program(
         holder.attach_monitor(watch)
         bad_rows = list[dict[str, Any]]()
         try:
-            facts["tables"] = run_program(spark, plan, holder.report, bad_rows)
+            facts["tables"] = run_program(spark, plan, holder.report, bad_rows, holder.streams)
         finally:
             if bad_rows:
                 facts["bad_rows"] = bad_rows

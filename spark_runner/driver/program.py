@@ -23,6 +23,7 @@ from spark_runner.references.resolver import Resolver
 from spark_runner.references.sources import Sources
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.folder import is_accessible, set_working_directory
+from spark_runner.sql.execution.stream_control import StreamControl
 
 
 class JvmError(SparkRunnerError):
@@ -75,11 +76,16 @@ def _array(gateway: Any, kind: Any, *items: Any) -> Any:
 
 
 def run_program(
-    spark: SparkSession, plan: RunPlan, report: Callable[[str], None], bad_rows: list[dict[str, Any]]
+    spark: SparkSession,
+    plan: RunPlan,
+    report: Callable[[str], None],
+    bad_rows: list[dict[str, Any]],
+    control: StreamControl,
 ) -> list[dict[str, Any]]:
     """Run the program of the plan; returns one dict per INSERT, none for other programs.
 
-    `bad_rows` gets one dict per table with rows that do not fit, also if the program fails.
+    `bad_rows` gets one dict per table with rows that do not fit, also if the program fails. `control` ends
+    the streaming queries of a script, and gets their triggers.
 
     The environment identifies the run and its submission to the program, wherever it runs.
     """
@@ -101,6 +107,7 @@ def run_program(
                 shares_jvm=shares,
                 resolver=resolver,
                 bad_rows=bad_rows,
+                control=control,
             )
         case JarProgram():
             report(f"running {program.main_class}")

@@ -23,6 +23,7 @@ from spark_runner.sql.execution.places import check_places, on_this_host, with_b
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
+from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.streaming import MicroBatches, drain
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
@@ -39,6 +40,7 @@ def execute(
     shares_jvm: bool = False,
     resolver: Resolver | None = None,
     bad_rows: list[dict[str, Any]] | None = None,
+    control: StreamControl | None = None,
 ) -> list[dict[str, Any]]:
     """Run the statements of a plan in order; returns one dict per INSERT.
 
@@ -47,7 +49,8 @@ def execute(
     only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
     run has one attempt. `shares_jvm`: other jobs use the same JVM. `resolver`
     gives references their values. `bad_rows` gets the counts of rows that do not fit, one dict for each table
-    that was read or written with rules. Raises SqlError at the failed place.
+    that was read or written with rules. `control` ends streaming queries early, and gets their triggers.
+    Raises SqlError at the failed place.
     """
     plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
@@ -55,6 +58,7 @@ def execute(
     plan = on_this_host(plan)
     resolver = resolver or Resolver()
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex), resolver)
+    run.control = control or run.control
     if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
         rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None, resolver)
@@ -83,7 +87,7 @@ class _Execution(ScriptSession):
         resolver: Resolver,
     ) -> None:
         super().__init__(session, plan, report, resolver)
-        self.writer = writer
+        self.writer, self.control = writer, StreamControl()
         self.inserts = sum(step["kind"] == "insert" for step in self.steps)
         self.written: set[str] = set()  # locations that this run has written to
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
