@@ -17,7 +17,7 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import parse_seconds
 from orchestrator.model.schedule import Schedule
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.compiler.settings import MODES
+from spark_runner.sql.compiler.modes import MODES
 
 T = TypeVar("T")
 _EVERY = "every "
