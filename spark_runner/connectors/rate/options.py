@@ -13,7 +13,10 @@ COLUMNS = ("timestamp", "value")
 
 
 class RateOptions(ConnectorOptions):
-    """Rows made at a given rate, to try a stream: `timestamp TIMESTAMP`, and `value BIGINT`, which counts from 0."""
+    """Rows made at a given rate, to try a stream.
+
+    The columns are `timestamp TIMESTAMP`, and `value BIGINT`, which counts from 0.
+    """
 
     streams: ClassVar[bool] = True
     unbounded: ClassVar[bool] = True

@@ -13,7 +13,12 @@ from spark_runner.connectors.errors import ConnectorError
 class RateSource:
     """Rows with the time at which they were made, and their number."""
 
-    def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
+    def read(
+        self,
+        session: SparkSession,  # noqa: ARG002 - of Source
+        options: Mapping[str, Any],  # noqa: ARG002 - of Source
+        schema: StructType | None,  # noqa: ARG002 - of Source
+    ) -> DataFrame:
         """Refuse: the rows have no end."""
         raise ConnectorError("connector 'rate' makes rows without end; only a stream can read them")
 

@@ -85,7 +85,7 @@ def check_bounded(reads: Reads, text: Passage) -> None:
         if table.spec.unbounded:
             named = references(text.tokens).get(table.name.lower())
             message = (
-                f"table '{table.name}' of connector '{table.spec.connector}' has no end, and mode 'batch' reads"
-                f" all rows; an INSERT in mode '{AVAILABLE_NOW}' or '{STREAMING}' can read it"
+                f"table '{table.name}' of connector '{table.spec.connector}' has no end, and mode 'batch'"
+                f" reads all rows; an INSERT in mode '{AVAILABLE_NOW}' or '{STREAMING}' can read it"
             )
             raise text.error(message, named.offset if named else 0)

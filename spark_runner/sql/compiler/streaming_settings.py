@@ -72,9 +72,7 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
         becomes="spark.sql.session.timeZone",
         values=_ZONE,
     ),
-    StreamingSetting(
-        "table.dml-sync", "remove it: the INSERTs of a script run one after another", accepted=("true",)
-    ),
+    StreamingSetting("table.dml-sync", "remove it: a job always waits for its INSERTs", accepted=("true",)),
     StreamingSetting(
         "table.sql-dialect", "remove it: each query is in the SQL of Spark", accepted=("default",)
     ),
@@ -82,9 +80,7 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
     StreamingSetting(
         "table.exec.mini-batch.enabled", "remove it: Spark always processes batches", accepted=("true",)
     ),
-    StreamingSetting(
-        "table.exec.mini-batch.allow-latency", f"use {JOB_TRIGGER}", becomes=JOB_TRIGGER
-    ),
+    StreamingSetting("table.exec.mini-batch.allow-latency", f"use {JOB_TRIGGER}", becomes=JOB_TRIGGER),
     *_refused(
         "use an option of the table that streams, such as max_files_per_trigger", "table.exec.mini-batch.size"
     ),

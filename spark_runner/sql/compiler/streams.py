@@ -75,15 +75,14 @@ class Streams:
             )
             raise passage.error(message, offset)
 
-
     def _check_together(self, target: Table, reads: Reads, passage: Passage, offset: int) -> None:
         """Raise SqlError for an INSERT whose meaning depends on another one that runs at the same time."""
         whole = {table.place: table.name for table in reads.tables.values() if not table.spec.streams}
         self.read_whole |= {place: name for place, name in whole.items() if place}
         if target.place and target.place in self.written and target.spec.options.get("mode") == "error":
             message = (
-                f"table '{target.name}' has option mode 'error', and in mode '{self.mode}' two INSERTs write to"
-                " it at the same time; use mode 'append', or one INSERT with UNION ALL"
+                f"table '{target.name}' has option mode 'error', and in mode '{self.mode}' two INSERTs write"
+                " to it at the same time; use mode 'append', or one INSERT with UNION ALL"
             )
             raise passage.error(message, offset)
         written = {*self.written, target.place}

@@ -44,12 +44,12 @@ def execute(
     """Run the statements of a plan in order; returns one dict per INSERT.
 
     Each dict has target, connector, location (empty if it has none), rows, seconds, line, columns, and
-    preview: up to five rows of the target as text; of a streaming query also batches. Settings, tables and views exist in a session of this run
-    only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
-    run has one attempt. `shares_jvm`: other jobs use the same JVM. `resolver`
-    gives references their values. `bad_rows` gets the counts of rows that do not fit, one dict for each table
-    that was read or written with rules. `control` ends streaming queries early, and gets their triggers.
-    Raises SqlError at the failed place.
+    preview: up to five rows of the target as text; of a streaming query also batches. Settings, tables and
+    views exist in a session of this run only. A further attempt of a run first removes the rows that earlier
+    ones added; without a `writer` the run has one attempt. `shares_jvm`: other jobs use the same JVM.
+    `resolver` gives references their values. `bad_rows` gets the counts of rows that do not fit, one dict for
+    each table that was read or written with rules. `control` ends streaming queries early, and gets their
+    triggers. Raises SqlError at the failed place.
     """
     plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
@@ -93,7 +93,7 @@ class _Execution(ScriptSession):
         super().__init__(session, plan, report, resolver)
         self.writer = writer
         self.streams = StreamInserts(session, plan, StreamControl())
-        self.inserts = sum(step["kind"] == "insert" for step in self.steps)
+        self.inserts, self.begun = sum(step["kind"] == "insert" for step in self.steps), 0
         self.written: set[str] = set()  # locations that this run has written to
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
@@ -168,7 +168,8 @@ class _Execution(ScriptSession):
         """Write the result of the query, and keep a report of it."""
         table = self.target(step)
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
-        self.report(f"INSERT {verb} {table['name']} ({len(self.results) + 1} of {self.inserts})")
+        self.begun += 1
+        self.report(f"INSERT {verb} {table['name']} ({self.begun} of {self.inserts})")
         started = time.monotonic()
         location, options = table["location"], self.options(table)
         try:

@@ -289,6 +289,9 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {missing_message(self.plan['directory'])}", step)
         if not self.connectors.can_read(step["connector"]):
             return
+        is_used = step["read"] or step.get("stream")
+        if not is_used and isinstance(self.connectors.source(step["connector"]), UnboundedSource):
+            return  # mode batch cannot read it
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
         only_elsewhere = step["written"] or step.get("explained") or step.get("only_with_options")

@@ -95,11 +95,9 @@ class Rehearsal(ScriptSession):
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame | None:
         """An empty frame with the columns that readers will see; raises SqlError while they are unknown."""
         changed = self.changed_places(step)
-        columns = self.schema(step)
         if not changed:
-            if step.get("stream") and columns is not None:
-                return empty_frame(self.session, columns)
             return super().table_frame(step)
+        columns = self.schema(step)
         if any(self.writers[place]["options"]["partition_by"] for place in changed):
             columns = None  # Spark moves partition columns behind the others
         elif columns is None and changed == [comparable(step["location"])]:

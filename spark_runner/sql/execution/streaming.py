@@ -48,7 +48,7 @@ class MicroBatches:
 
     @property
     def has_ended(self) -> bool:
-        """Whether no micro-batch is being written, and none will be; Spark may not have counted the last one."""
+        """Whether no batch is being written, and none will be; Spark may not have counted the last one."""
         with self._guard:
             return self._is_ending and not self._is_writing
 
