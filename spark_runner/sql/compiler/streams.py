@@ -57,6 +57,8 @@ class Streams:
         streams = [table for table in reads.tables.values() if table.spec.streams]
         for table in reads.tables.values():
             _check_table(table, self.mode)
+        if not streams and reads.has_invalid:
+            return
         if not streams:
             message = f"this INSERT reads no table that streams, which mode '{self.mode}' needs"
             raise passage.error(f"{message}; use mode 'batch'", offset)
