@@ -31,7 +31,7 @@ class FileOptions(ConnectorOptions):
     )
     partition_by: Names = Field((), description="columns whose values are folders of the files")
     streaming: bool = Field(
-        True, description="in mode `available-now`: read new files alone; `false` reads all files, for joins"
+        True, description="of a stream: read new files alone; `false` reads all files, for joins"
     )
     max_files_per_trigger: int = Field(
         MAX_FILES_PER_TRIGGER, ge=1, le=1_000_000, description="files of one micro-batch"
