@@ -31,10 +31,11 @@ def handle(job: JobContext) -> Action:
     if is_reporting or not (is_demoted or _is_retried(job, error)):
         return conclude(job, Status.ERROR_FAIL, failed)
     if state.callback.stopped or job.is_stopped():
-        # A receiver whose answer made it a failure gets no second call about a cancellation.
+        # A receiver whose answer made it a failure gets no second call about a cancellation. A driver that
+        # was to end after its micro-batch has failed to.
         return (
             conclude(job, Status.ERROR_FAIL, failed)
-            if state.callback.done
+            if state.callback.done or job.stops_gracefully
             else SetStatus(Status.CANCEL, failed)
         )
     if is_demoted:

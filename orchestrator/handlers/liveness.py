@@ -69,6 +69,11 @@ def lost(job: JobContext, attempt: Attempt) -> Set:
     return attempt.advance(AttemptState.LOST, ended=timestamp(), error=error.model_dump())
 
 
+def killed(attempt: Attempt) -> Set:
+    """The compare-and-set that ends the attempt on request."""
+    return attempt.advance(AttemptState.KILLED, ended=timestamp())
+
+
 def age(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
     """Seconds since the attempt was announced, or has started, as far as that is certain.
 

@@ -7,8 +7,9 @@ decide, never the memory of this worker.
 from collections.abc import Sequence
 
 from orchestrator.handlers import submission, supervision
-from orchestrator.handlers.actions import Action, Release, SetStatus, Wait
+from orchestrator.handlers.actions import Action, Keep, Release, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.liveness import killed
 from orchestrator.handlers.notices import alongside
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.model.states import Status
@@ -27,8 +28,11 @@ def handle(job: JobContext) -> Action:
 
 
 def _look(job: JobContext) -> Action:
-    if job.is_stopped():
-        return SetStatus(Status.KILL, job.current_monitor().seen())
+    if is_stopped := job.is_stopped():
+        if not job.stops_gracefully:
+            return SetStatus(Status.KILL, job.current_monitor().seen())
+        if job.stop_act is not None and job.stop_act not in job.state.actions:
+            return Keep()  # the transition adds the act to the record
     attempt = job.attempt()
     if attempt is None:
         return SetStatus(Status.ACCEPT)
@@ -43,6 +47,8 @@ def _look(job: JobContext) -> Action:
     if monitor.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
         return left
     if attempt.state is AttemptState.INTENT:
+        if is_stopped:  # if its driver starts now, this step is refused, and the driver ends by itself
+            return SetStatus(Status.KILL, monitor.seen(), extra=(killed(attempt),))
         return submission.look(job, attempt, monitor)
     return supervision.look(job, attempt, monitor)
 

@@ -112,6 +112,12 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
     return SqlProgram({**plan, **text})
 
 
+def mode_of(plan: Plan | None) -> str:
+    """The mode of a script that reads streams; empty for other scripts, and for programs."""
+    mode = None if plan is None else plan.get("mode")
+    return mode if isinstance(mode, str) else ""
+
+
 def plan_references(plan: Plan | None) -> list[Reference]:
     """The references in a plan, each once; raises DefinitionError where they are damaged."""
     found = dict[Reference, None]()
