@@ -249,7 +249,7 @@ class AttemptHolder:
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:
             if not self._ended.is_set():
-                facts: dict[str, Any] = {"ended": timestamp()}
+                facts: dict[str, Any] = {"ended": timestamp(), **self.streams.totals()}
                 if self._watch is not None:  # without asking Spark, which may no longer answer
                     facts |= redacted({**self._watch.application, "metrics": self._watch.measured()})
                 self._close_attempt(attempt.advance(AttemptState.KILLED, **facts), attempt.alive)

@@ -492,7 +492,7 @@ def test_a_request_to_stop_can_be_read_by_the_driver_that_it_is_for_alone(
     deployment.client.kill(job_id)
     wait_until(lambda: attempt_of(deployment, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
     other = late_driver(job_id, Login.random("run-another"))
-    assert not other._is_stopped()  # noqa: SLF001 - the check of its guard
+    assert other._stop_order() is None  # noqa: SLF001 - the check of its guard
 
 
 # ---------------------------------------------------------------------- drivers of earlier versions

@@ -12,12 +12,24 @@ class StreamControl:
         self.stopping = threading.Event()  # each query ends after its current micro-batch
         self._on_news = on_news
         self._triggers: dict[str, Mapping[str, Any]] = {}
+        self._batches = 0  # of all queries since the start of the driver
 
     def triggered(self, target: str, facts: Mapping[str, Any]) -> None:
-        """Show these facts as the last trigger of the query that writes `target`."""
+        """Show these facts as the last trigger of the query that writes `target`.
+
+        `batch` is the number of its micro-batch, `total_rows` what the query has written since its start.
+        """
+        self._batches += facts.get("batch") != self._triggers.get(target, {}).get("batch")
         self._triggers = {**self._triggers, target: facts}
         self._on_news()
 
     def shown(self) -> dict[str, Any]:
-        """The last triggers as the part `streams` of the progress, by target; empty without any."""
-        return {"streams": self._triggers} if self._triggers else {}
+        """The last triggers as the part `streams` of the progress, by target, with the totals; else empty."""
+        return {"streams": self._triggers, **self.totals()} if self._triggers else {}
+
+    def totals(self) -> dict[str, Any]:
+        """The rows and micro-batches of all queries as the part `streamed` of progress and outcome."""
+        if not self._triggers:
+            return {}
+        rows = sum(int(facts.get("total_rows") or 0) for facts in self._triggers.values())
+        return {"streamed": {"rows": rows, "batches": self._batches}}

@@ -1,0 +1,144 @@
+"""`job kill --graceful`: a stream ends after its current micro-batch, whatever happens to its worker."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from orchestrator.model.errors import AlreadyEnded, NotStreaming
+from orchestrator.model.states import Status
+from spark_runner.protocol.attempt import AttemptState
+from tests.jobs_support import Deployment, sleeps
+from tests.streams_support import WAIT_S, Streams
+from tests.waiting import wait_until
+
+
+@pytest.mark.parametrize("mode", ["streaming", "available-now"])
+def test_a_stream_ends_as_success_after_its_micro_batch_and_shows_who_stopped_it(
+    streams: Streams, mode: str
+) -> None:
+    streams.worker()
+    job_id = streams.submit(mode=mode)
+    streams.wait_for_batch(job_id)
+    hangs = streams.change("hangs")
+    streams.client.kill(job_id, graceful=True)
+    streams.wait_for_stopping(job_id)
+    wait_until(lambda: streams.client.get(job_id).actions, WAIT_S, "the record shows the act")
+    assert streams.client.get(job_id).status is Status.RUNNING
+    assert streams.stop_exists(job_id)
+    hangs.unlink()
+    detail = streams.deployment.wait(job_id)
+    assert (detail.job.status, detail.job.error) == (Status.SUCCESS, None)
+    ((act),) = detail.job.actions
+    assert (act.action, act.detail) == ("kill", "graceful")
+    attempt = streams.attempt(job_id)
+    assert attempt.state is AttemptState.SUCCEEDED
+    assert attempt.document["tables"][0]["rows"] == attempt.document["streamed"]["rows"] > 0
+    assert not streams.stop_exists(job_id)
+    with pytest.raises(AlreadyEnded):
+        streams.client.kill(job_id, graceful=True)
+
+
+def test_a_kill_during_a_graceful_stop_ends_the_driver_at_once(streams: Streams) -> None:
+    streams.worker()
+    job_id = streams.submit()
+    streams.wait_for_batch(job_id)
+    streams.change("hangs")
+    streams.client.kill(job_id, graceful=True)
+    streams.wait_for_stopping(job_id)
+    streams.client.kill(job_id, graceful=True)  # changes nothing
+    streams.client.kill(job_id)
+    streams.client.kill(job_id, graceful=True)  # does not weaken the kill
+    detail = streams.deployment.wait(job_id)
+    assert detail.job.status is Status.KILL
+    assert [(act.action, act.detail) for act in detail.job.actions] == [("kill", "graceful"), ("kill", "")]
+    assert streams.attempt(job_id).state is AttemptState.KILLED
+    assert not streams.stop_exists(job_id)
+
+
+def test_a_job_without_micro_batches_is_refused_and_runs_on(deployment: Deployment, tmp_path: Path) -> None:
+    deployment.worker()
+    job_id = deployment.submit(sleeps(tmp_path / "pid"))
+    with pytest.raises(NotStreaming, match=f"`orchestrator job kill {job_id}` ends it at once"):
+        deployment.client.kill(job_id, graceful=True)
+    queues = deployment.queues
+    assert queues.session.exists(queues.layout.stop("default", job_id)) is None
+    deployment.client.kill(job_id)
+    assert deployment.wait(job_id).job.status in {Status.KILL, Status.CANCEL}
+
+
+def test_a_stream_that_has_not_started_is_cancelled(streams: Streams) -> None:
+    job_id = streams.submit()
+    streams.client.kill(job_id, graceful=True)
+    streams.worker()
+    assert streams.deployment.wait(job_id).job.status is Status.CANCEL
+    assert streams.client.get(job_id).attempt == 0
+
+
+@pytest.mark.parametrize("failure", ["fails", "crashes"])
+def test_a_driver_that_fails_after_the_request_is_not_retried(streams: Streams, failure: str) -> None:
+    streams.worker()
+    job_id = streams.submit()
+    streams.wait_for_batch(job_id)
+    streams.change(failure)
+    streams.client.kill(job_id, graceful=True)
+    detail = streams.deployment.wait(job_id)
+    assert (detail.job.status, detail.job.attempt) == (Status.ERROR_FAIL, 1)
+    assert detail.job.error is not None
+    expected = "the last micro-batch has failed" if failure == "fails" else "SIGKILL"
+    assert expected in detail.job.error.message
+    assert not streams.stop_exists(job_id)
+
+
+def test_a_request_holds_while_no_worker_is_there_and_for_the_next_one(streams: Streams) -> None:
+    worker = streams.worker()
+    job_id = streams.submit()
+    streams.wait_for_batch(job_id)
+    hangs = streams.change("hangs")
+    worker.drain()
+    streams.client.kill(job_id, graceful=True)
+    streams.wait_for_stopping(job_id)
+    streams.worker()
+    wait_until(lambda: streams.client.get(job_id).actions, WAIT_S, "the next worker has read the request")
+    assert streams.attempt(job_id).state is AttemptState.STARTED
+    hangs.unlink()
+    assert streams.deployment.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_a_stream_that_ends_while_no_worker_is_there_has_succeeded(streams: Streams) -> None:
+    worker = streams.worker()
+    job_id = streams.submit()
+    streams.wait_for_batch(job_id)
+    worker.drain()
+    streams.client.kill(job_id, graceful=True)
+    wait_until(
+        lambda: streams.attempt(job_id).state is AttemptState.SUCCEEDED, WAIT_S, "the driver has obeyed"
+    )
+    streams.worker()
+    detail = streams.deployment.wait(job_id)
+    assert (detail.job.status, [act.detail for act in detail.job.actions]) == (Status.SUCCESS, ["graceful"])
+
+
+def test_a_driver_lost_while_no_worker_is_there_ends_the_job(streams: Streams) -> None:
+    worker = streams.worker()
+    job_id = streams.submit()
+    streams.wait_for_batch(job_id)
+    streams.change("hangs")
+    worker.drain()
+    streams.client.kill(job_id, graceful=True)
+    streams.wait_for_stopping(job_id)
+    os.kill(int(streams.attempt(job_id).document["pid"]), signal.SIGKILL)
+    streams.worker()
+    detail = streams.deployment.wait(job_id)
+    assert (detail.job.status, detail.job.attempt) == (Status.ERROR_FAIL, 1)
+
+
+def test_a_time_limit_ends_a_stop_that_takes_too_long(streams: Streams) -> None:
+    streams.worker()
+    job_id = streams.submit(timeout={"run": "3s", "on_run": "retry"})
+    streams.wait_for_batch(job_id)
+    streams.change("hangs")
+    streams.client.kill(job_id, graceful=True)
+    detail = streams.deployment.wait(job_id)
+    assert (detail.job.status, detail.job.attempt) == (Status.KILL, 1)  # the operator wants no other attempt
