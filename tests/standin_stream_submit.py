@@ -2,9 +2,11 @@
 
 Its query has a trigger every 50 ms with ten rows. Files in the folder of the job change it: `idle` (triggers
 without rows), `hangs` (the current micro-batch does not end), `fails` (the micro-batch after the request to
-stop fails), `crashes` (it kills the driver instead), `fails now` (removed by the failure).
+stop fails), `crashes` (it kills the driver instead), `fails now` (removed by the failure), `late` (the driver
+does not take its attempt yet, and creates `is late`).
 """
 
+import json
 import os
 import signal
 import sys
@@ -52,7 +54,16 @@ def run_stream(
     return [{"target": "sold", "rows": total}]
 
 
+def wait_for_start(plan: Path) -> None:
+    """Wait until the driver may take its attempt."""
+    folder = Path(json.loads(plan.read_bytes())["directory"])
+    while (folder / "late").exists():
+        (folder / "is late").touch()
+        time.sleep(_TRIGGER_SECONDS)
+
+
 if __name__ == "__main__":
+    wait_for_start(Path(sys.argv[-1]))
     setattr(jvm, "SparkSession", stand_in_spark())  # noqa: B010 - a replacement that mypy would refuse
     setattr(driver, "SparkMonitor", StandInWatch)  # noqa: B010 - likewise
     setattr(driver, "run_program", run_stream)  # noqa: B010 - likewise

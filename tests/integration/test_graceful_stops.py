@@ -2,13 +2,18 @@
 
 import os
 import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orchestrator.handlers import running, supervision
+from orchestrator.handlers.liveness import killed
 from orchestrator.model.errors import AlreadyEnded, NotStreaming
 from orchestrator.model.states import Status
-from spark_runner.protocol.attempt import AttemptState
+from queues import Set
+from spark_runner.protocol.attempt import Attempt, AttemptState
 from tests.jobs_support import Deployment, sleeps
 from tests.streams_support import WAIT_S, Streams
 from tests.waiting import wait_until
@@ -74,6 +79,41 @@ def test_a_stream_that_has_not_started_is_cancelled(streams: Streams) -> None:
     streams.worker()
     assert streams.deployment.wait(job_id).job.status is Status.CANCEL
     assert streams.client.get(job_id).attempt == 0
+
+
+def test_a_stream_whose_driver_has_not_started_is_cancelled(
+    streams: Streams,
+) -> None:
+    streams.worker()
+    late = streams.change("late")
+    job_id = streams.submit()
+    wait_until(lambda: streams.client.get(job_id).attempt, WAIT_S, "the attempt is announced")
+    streams.client.kill(job_id, graceful=True)
+    assert streams.deployment.wait(job_id).job.status is Status.CANCEL
+    late.unlink()
+    assert streams.attempt(job_id).state is AttemptState.KILLED
+
+
+def test_a_driver_that_starts_while_its_job_is_cancelled_ends_after_a_micro_batch(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = streams.change("late")
+
+    def killed_late(attempt: Attempt) -> Set:
+        """The step that cancels, with the start of the driver before it."""
+        operation = killed(attempt)
+        if late.exists():
+            late.unlink()
+            wait_until(lambda: streams.is_started(job_id), WAIT_S, "the driver has started")
+        return operation
+
+    monkeypatch.setattr(running, "killed", killed_late)
+    streams.worker()
+    job_id = streams.submit()
+    wait_until((streams.folder / "is late").exists, WAIT_S, "the driver is submitted")
+    streams.client.kill(job_id, graceful=True)
+    assert streams.deployment.wait(job_id).job.status is Status.SUCCESS
+    assert streams.attempt(job_id).state is AttemptState.SUCCEEDED
 
 
 @pytest.mark.parametrize("failure", ["fails", "crashes"])
@@ -142,3 +182,28 @@ def test_a_time_limit_ends_a_stop_that_takes_too_long(streams: Streams) -> None:
     streams.client.kill(job_id, graceful=True)
     detail = streams.deployment.wait(job_id)
     assert (detail.job.status, detail.job.attempt) == (Status.KILL, 1)  # the operator wants no other attempt
+
+
+def test_errors_of_a_handler_are_retried_with_delays_during_a_graceful_stop(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = streams.worker()
+    job_id = streams.submit()
+    streams.wait_for_batch(job_id)
+    hangs = streams.change("hangs")
+    worker.drain()
+    streams.client.kill(job_id, graceful=True)
+    tried, look = list[float](), supervision.look
+
+    def failing(*arguments: Any) -> Any:
+        tried.append(time.monotonic())
+        if len(tried) > 1:
+            return look(*arguments)
+        raise RuntimeError("an error of the test")
+
+    monkeypatch.setattr(supervision, "look", failing)
+    streams.worker()
+    wait_until(lambda: len(tried) > 1, WAIT_S, "it is tried again")
+    assert tried[1] - tried[0] > 1.5  # the first delay is two seconds, and the request stays meanwhile
+    hangs.unlink()
+    assert streams.deployment.wait(job_id).job.status is Status.SUCCESS
