@@ -51,7 +51,7 @@ def run_stream(
         raise RuntimeError("the last micro-batch has failed")
     if (folder / "crashes").exists():
         os.kill(os.getpid(), signal.SIGKILL)
-    return [{"target": "sold", "rows": total}]
+    return [{"target": "sold", "rows": total, "batches": batch}]
 
 
 def wait_for_start(plan: Path) -> None:

@@ -38,13 +38,13 @@ class Streams:
         submits = SparkSubmits(state_dir or self.deployment.settings.state_dir, spark_submit=STAND_IN)
         return self.deployment.worker(runner=LocalRunner(submits, driver_main=DRIVER_MAIN), **more)
 
-    def submit(self, *, mode: str = "streaming", **fields: object) -> str:
+    def submit(self, *, mode: str = "streaming", trigger_ms: int = 50, **fields: object) -> str:
         """Enqueue a stream; returns the id."""
         document = {"name": "stream", "script": SCRIPT, "directory": str(self.folder), **fields}
         definition = build_definition({"retry": {"attempts": 3, "delay": "50ms"}, **document}, "test")
         plan = compile_program(definition)
         assert plan is not None
-        return self.client.enqueue(definition, {**plan, "mode": mode}).id
+        return self.client.enqueue(definition, {**plan, "mode": mode, "trigger_ms": trigger_ms}).id
 
     def change(self, name: str) -> Path:
         """Create a file for the driver."""

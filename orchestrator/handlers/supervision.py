@@ -18,7 +18,7 @@ from orchestrator.handlers.record_run import record_hour
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.model.job import JobError
-from orchestrator.model.mode_limits import run_limit
+from orchestrator.model.mode_limits import run_limit, stall_limit
 from orchestrator.model.states import Status
 from queues import Operation
 from spark_runner.protocol.attempt import Attempt
@@ -107,7 +107,7 @@ def _warning(job: JobContext, monitor: AttemptMonitor, left: float | None) -> tu
 
     `left` is the result of `absence`.
     """
-    stall_left, limit = math.inf, job.definition.timeout.stall
+    stall_left, limit = math.inf, stall_limit(job.definition.timeout, job.state.trigger_seconds)
     if limit:
         stall_left = limit - monitor.life.seconds_without_progress()
     if message := trouble(job, monitor):

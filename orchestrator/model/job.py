@@ -82,6 +82,7 @@ class JobState(BaseModel):
 
     name: str
     mode: str = ""  # of a SQL script that reads streams; empty for `batch` and for programs
+    trigger_seconds: float = 0.0  # of mode `streaming`: the time between two micro-batches
     status: Status
     previous: Status | None = None  # the former status
     attempt: int = 0  # the number of the last attempt; never reset
@@ -120,13 +121,20 @@ class JobState(BaseModel):
 
     @classmethod
     def enqueued(
-        cls, name: str, *, mode: str = "", queued_limit: float = 0.0, submitted: Act | None = None
+        cls,
+        name: str,
+        *,
+        mode: str = "",
+        trigger_seconds: float = 0.0,
+        queued_limit: float = 0.0,
+        submitted: Act | None = None,
     ) -> "JobState":
         """The state of a job that is enqueued now."""
         now = timestamp()
         return cls(
             name=name,
             mode=mode,
+            trigger_seconds=trigger_seconds,
             status=Status.ACCEPT,
             created=now,
             updated=now,

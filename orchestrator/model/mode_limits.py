@@ -16,6 +16,11 @@ def run_limit(timeout: Timeout, mode: str) -> float:
     return 0.0 if mode == STREAMING else _RUN_SECONDS
 
 
+def stall_limit(timeout: Timeout, trigger_seconds: float) -> float:
+    """The seconds without progress before the warning; 0 = none. Between two triggers nothing is due."""
+    return timeout.stall + trigger_seconds if timeout.stall else 0.0
+
+
 def reset_after(retry: Retry, mode: str) -> float:
     """The seconds after which a running attempt clears the failures of earlier ones; 0 = never."""
     if retry.reset_after is not None:

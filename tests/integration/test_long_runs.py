@@ -57,6 +57,21 @@ def test_a_stream_without_rows_makes_progress_while_its_triggers_run(streams: St
     streams.deployment.wait(job_id)
 
 
+def test_the_time_between_two_triggers_is_no_stall(streams: Streams) -> None:
+    streams.worker()
+    streams.change("hangs")
+    stalled = streams.submit(timeout={"stall": "1s"})
+    waits = streams.submit(timeout={"stall": "1s"}, trigger_ms=3_600_000)
+    wait_until(lambda: streams.is_started(waits), WAIT_S, "it runs")
+    wait_until(
+        lambda: streams.client.get(stalled).status is Status.RUNNING_WARN, WAIT_S, "the other one is reported"
+    )
+    assert streams.client.get(waits).status is Status.RUNNING
+    for job_id in (stalled, waits):
+        streams.client.kill(job_id)
+        streams.deployment.wait(job_id)
+
+
 # ---------------------------------------------------------------------- failures
 def fail_now(streams: Streams, job_id: str, number: int) -> None:
     """Let this attempt fail once it runs."""

@@ -1,7 +1,7 @@
 """What the driver and the streaming queries of its script tell each other."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -27,9 +27,17 @@ class StreamControl:
         """The last triggers as the part `streams` of the progress, by target, with the totals; else empty."""
         return {"streams": self._triggers, **self.totals()} if self._triggers else {}
 
-    def totals(self) -> dict[str, Any]:
-        """The rows and micro-batches of all queries as the part `streamed` of progress and outcome."""
-        if not self._triggers:
+    def totals(self, results: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The rows and micro-batches of all queries as the part `streamed` of progress and outcome.
+
+        `results` are those of ended INSERTs: the report of a last trigger may come after them.
+        """
+        ended = [result for result in results if "batches" in result]
+        if ended:
+            rows, batches = (sum(int(result[name]) for result in ended) for name in ("rows", "batches"))
+        elif self._triggers:
+            rows = sum(int(facts.get("total_rows") or 0) for facts in self._triggers.values())
+            batches = self._batches
+        else:
             return {}
-        rows = sum(int(facts.get("total_rows") or 0) for facts in self._triggers.values())
-        return {"streamed": {"rows": rows, "batches": self._batches}}
+        return {"streamed": {"rows": rows, "batches": batches}}
