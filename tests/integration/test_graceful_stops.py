@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cli.serve import _stop_running_jobs
 from orchestrator.handlers import running, supervision
 from orchestrator.handlers.liveness import killed
 from orchestrator.model.errors import AlreadyEnded, NotStreaming
@@ -207,3 +208,32 @@ def test_errors_of_a_handler_are_retried_with_delays_during_a_graceful_stop(
     assert tried[1] - tried[0] > 1.5  # the first delay is two seconds, and the request stays meanwhile
     hangs.unlink()
     assert streams.deployment.wait(job_id).job.status is Status.SUCCESS
+
+
+def test_the_end_of_up_gives_streams_time_for_their_micro_batch(
+    streams: Streams, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker = streams.worker(slots=3)
+    ends, (hung, hangs) = streams.submit(), other_stream(streams, tmp_path)
+    batch = streams.deployment.submit(sleeps(tmp_path / "pid"))
+    for job_id in (ends, hung):
+        streams.wait_for_batch(job_id)
+    wait_until(lambda: streams.is_started(batch), WAIT_S, "the job without micro-batches runs")
+    worker.stop_accepting()
+    _stop_running_jobs(streams.client, worker, False, grace=1.0)
+    found = {job_id: streams.client.get(job_id).status for job_id in (ends, hung, batch)}
+    assert found == {ends: Status.SUCCESS, hung: Status.KILL, batch: Status.KILL}
+    assert hangs.exists()
+    assert sorted(capsys.readouterr().err.splitlines()) == sorted(
+        [
+            *(f"stopping {job_id} after its current micro-batch" for job_id in (ends, hung)),
+            *(f"stopping {job_id}" for job_id in (hung, batch)),
+        ]
+    )
+
+
+def other_stream(streams: Streams, folder: Path) -> tuple[str, Path]:
+    """A stream in another folder, whose micro-batch does not end."""
+    other = Streams(streams.deployment, folder / "other")
+    hangs = other.change("hangs")
+    return other.submit(), hangs
