@@ -10,7 +10,7 @@ from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError, WaitTimeout
 from orchestrator.model.job import JobState, JobView, view_of
 from orchestrator.model.paths import Nodes
-from orchestrator.model.plan import Plan, compile_program, encode_plan, plan_path
+from orchestrator.model.plan import Plan, compile_program, encode_plan, mode_of, plan_path, trigger_seconds_of
 from orchestrator.model.states import Queue
 from orchestrator.policy.policy import Policy
 from queues import Create, Entrance, Operation, check_id, encode
@@ -80,7 +80,11 @@ class Jobs:
 
         submitted = Act.now(self._session, "submit", origin)
         state = JobState.enqueued(
-            definition.name, queued_limit=definition.timeout.queued, submitted=submitted
+            definition.name,
+            mode=mode_of(plan),
+            trigger_seconds=trigger_seconds_of(plan),
+            queued_limit=definition.timeout.queued,
+            submitted=submitted,
         )
         record = self._entrance.put(
             Queue.ACCEPT,

@@ -47,6 +47,11 @@ class Retry(DefinitionPart):
         5,
         description="tries to submit one attempt after transient failures; not counted as attempts",
     )
+    reset_after: Annotated[Seconds, Field(ge=0)] | None = Field(
+        None,
+        description="an attempt that ran for this time clears the failures before it; 0 = never; "
+        "by default 1h in mode streaming, else never",
+    )
 
     def delay_after(self, failures: int) -> float:
         """The seconds to wait after this many failures in a row (1 = the first), before jitter."""
@@ -62,8 +67,10 @@ class Timeout(DefinitionPart):
     submit: Annotated[Seconds, Field(ge=1)] = Field(
         300.0, description="from the intent until the driver has started the attempt"
     )
-    run: Annotated[Seconds, Field(ge=0)] = Field(
-        7_200.0, description="of one attempt, from the start of its driver; then it is killed"
+    run: Annotated[Seconds, Field(ge=0)] | None = Field(
+        None,
+        description="of one attempt, from the start of its driver; then it is killed; "
+        "by default 2h, and no limit in mode streaming",
     )
     on_run: Literal["fail", "retry", "demote"] = Field(
         "fail", description="after `run`: the job ends, gets another attempt, or one in the low lane"

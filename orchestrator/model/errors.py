@@ -66,6 +66,17 @@ class AttemptOpen(StateConflict):
         self.job_id = job_id
 
 
+class NotStreaming(StateConflict):
+    """The job has no micro-batches after which it could end."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id!r} runs no SQL script in mode 'streaming' or 'available-now', so it has no"
+            f" micro-batch to end after; `orchestrator job kill {job_id}` ends it at once"
+        )
+        self.job_id = job_id
+
+
 class NotConfirmed(OrchestratorError):
     """The operation cannot be undone, and it was not confirmed."""
 

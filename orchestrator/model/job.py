@@ -81,6 +81,8 @@ class JobState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
+    mode: str = ""  # of a SQL script that reads streams; empty for `batch` and for programs
+    trigger_seconds: float = 0.0  # of mode `streaming`: the time between two micro-batches
     status: Status
     previous: Status | None = None  # the former status
     attempt: int = 0  # the number of the last attempt; never reset
@@ -118,11 +120,21 @@ class JobState(BaseModel):
     actions: tuple[Act, ...] = ()  # the last acts of operators, oldest first
 
     @classmethod
-    def enqueued(cls, name: str, *, queued_limit: float = 0.0, submitted: Act | None = None) -> "JobState":
+    def enqueued(
+        cls,
+        name: str,
+        *,
+        mode: str = "",
+        trigger_seconds: float = 0.0,
+        queued_limit: float = 0.0,
+        submitted: Act | None = None,
+    ) -> "JobState":
         """The state of a job that is enqueued now."""
         now = timestamp()
         return cls(
             name=name,
+            mode=mode,
+            trigger_seconds=trigger_seconds,
             status=Status.ACCEPT,
             created=now,
             updated=now,
@@ -160,6 +172,7 @@ class JobView(BaseModel):
     id: str
     run_key: str = Field(exclude=True)
     name: str
+    mode: str = ""  # `streaming` or `available-now`; empty for other jobs
     pool: str
     queue: Queue
     status: Status

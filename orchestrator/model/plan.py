@@ -112,6 +112,18 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
     return SqlProgram({**plan, **text})
 
 
+def mode_of(plan: Plan | None) -> str:
+    """The mode of a script that reads streams; empty for other scripts, and for programs."""
+    mode = None if plan is None else plan.get("mode")
+    return mode if isinstance(mode, str) else ""
+
+
+def trigger_seconds_of(plan: Plan | None) -> float:
+    """The seconds between two micro-batches of a script of mode `streaming`; 0 for others."""
+    interval = None if plan is None else plan.get("trigger_ms")
+    return interval / 1000 if isinstance(interval, int) else 0.0
+
+
 def plan_references(plan: Plan | None) -> list[Reference]:
     """The references in a plan, each once; raises DefinitionError where they are damaged."""
     found = dict[Reference, None]()
