@@ -72,6 +72,7 @@ def handle(job: JobContext) -> Action:
     changes = {
         "attempt": number,
         "place": place.to_json(),
+        "checkpoint": _checkpoint(job, place.backend),
         "slot": taken.slot,
         "name_slot": taken.name_slot,
         "callback": CallbackState(),
@@ -80,6 +81,14 @@ def handle(job: JobContext) -> Action:
         **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "last_seen")),
     }
     return SetStatus(Status.RUNNING, changes=changes, extra=(announced, *taken.operations))
+
+
+def _checkpoint(job: JobContext, backend: str) -> str | None:
+    """The folder of its checkpoints, for those who look at the job."""
+    name, pool = job.definition.name, job.claim.record.pool
+    if job.definition.checkpoint is None:
+        return None
+    return job.context.rules.checkpoints.of_job(name, pool, backend) or None
 
 
 def _declined(job: JobContext, waiting: Waiting) -> Release:

@@ -10,9 +10,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Source, StreamingSource, Writer, WriteRequest, Written
+from spark_runner.connectors.base import (
+    PositionedSource,
+    Source,
+    StreamingSource,
+    Writer,
+    WriteRequest,
+    Written,
+)
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
@@ -93,6 +101,7 @@ class _Execution(ScriptSession):
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
+        self.begun = Record("", "")  # the positions at which the tables are declared now
         self.results: list[dict[str, Any]] = []
         named = (plan.get("bad_rows") or {}).get("table")
         self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
@@ -156,7 +165,12 @@ class _Execution(ScriptSession):
     ) -> DataFrame:
         """The rows of a table, as a stream where the mode of the script asks for it."""
         if step.get("stream") and isinstance(source, StreamingSource):
-            return source.stream(self.session, options, schema)
+            position = self.begun.position(step["name"])
+            if position is None:
+                return source.stream(self.session, options, schema)
+            if not isinstance(source, PositionedSource):
+                raise ConnectorError(f"connector '{step['connector']}' cannot begin at a position")
+            return source.stream_from(self.session, options, schema, position)
         return super().read_source(source, step, options, schema)
 
     def insert(self, step: Mapping[str, Any]) -> None:
@@ -214,9 +228,13 @@ class _Execution(ScriptSession):
         number = sum(each["kind"] == "insert" and each["target"] == step["target"] for each in before)
         place = f"{self.plan['checkpoints']}/{folder_name(table['name'], number)}"
         meant = [each for each in before if each["kind"] != "insert" or each is step]
-        checkpoint = Checkpoint(self.session, place)
-        with checkpoint.opened(fingerprint(self.plan, meant)) as stream:
-            batches = MicroBatches(sink, options, stream, mode, key)
+        checkpoint = Checkpoint(self.session, place, self.plan.get("checkpoint"))
+        with checkpoint.opened(fingerprint(self.plan, meant)) as record:
+            if record.positions != self.begun.positions:
+                self.begun = record
+                self.declare_again([each["name"] for each in self.declared if _streams(each)])
+                frame = self.query(step, table)
+            batches = MicroBatches(sink, options, record.stream, mode, key)
             try:
                 drain(frame, table["name"], place, batches.write)
             except SPARK_ERRORS as error:
@@ -291,6 +309,10 @@ class _Execution(ScriptSession):
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
+
+
+def _streams(step: Mapping[str, Any]) -> bool:
+    return step["kind"] == "table" and bool(step.get("stream"))
 
 
 def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:
