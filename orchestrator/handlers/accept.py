@@ -6,7 +6,7 @@ from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.model.job import CallbackState, JobError, JobState
 from orchestrator.model.states import Queue, Status, check_transition
-from orchestrator.model.waiting import Reason, Waiting
+from orchestrator.model.waiting import Reason, Waiting, at_checkpoint
 from queues import timestamp
 from spark_runner.protocol.attempt import attempt_path, intent, run_name
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
@@ -55,6 +55,8 @@ def handle(job: JobContext) -> Action:
     if isinstance(taken, Waiting):
         if definition.concurrency:
             context.admission.declined.add_named(job.id, definition.name, definition.concurrency)
+        if taken.reason == Reason.CONCURRENCY and definition.checkpoint is not None:
+            taken = at_checkpoint(definition.name)
         return _declined(job, taken)
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
