@@ -11,6 +11,9 @@ from spark_runner.protocol.sizing import memory_bytes
 if TYPE_CHECKING:
     from spark_runner.protocol.warm_files import Recycling
 
+ALL_POOLS = "*"
+"""The key of what applies to each pool without its own."""
+
 
 class ArchiveSettings(BaseModel):
     """Jobs are archived in an Elasticsearch index if `url` is set, otherwise in files."""

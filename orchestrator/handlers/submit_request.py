@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
-from orchestrator.model.definition import Definition
+from orchestrator.model.definition import CheckpointUse, Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, plan_references, program_of
 from orchestrator.model.schedule import FIRE_TIME
@@ -95,7 +95,10 @@ def submit_request(
                 "denied_formats": denied,
                 "built_ins": values_of(job_id, attempt.number, _time_of(definition, created)),
                 "quarantine": f"{quarantine.rstrip('/')}/{job_id}/{attempt.run}" if quarantine else "",
-                "checkpoints": (checkpoints or Checkpoints()).of_job(definition.name, spark.target.backend),
+                "checkpoints": (checkpoints or Checkpoints()).of_job(
+                    definition.name, pool, spark.target.backend
+                ),
+                "checkpoint": {**_checkpoint_use(definition), "run_key": attempt.run_key},
                 "connectors": {name: found.to_json() for name, found in connectors.items()},
             }
         )
@@ -175,6 +178,11 @@ def _of_connectors(
         package for name, each in connectors.items() if name not in replaced for package in each.packages
     ]
     return packages, [jar for name in connectors for jar in replaced.get(name, ())]
+
+
+def _checkpoint_use(definition: Definition) -> dict[str, Any]:
+    """How the job uses its checkpoint; jobs that older versions submitted continue."""
+    return (definition.checkpoint or CheckpointUse()).model_dump(mode="json")
 
 
 def _time_of(definition: Definition, created: str) -> datetime:

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
 from orchestrator.logs.visible import visible
+from orchestrator.model.checkpoint import check_checkpoint
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
@@ -41,10 +42,12 @@ def compile_program(definition: Definition, connections: FindConnection | None =
     if definition.python:
         _check_python(definition)
     if not definition.script:
+        check_checkpoint(definition, None)
         return None
     found = check_sql(definition, _file(definition), connections)
     if found.plan is None:
         raise found.error()
+    check_checkpoint(definition, found.plan)
     return found.plan
 
 

@@ -83,6 +83,20 @@ class UnboundedSource(StreamingSource, Protocol):
         """At most `rows` rows that are there, or would be, without a wait for more."""
 
 
+@runtime_checkable
+class PositionedSource(StreamingSource, Protocol):
+    """A source whose streams can begin at a position that a user gives."""
+
+    def stream_from(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str
+    ) -> DataFrame:
+        """The table as a streaming frame that begins at a position; raises ConnectorError for a wrong one.
+
+        Each start of the stream gets the same position, which `check_position` of the options has checked
+        at the submission of the job.
+        """
+
+
 class Sink(Protocol):
     """Writes to one kind of system."""
 

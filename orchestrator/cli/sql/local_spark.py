@@ -1,4 +1,4 @@
-"""Asks a Spark of this machine about a script; it runs as long as the question."""
+"""Asks a Spark of this machine about a script or a file system; it runs as long as the question."""
 
 import sys
 from collections.abc import Mapping
@@ -23,17 +23,29 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
     settings, definition = load_settings(), script.definition
     conf = spark_properties(definition, definition.spark, connectors_of(script.plan), settings.connector_jars)
     REDACTOR.add_of_job([*secrets_in({**definition.variables, **conf}), *secrets_of(script.plan)])
+    return ask(
+        {
+            **request,
+            "plan": {**script.plan, "built_ins": _built_ins()},
+            "references": settings.references.sources().to_json(),
+        },
+        conf,
+        settings,
+        quiet=quiet,
+    )
+
+
+def ask(
+    request: Mapping[str, Any], conf: Mapping[str, str], settings: Settings, *, quiet: bool
+) -> dict[str, Any]:
+    """The answer of a local Spark with these properties to any request."""
     if not quiet and sys.stderr.isatty():
         stderr_console().print("starting Spark on this machine ...", style="dim")
     interrupt = Interrupt.install()
     try:
         with interrupt.breaking():
             return analyse(
-                {
-                    **request,
-                    "plan": {**script.plan, "built_ins": _built_ins()},
-                    "references": settings.references.sources().to_json(),
-                },
+                request,
                 conf=conf,
                 archives=_archives(settings),
                 passed_on=settings.drivers.environment,

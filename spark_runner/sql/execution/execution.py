@@ -10,9 +10,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Source, StreamingSource, Writer, WriteRequest, Written
+from spark_runner.connectors.base import (
+    PositionedSource,
+    Source,
+    StreamingSource,
+    Writer,
+    WriteRequest,
+    Written,
+)
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
@@ -93,11 +101,12 @@ class _Execution(ScriptSession):
         super().__init__(session, plan, report, resolver)
         self.writer = writer
         self.streams = StreamInserts(session, plan, StreamControl())
-        self.inserts, self.begun = sum(step["kind"] == "insert" for step in self.steps), 0
+        self.inserts, self.started = sum(step["kind"] == "insert" for step in self.steps), 0
         self.written: set[str] = set()  # locations that this run has written to
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
+        self.begun = Record("", "")  # the positions at which the tables are declared now
         self.results: list[dict[str, Any]] = []
         named = (plan.get("bad_rows") or {}).get("table")
         self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
@@ -161,15 +170,20 @@ class _Execution(ScriptSession):
     ) -> DataFrame:
         """The rows of a table, as a stream where the mode of the script asks for it."""
         if step.get("stream") and isinstance(source, StreamingSource):
-            return source.stream(self.session, options, schema)
+            position = self.begun.position(step["name"])
+            if position is None:
+                return source.stream(self.session, options, schema)
+            if not isinstance(source, PositionedSource):
+                raise ConnectorError(f"connector '{step['connector']}' cannot begin at a position")
+            return source.stream_from(self.session, options, schema, position)
         return source.read(self.session, options, schema)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
         table = self.target(step)
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
-        self.begun += 1
-        self.report(f"INSERT {verb} {table['name']} ({self.begun} of {self.inserts})")
+        self.started += 1
+        self.report(f"INSERT {verb} {table['name']} ({self.started} of {self.inserts})")
         started = time.monotonic()
         location, options = table["location"], self.options(table)
         try:
@@ -201,8 +215,16 @@ class _Execution(ScriptSession):
         self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
         """Start the streaming query of an INSERT; in mode available-now, wait for its end."""
+
+        def begun_at(record: Record) -> DataFrame:
+            if record.positions == self.begun.positions:
+                return frame
+            self.begun = record
+            self.declare_again([each["name"] for each in self.declared if _streams(each)])
+            return self.query(step, table)
+
         sink = self.connectors.sink(table["connector"])
-        self.streams.start(frame, step, Target(table, options, sink, self._mode(table, step)))
+        self.streams.start(begun_at, step, Target(table, options, sink, self._mode(table, step)))
         self.written.add(comparable(table["location"]))
         if not self.streams.run_at_once:
             self.await_streams()
@@ -312,6 +334,10 @@ def _result(
         "columns": columns,
         "preview": written.preview,
     }
+
+
+def _streams(step: Mapping[str, Any]) -> bool:
+    return step["kind"] == "table" and bool(step.get("stream"))
 
 
 def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:

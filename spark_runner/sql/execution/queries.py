@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_runner.connectors.base import Sink
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.stream_control import StreamControl
@@ -85,8 +86,11 @@ class StreamInserts:
         self._place_locks: dict[str, threading.Lock] = {}
         self._triggers: Triggers | None = None
 
-    def start(self, frame: DataFrame, step: Mapping[str, Any], target: Target) -> None:
-        """Start the query of an INSERT; raises ConnectorError, and the errors of Spark."""
+    def start(self, begun_at: Callable[[Record], DataFrame], step: Mapping[str, Any], target: Target) -> None:
+        """Start the query of an INSERT; raises ConnectorError, and the errors of Spark.
+
+        `begun_at` returns the streaming frame for the positions of a checkpoint.
+        """
         if not self._plan.get("checkpoints"):
             raise ConnectorError(
                 "a stream needs a folder for its progress that outlives its driver; an operator can set"
@@ -98,11 +102,11 @@ class StreamInserts:
         url = f"{self._plan['checkpoints']}/{folder_name(table['name'], number)}"
         meant = [each for each in before if each["kind"] != "insert" or each is step]
         with contextlib.ExitStack() as stack:
-            stream = stack.enter_context(
-                Checkpoint(self._session, url).opened(fingerprint(self._plan, meant))
-            )
+            checkpoint = Checkpoint(self._session, url, self._plan.get("checkpoint"))
+            record = stack.enter_context(checkpoint.opened(fingerprint(self._plan, meant)))
+            frame = begun_at(record)
             key = tuple(table.get("primary_key", ()))
-            batches = MicroBatches(target.sink, target.options, stream, target.mode, key)
+            batches = MicroBatches(target.sink, target.options, record.stream, target.mode, key)
             if table["location"]:  # two queries never create or change one target at the same time
                 place = comparable(table["location"])
                 batches.place_lock = self._place_locks.setdefault(place, threading.Lock())
