@@ -5,6 +5,7 @@ from typing import Any, assert_never
 
 from spark_runner.sql.compiler.connections import ConnectionUnchecked, FindConnection
 from spark_runner.sql.compiler.declaration import declared
+from spark_runner.sql.compiler.functions import Functions
 from spark_runner.sql.compiler.inputs import check_input_survives
 from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
 from spark_runner.sql.compiler.own_options import OwnTables, own_options
@@ -22,6 +23,7 @@ from spark_runner.sql.grammar.statements import (
     Assert,
     BeginSet,
     Cache,
+    CreateFunction,
     CreateTable,
     CreateView,
     EndSet,
@@ -55,6 +57,7 @@ class Planner:
     needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
     settings: Settings = field(default_factory=Settings)
     streams: Streams | None = None  # None in mode batch
+    functions: Functions = field(default_factory=Functions)
 
     def __post_init__(self) -> None:
         self.own_tables = OwnTables(self.steps, self.scope)
@@ -69,6 +72,10 @@ class Planner:
         if self.streams:
             self.streams.check_statement(statement)
         self.needs_own_jvm |= not may_share(statement)
+        if isinstance(statement, CreateFunction):
+            self.functions.add(statement, self.steps)
+            return
+        self.functions.see(statement)
         match statement:
             case CreateTable():
                 self._add_checked_table(statement)
@@ -141,10 +148,17 @@ class Planner:
             self.parts = {"mode": self.streams.mode}
             self.steps.need_new_driver()
             self.needs_own_jvm = True  # the query of a killed driver would go on
+        self.parts |= self.functions.to_plan()
         self.own_tables.finish()
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
             raise self.open_set.passage.error(message)
+
+    def unused(self) -> list[SqlError]:
+        """A warning for each name that no statement uses, in order of the script."""
+        functions = () if self.scope.computes_names else self.functions.unused()
+        found = [*self.scope.unused(), *functions]
+        return sorted(found, key=lambda warning: (warning.line, warning.column))
 
     def _add_checked_table(self, statement: CreateTable) -> None:
         try:
