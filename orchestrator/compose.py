@@ -234,6 +234,7 @@ def build_worker(
             settings.connector_jars,
             settings.quarantine,
             Checkpoints(settings.checkpoints, f"file:{settings.state_dir.absolute()}/checkpoints"),
+            settings.functions,
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),

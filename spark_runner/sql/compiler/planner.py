@@ -72,11 +72,10 @@ class Planner:
         if self.streams:
             self.streams.check_statement(statement)
         self.needs_own_jvm |= not may_share(statement)
-        if isinstance(statement, CreateFunction):
-            self.functions.add(statement, self.steps)
-            return
         self.functions.see(statement)
         match statement:
+            case CreateFunction():
+                self.functions.add(statement, self.steps)
             case CreateTable():
                 self._add_checked_table(statement)
             case CreateView():
@@ -87,13 +86,13 @@ class Planner:
                 self._begin_set(statement)
             case EndSet():
                 self._end_set(statement)
-            case Cache() | Uncache():
-                self._add_cache(statement)
             case _:
                 self._add_inspection(statement)
 
-    def _add_inspection(self, statement: Query | Assert | Explain) -> None:
+    def _add_inspection(self, statement: Cache | Uncache | Query | Assert | Explain) -> None:
         match statement:
+            case Cache() | Uncache():
+                self._add_cache(statement)
             case Query():
                 self._add_query(statement)
             case Assert():

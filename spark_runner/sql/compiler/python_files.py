@@ -162,22 +162,22 @@ class _Names:
                 is_none = isinstance(returns, ast.Constant) and returns.value is None
                 if not statement.decorator_list and (returns is None or is_none):
                     self.untyped.add(name)
-            case ast.AsyncFunctionDef(name=name) if not statement.decorator_list:
-                self._set(name, "async")
-            case ast.ClassDef(name=name) if not statement.decorator_list:
-                self._set(name, "a class")
             case ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                self._set(name)
+                what = "a class" if isinstance(statement, ast.ClassDef) else "async"
+                self._set(name, "" if statement.decorator_list else what)
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 for alias in names:
                     self.may_have_others |= alias.name == "*"
                     self._set(alias.asname or alias.name.partition(".")[0])
             case _:
-                for node in ast.walk(statement):
-                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                        self._set(node.id)
-                    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                        self.may_have_others |= node.func.id in {"globals", "exec", "setattr", "vars"}
+                self._add_assigned(statement)
+
+    def _add_assigned(self, statement: ast.stmt) -> None:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self._set(node.id)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                self.may_have_others |= node.func.id in {"globals", "exec", "setattr", "vars"}
 
     def _set(self, name: str, what_else: str = "") -> None:
         """Give a name its last meaning."""

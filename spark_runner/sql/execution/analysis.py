@@ -95,11 +95,15 @@ class _Analysis(Rehearsal):
         except _NotAnalysed as why:
             self.entry["skipped"] = str(why)
         except SqlError as error:
-            if kind == "table":
-                self._break(step, "has an error")
-            elif kind == "function":
-                self.lost_functions.add(step["name"].lower())
+            self._lose(step)
             self.result.add(error)
+
+    def _lose(self, step: Mapping[str, Any]) -> None:
+        """Keep that what the statement declares has no meaning."""
+        if step["kind"] == "table":
+            self._break(step, "has an error")
+        elif step["kind"] == "function":
+            self.lost_functions.add(step["name"].lower())
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Compare the columns of the query with the target, and keep what it would leave there."""

@@ -1,6 +1,6 @@
 """The types of Spark that annotations of Python functions mean."""
 
-import datetime
+import datetime as dt
 import types
 import typing
 from decimal import Decimal
@@ -28,8 +28,8 @@ _PLAIN: dict[Any, DataType] = {
     str: StringType(),
     bytes: BinaryType(),
     Decimal: DecimalType(38, 18),
-    datetime.date: DateType(),
-    datetime.datetime: TimestampType(),
+    dt.date: DateType(),
+    dt.datetime: TimestampType(),
 }
 _KEY_AND_VALUE = 2
 

@@ -23,13 +23,8 @@ from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.execution.function_types import is_arrow, type_of
 from spark_runner.sql.python_modules import is_of_files, refused
 
-_INSTALLED = tuple(
-    Path(folder).resolve()
-    for folder in (
-        *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        Path(pyspark.__file__).parent,
-    )
-)
+_FOLDERS = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_INSTALLED = tuple(Path(folder).resolve() for folder in (*_FOLDERS, str(Path(pyspark.__file__).parent)))
 """The folders of Python and of its packages: no Python file of a job is there."""
 
 
@@ -72,7 +67,7 @@ def register(
     evaluation = PythonEvalType.SQL_SCALAR_ARROW_UDF if takes_arrays else PythonEvalType.SQL_ARROW_BATCHED_UDF
     # Spark may compute the same call once, or once more: so must a function be that the optimizer moves.
     made = UserDefinedFunction(function, kind, name, evalType=evaluation, deterministic=True)
-    session.udf.register(name, made)  # type: ignore[arg-type]  # the class of PySpark has the protocol's parts
+    session.udf.register(name, made)
 
 
 def _check_origin(module: str, names: Iterable[str]) -> None:
