@@ -134,6 +134,7 @@ def without_trace(message: str) -> str:
     if not frames:
         return message
     behind = message[frames[-1].end() :].split("\n")[1:]
+    code = behind[0].strip() if behind else ""
     while behind and behind[0].startswith("    "):  # the line of the code, and marks below it
         del behind[0]
     words = re.sub(r"\s*SQLSTATE: \w{5}\)?\s*$", "", "\n".join(behind)).strip()
@@ -141,7 +142,7 @@ def without_trace(message: str) -> str:
         frame for frame in frames if "/" in frame[1] and not any(part in frame[1] for part in _OF_LIBRARIES)
     ]
     if not own:
-        return words or message
+        return words if ":" in words else f"{words} at `{code}`"
     file, line, name = own[-1].groups()
     return f"{words} ({PurePosixPath(file).name}, line {line}, in {name})"
 
