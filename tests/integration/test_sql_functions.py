@@ -143,7 +143,8 @@ def test_values_of_all_kinds_reach_a_function_and_come_back_with_its_type(
         f"""{functions}{TABLES}{FOUND}
         INSERT OVERWRITE found SELECT id, slug(name) AS slug, shout(name) AS shout,
           gross(CAST(id AS DECIMAL(8, 2))) AS gross, twice(id) AS twice, size(words(name)) AS n,
-          later(DATE '2026-01-31') AS day, pandas_loaded() AS pandas, typeof(gross(1)) AS type FROM orders WHERE name IS NOT NULL;
+          later(DATE '2026-01-31') AS day, pandas_loaded() AS pandas,
+          typeof(gross(1)) AS type FROM orders WHERE name IS NOT NULL;
         """
     )
     assert rows(tmp_path) == [
@@ -265,6 +266,8 @@ def test_the_driver_takes_functions_from_the_files_of_the_job_alone(
         with pytest.raises(SqlError, match="function 'slug': ") as refused:
             execute_with(run, plan)
         assert refused.value.line == 1
+        if step["module"] in {"os", "builtins", "subprocess"}:
+            assert "is a module of Python itself" in refused.value.message
     assert "elsewhere_only" not in sys.modules, "a refused module is not run"
 
 
