@@ -2,12 +2,15 @@
 """Functions in Python of the job's files, in the queries of a script."""
 
 import contextlib
+import datetime as dt
 import io
 import json
+import re
 import sys
 import uuid
 import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from spark_runner.sql.compiler.python_files import PythonFiles
 from spark_runner.sql.compiler.spark_functions import SPARK_FUNCTIONS
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.function_types import type_of
 from spark_runner.sql.execution.preview import preview
 from spark_runner.sql.grammar.calls import NO_FUNCTIONS, PLAIN_NAME
 from spark_runner.sql.text.errors import SqlError
@@ -194,6 +198,24 @@ def test_the_type_of_the_script_wins_and_a_lambda_needs_it(run: Run, tmp_path: P
     ):
         with pytest.raises(SqlError, match=words):
             run(f"{declared(module.stem, name)} SELECT 1;")
+
+
+def test_the_script_of_the_documentation_runs_with_its_file(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "functions.md").read_text("utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    [script] = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    file = tmp_path / "shop.py"
+    file.write_text(code, "utf-8")
+    spark.sparkContext.addPyFile(str(file))
+    execute(spark, plan_of(script, tmp_path, file), lambda _phase: None)
+    shown = [[cell.strip() for cell in line.split("|")] for line in capsys.readouterr().out.splitlines()]
+    assert ["ann-berg", "AB", "11.90", "4"] in shown
+    annotations = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| `", page, re.MULTILINE)
+    known = {name: eval(name, {"datetime": dt, "Decimal": Decimal}) for name, _ in annotations[:8]}  # noqa: S307 - of the page
+    kinds = {name: type_of(annotation).simpleString().upper() for name, annotation in known.items()}
+    assert kinds == {name: kind.replace(" ", "") for name, kind in annotations[:8]}
 
 
 def test_an_error_in_a_function_is_reported_at_the_insert_with_its_line(
