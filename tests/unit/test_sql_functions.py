@@ -1,6 +1,7 @@
 """CREATE TEMPORARY FUNCTION: what the compiler checks without running a line of Python, and the tools."""
 
 import json
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -237,12 +238,24 @@ def test_a_type_in_the_script_makes_annotations_needless(name: str, files: Pytho
 
 
 @pytest.mark.parametrize(
-    "others", [["s3a://bucket/more.py"], ["missing.py"], ["*.py"], ["more.txt"], ["a.zip"], ["bad.zip"]]
+    "others",
+    [
+        ["s3a://bucket/more.py"],
+        ["pipe.zip"],
+        ["pipe.py"],
+        ["missing.py"],
+        ["*.py"],
+        ["more.txt"],
+        ["a.zip"],
+        ["bad.zip"],
+    ],
 )
 def test_what_this_host_cannot_read_is_not_judged(
     others: list[str], tmp_path: Path, files: PythonFiles
 ) -> None:
     (tmp_path / "bad.zip").write_text("no archive", "utf-8")
+    for name in ("pipe.zip", "pipe.py"):
+        os.mkfifo(tmp_path / name)
     some = PythonFiles([*files.files, *others], files.directory)
     assert errors(declaration("warehouse.slug"), some) == []
     assert errors(declaration("shop.slog"), some) != []

@@ -11,6 +11,7 @@ from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.python_modules import ARCHIVES
 
 _MAX_BYTES = 4 * 1024 * 1024  # of all modules that are parsed; further ones are not looked into
+_MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
 _MAX_MEMBERS, _MAX_DEPTH = 50_000, 20  # of an archive
 _ELSEWHERE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*:|.*[*?\[{#]", re.IGNORECASE)  # URLs, patterns
 _INIT = "__init__"
@@ -65,11 +66,11 @@ class PythonFiles:
             for file in self.files:
                 path = Path(self.directory or "/", file.removeprefix("file:"))
                 try:
-                    if _ELSEWHERE.match(file):
+                    if _ELSEWHERE.match(file) or not path.is_file():  # a pipe would keep its reader waiting
                         self._all_known = False
                     elif path.suffix.lower() in ARCHIVES:
                         self._modules |= _in_archive(path)
-                    elif path.suffix == ".py" and path.is_file():
+                    elif path.suffix == ".py":
                         self._modules[path.stem] = _Module(path, "")
                     else:
                         self._all_known = False
@@ -122,6 +123,9 @@ class _Module:
 def _in_archive(path: Path) -> dict[str, _Module | None]:
     """The modules in an archive; folders are packages, too."""
     found = dict[str, _Module | None]()
+    if path.stat().st_size > _MAX_ARCHIVE_BYTES:
+        message = "the archive is too large to be checked"
+        raise ValueError(message)
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     if len(names) > _MAX_MEMBERS:

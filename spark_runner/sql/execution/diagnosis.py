@@ -175,4 +175,4 @@ def _java_reason(error: Py4JJavaError) -> str:
         first = message if not messages else message.split("\n", 1)[0]
         if not any(first in earlier for earlier in messages):
             messages.append(first)
-    return ": ".join(message.split("\n\tat ", 1)[0] for message in messages)
+    return without_trace(": ".join(message.split("\n\tat ", 1)[0] for message in messages))
