@@ -33,13 +33,15 @@ def calls(tokens: Sequence[SqlToken]) -> Iterator[tuple[str, int]]:
 
     Names of other things may be among them, such as an alias with columns.
     """
-    for index in range(len(tokens) - 1):
-        token = tokens[index]
+    for index, opening in enumerate(tokens):
+        if opening.text != "(" or not index:
+            continue
+        token = tokens[index - 1]
         if token.kind is not TokenKind.WORD and token.kind is not TokenKind.QUOTED:
             continue
-        if not tokens[index + 1].is_symbol("(") or token.is_word(*NO_FUNCTIONS):
+        if token.text.upper() in NO_FUNCTIONS and token.kind is TokenKind.WORD:
             continue
-        if index and tokens[index - 1].is_word(*_BEFORE_TABLES):
+        if index > 1 and tokens[index - 2].is_word(*_BEFORE_TABLES):
             continue
         name = name_value(token.text)
         if PLAIN_NAME.fullmatch(name):
