@@ -117,6 +117,7 @@ _PYTHON_FAILED = "An exception was thrown from the Python worker"
 _FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
 _OF_LIBRARIES = (
     "pyarrow/",
+    "/spark_runner/",
     "/site-packages/",
     "/dist-packages/",
     "/pyspark.zip/",
