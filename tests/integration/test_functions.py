@@ -73,16 +73,16 @@ def job(tmp_path: Path) -> Path:
     return folder
 
 
-def run(deployment: Deployment, job: Path, script: str, master: str, *, ui: str = "", **spark: Any) -> Any:
+def run(deployment: Deployment, job: Path, script: str, target: SparkTarget, **spark: Any) -> Any:
     settings = deployment.settings.model_copy(update={"class_archives": False})
-    runners = build_runners(settings, warm=False)
-    deployment.worker(runner=runners.for_target(SparkTarget(master, options={"ui": ui})))
+    deployment.worker(runner=build_runners(settings, warm=False).for_target(target))
+    files = {"py_files": ["job_words.py", "job_numbers.zip"]}
     document = {
         "name": "functions",
         "script": script,
         "directory": str(job),
         "retry": {"attempts": 1},
-        "spark": {"master": master, "py_files": ["job_words.py", "job_numbers.zip"], **spark},
+        "spark": {"master": target.master, "deploy_mode": target.deploy_mode, **files, **spark},
     }
     return deployment.wait(deployment.client.submit(build_definition(document, "test")).id, 240)
 
@@ -92,7 +92,7 @@ def test_a_driver_of_this_host_has_them_and_masks_what_they_raise(deployment: De
     script = (
         f"{SCRIPT}CREATE TEMPORARY FUNCTION leak AS 'job_words.leak';\nINSERT INTO shown SELECT leak('a');\n"
     )
-    detail = run(deployment, job, script, "local[2]")
+    detail = run(deployment, job, script, SparkTarget("local[2]"))
     assert detail.job.status is Status.ERROR_FAIL
     error = detail.job.error.message
     assert "functions.sql:11:1: writing table 'shown' failed: KeyError" in error, "all before it has passed"
@@ -103,22 +103,18 @@ def test_a_driver_of_this_host_has_them_and_masks_what_they_raise(deployment: De
 
 @pytest.mark.spark
 @pytest.mark.standalone
-def test_they_reach_executors_that_share_no_file_system(
-    deployment: Deployment, job: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_they_reach_nodes_that_share_no_code(
+    deployment: Deployment, job: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, mode: str
 ) -> None:
     nodes = tmp_path_factory.mktemp("nodes")
     within = hidden(nodes, tmp_path, *package_folders())
     with standalone_cluster(nodes, workers=0) as cluster:
-        cluster.start_worker(cores=1, within=within)
+        cluster.start_worker(cores=2, within=within)
         wait_until(lambda: cluster.alive_workers() == 1, 90, "the node serves")
-        detail = run(
-            deployment,
-            job,
-            SCRIPT,
-            cluster.url,
-            ui=cluster.ui,
-            standalone={"ui": cluster.ui},
-            conf={**SMALL_APPLICATION, "spark.cores.max": "1", "spark.executor.cores": "1"},
-        )
+        options = {"ui": cluster.ui, "rest": cluster.rest, "staging": str(nodes / "staging")}
+        target = SparkTarget(cluster.url, mode, options)
+        conf = {**SMALL_APPLICATION, "spark.cores.max": "1", "spark.executor.cores": "1"}
+        detail = run(deployment, job, SCRIPT, target, standalone=options, conf=conf)
     assert detail.job.status is Status.SUCCESS, detail.job.error
     assert [(table["connector"], table["rows"]) for table in detail.attempts[-1]["tables"]] == [("print", 2)]
