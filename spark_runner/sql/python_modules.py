@@ -10,8 +10,8 @@ _PLATFORM = frozenset(
         *("pyspark", "py4j", "pyarrow"),
     }
 )
-ARCHIVES = (".zip", ".egg", ".jar", ".whl")
-"""The endings of Python files that hold several modules."""
+ARCHIVES = (".zip", ".egg", ".jar")
+"""The endings of Python files that hold several modules, as Spark knows them."""
 
 
 def refused(module: str) -> str | None:

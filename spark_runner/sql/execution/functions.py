@@ -32,6 +32,10 @@ class FunctionError(SparkRunnerError):
     """A function cannot be loaded; the message names its module, and what to do."""
 
 
+class NoType(FunctionError):
+    """A function does not name the type of its result, or one that Spark does not have."""
+
+
 def load_of_job(module: str, attribute: str, files: Iterable[str]) -> Callable[..., Any]:
     """The function in one of the Python files of the job, which have these names; raises FunctionError."""
     names = tuple(files)
@@ -54,7 +58,7 @@ def register(
 ) -> None:
     """Give a session the function, with the type of its annotations unless `returns` is another one.
 
-    Raises FunctionError.
+    Raises FunctionError, and NoType without any type.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise FunctionError("functions need pyarrow in the Python of the driver and of the executors")
@@ -62,10 +66,10 @@ def register(
     try:
         kind = returns or type_of(hints.get("return"))
     except TypeError as error:
-        raise FunctionError(f"{error}; add RETURNS type") from error
+        raise NoType(str(error)) from error
     takes_arrays = any(map(is_arrow, hints.values()))
     evaluation = PythonEvalType.SQL_SCALAR_ARROW_UDF if takes_arrays else PythonEvalType.SQL_ARROW_BATCHED_UDF
-    # Spark may compute the same call once, or once more: so must a function be that the optimizer moves.
+    # Other functions would stop most optimizations of Spark; docs/functions.md says what this one may do.
     made = UserDefinedFunction(function, kind, name, evalType=evaluation, deterministic=True)
     session.udf.register(name, made)
 

@@ -8,7 +8,13 @@ from pyspark.sql.types import DataType
 
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.function_types import named_type
-from spark_runner.sql.execution.functions import FunctionError, load_of_job, load_of_platform, register
+from spark_runner.sql.execution.functions import (
+    FunctionError,
+    NoType,
+    load_of_job,
+    load_of_platform,
+    register,
+)
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
 
@@ -25,7 +31,10 @@ def declare_function(
     """
     returns = _type(passage(step["returns"])) if "returns" in step else None
     found = load_of_job(step["module"], step["attribute"], plan.get("python_files") or ())
-    register(session, step["name"], found, returns)
+    try:
+        register(session, step["name"], found, returns)
+    except NoType as error:
+        raise FunctionError(f"{error}; add RETURNS type") from error
 
 
 def register_offered(session: SparkSession, plan: Mapping[str, Any], source: ScriptSource) -> None:
