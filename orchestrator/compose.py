@@ -237,6 +237,7 @@ def build_worker(
             settings.connector_jars,
             settings.quarantine,
             Checkpoints(settings.checkpoints, settings.own_checkpoints),
+            settings.functions,
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),

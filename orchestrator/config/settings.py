@@ -10,6 +10,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StringConstraints,
     ValidationError,
     field_validator,
     model_validator,
@@ -30,6 +31,8 @@ _NAME = "spark-job-orchestrator"
 _CONFIG = "ORCHESTRATOR_CONFIG"
 _PORT = re.compile(r"[0-9]{1,5}")
 _MAX_PORT = 65535
+_FunctionName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+_Target = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")]
 _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
@@ -117,6 +120,10 @@ class Settings(BaseModel):
         default_factory=dict,
         description="by connector: jars that Spark loads instead of its packages, as hosts without a"
         " Maven repository need",
+    )
+    functions: dict[_FunctionName, _Target] = Field(
+        default_factory=dict,
+        description="of the platform, for all scripts: name -> module:function of a package on the workers",
     )
     quarantine: str = Field(
         "",

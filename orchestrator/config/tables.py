@@ -86,6 +86,7 @@ class PoolPolicy(BaseModel):
     service_accounts: _Patterns = Field(None, description="of drivers and executors on Kubernetes")
     conf: _Patterns = Field(None, description="names of Spark properties that definitions set")
     connectors: _Patterns = Field(None, description="of tables in scripts")
+    functions: _Patterns = Field(None, description="of the platform, in scripts; in lower case")
 
 
 class WarmSettings(BaseModel):

@@ -284,3 +284,15 @@ SELECT * FROM pairs
 ----
 SET job.trigger = '10'
 --> 1:19 'job.trigger' cannot be '10'; it is a number and a unit, such as '10 seconds'
+----
+CREATE TEMPORARY FUNCTION slug AS 'shop.slug' LANGUAGE PYTHON; SELECT slug(nmae) FROM orders
+--> 1:76 unknown column 'nmae'; did you mean 'name'?
+----
+CREATE FUNCTION slug AS 'shop.slug'; SELECT slug(name) FROM orders
+--> 1:8 write CREATE TEMPORARY FUNCTION: a function ends with the script
+----
+CREATE TEMPORARY FUNCTION slug AS 'os.system'; SELECT slug(name) FROM orders
+--> 1:35 'os' is a module of Python itself; a function is in a Python file of the job (`spark.py_files` of the definition)
+----
+CREATE TEMPORARY FUNCTION trim AS 'shop.trim'; SELECT trim(name) FROM orders
+--> 1:27 Spark has a function 'trim', and would call that one; choose another name

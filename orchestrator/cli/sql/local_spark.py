@@ -11,7 +11,8 @@ from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.output import stderr_console
 from orchestrator.cli.sql.script import Script
 from orchestrator.config.settings import Settings, load_settings
-from orchestrator.handlers.submit_request import connectors_of, spark_properties
+from orchestrator.handlers.functions import offered_functions
+from orchestrator.handlers.submit_request import connectors_of, python_code, spark_properties
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.local_analysis import analyse
@@ -26,7 +27,11 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
     return ask(
         {
             **request,
-            "plan": {**script.plan, "built_ins": _built_ins()},
+            "plan": {
+                **script.plan,
+                "built_ins": _built_ins(),
+                **python_code(conf, offered_functions(script.plan, settings.functions)),
+            },
             "references": settings.references.sources().to_json(),
         },
         conf,
