@@ -122,8 +122,8 @@ def test_a_definition_with_a_checkpoint_survives_its_form_in_zookeeper() -> None
 
 
 def test_the_setting_is_a_text_or_a_table_by_pool() -> None:
-    assert Settings(checkpoints="hdfs://n/c").checkpoints == {"*": "hdfs://n/c"}  # type: ignore[arg-type]
-    assert Settings(checkpoints="").checkpoints == {}  # type: ignore[arg-type]
+    assert Settings(checkpoints="hdfs://n/c").checkpoints == {"*": "hdfs://n/c"}
+    assert Settings(checkpoints="").checkpoints == {}
     assert Settings(checkpoints={"etl": "s3a://b"}).checkpoints == {"etl": "s3a://b"}
 
 
