@@ -105,7 +105,11 @@ def test_a_driver_that_starts_while_its_job_is_cancelled_ends_after_a_micro_batc
         operation = killed(attempt)
         if late.exists():
             late.unlink()
-            wait_until(lambda: streams.is_started(job_id), WAIT_S, "the driver has started")
+            wait_until(
+                lambda: streams.attempt(job_id).state is not AttemptState.INTENT,
+                WAIT_S,
+                "the driver has started",
+            )
         return operation
 
     monkeypatch.setattr(running, "killed", killed_late)
@@ -220,7 +224,7 @@ def test_the_end_of_up_gives_streams_time_for_their_micro_batch(
         streams.wait_for_batch(job_id)
     wait_until(lambda: streams.is_started(batch), WAIT_S, "the job without micro-batches runs")
     worker.stop_accepting()
-    _stop_running_jobs(streams.client, worker, False, grace=1.0)
+    _stop_running_jobs(streams.client, worker, False, grace=4.0)
     found = {job_id: streams.client.get(job_id).status for job_id in (ends, hung, batch)}
     assert found == {ends: Status.SUCCESS, hung: Status.KILL, batch: Status.KILL}
     assert hangs.exists()
