@@ -130,6 +130,17 @@ def test_a_package_that_cannot_travel_is_refused(tmp_path: Path, site: Path) -> 
     (site / "http_rows" / "fast.cpython-311-x86_64-linux-gnu.so").touch()
     with pytest.raises(SubmissionError, match=r"has compiled modules \(fast\.cpython"):
         driver_zip(tmp_path / "zips", ("http_rows",))
+    (site / "http_rows" / "fast.cpython-311-x86_64-linux-gnu.so").unlink()
+    large = site / "http_rows" / "large.bin"
+    with large.open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    with pytest.raises(SubmissionError, match="has more than 64 MiB"):
+        driver_zip(tmp_path / "zips", ("http_rows",))
+    large.unlink()
+    (tmp_path / "password").write_text("x", "utf-8")
+    (site / "http_rows" / "link.txt").symlink_to(tmp_path / "password")
+    with pytest.raises(SubmissionError, match=r"link\.txt of .* is a link to a file elsewhere"):
+        driver_zip(tmp_path / "zips", ("http_rows",))
 
 
 def test_a_broken_package_is_an_error_of_its_table_alone(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as sql
 
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
 from spark_runner.sql.grammar.references import names_in
@@ -25,7 +26,8 @@ def preview(
 ) -> dict[str, Any]:
     """Up to `rows` rows of a declared name as text, cells cut to `width` characters, and their columns.
 
-    Settings and the declarations that the name needs run; no other statement does. Raises SqlError.
+    `filtered` has the tables whose rows that do not fit are left out. Settings and the declarations that the
+    name needs run; no other statement does. Raises SqlError.
     """
     plan = on_this_host(with_built_ins(plan))
     return _Preview(spark.newSession(), plan, lambda _phase: None, resolver).show(name, rows, width)
@@ -33,6 +35,8 @@ def preview(
 
 class _Preview(ScriptSession):
     """Declares what one name needs."""
+
+    filtered: tuple[str, ...] = ()  # tables that may have rows which do not fit
 
     def show(self, name: str, rows: int, width: int) -> dict[str, Any]:
         """Declare the name, and read its first rows."""
@@ -61,7 +65,13 @@ class _Preview(ScriptSession):
             ],
             "rows": [[_shown(cell, width) for cell in row] for row in cells[:rows]],
             "has_more": len(cells) > rows,
+            "filtered": list(self.filtered),
         }
+
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Note that the rows which do not fit are left out."""
+        if VERDICT in frame.columns:
+            self.filtered += (step["name"],)
 
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame:
         """The rows that are there now; raises SqlError for a target that has none yet."""
