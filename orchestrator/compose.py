@@ -236,7 +236,8 @@ def build_worker(
             settings.references,
             settings.connector_jars,
             settings.quarantine,
-            Checkpoints(settings.checkpoints, f"file:{settings.state_dir.absolute()}/checkpoints"),
+            Checkpoints(settings.checkpoints, settings.own_checkpoints),
+            settings.functions,
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),

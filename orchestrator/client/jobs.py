@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from orchestrator.model.act import Act
+from orchestrator.model.checkpoint import bound_to_checkpoint, check_checkpoint
 from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError, WaitTimeout
 from orchestrator.model.job import JobState, JobView, view_of
@@ -68,6 +69,8 @@ class Jobs:
         if definition.script and plan is None:
             raise DefinitionError(f"the script of {definition.name!r} was not compiled")
         self._policy.check(definition.pool, definition, plan=plan)
+        check_checkpoint(definition, plan)
+        definition = bound_to_checkpoint(definition, plan)
         job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
         document = encode(definition.model_dump(mode="json", exclude_defaults=True))
         compiled = None if plan is None else encode_plan(plan)

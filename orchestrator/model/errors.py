@@ -142,6 +142,27 @@ class CorruptConnection(OrchestratorError):
         self.reason = reason
 
 
+class CheckpointNotFound(OrchestratorError):
+    """The job has no such checkpoint in the folders that this host knows."""
+
+    def __init__(self, name: str, target: str | None, hint: str) -> None:
+        whose = "" if target is None else f" of target {target!r}"
+        super().__init__(
+            f"job {name!r} has no checkpoint{whose} in the folders that this host knows{hint};"
+            " `job checkpoint list` shows all"
+        )
+        self.name = name
+
+
+class JobRunning(StateConflict):
+    """A job of this name is running, and the operation is for a name without one."""
+
+    def __init__(self, name: str, job_id: str) -> None:
+        holder = f"job {job_id!r}" if job_id else "a job, or a removal of its checkpoints,"
+        super().__init__(f"{holder} of the name {name!r} is running; wait for its end, or stop it")
+        self.name = name
+
+
 class HistoryNotFound(OrchestratorError):
     """No run of this name has ended, or its history was removed after a long time without one."""
 

@@ -97,6 +97,7 @@ class JobState(BaseModel):
     ended: str | None = None  # the time of the last verdict
     application_id: str | None = None  # of the last attempt, once known
     place: dict[str, Any] | None = None  # the backend and host of the last attempt
+    checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     unsent: int = 0  # the attempt that was given up before it was sent to its backend
     error: JobError | None = None
     warning: str | None = None  # the reason for RUNNING_WARN
@@ -183,6 +184,7 @@ class JobView(BaseModel):
     started: str | None
     ended: str | None
     application_id: str | None = None
+    checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     error: JobError | None
     buried_error: JobError | None = None  # in dead: the error before the one that moved it there
     warning: str | None = None

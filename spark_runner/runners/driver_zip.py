@@ -64,7 +64,7 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _files(package: str) -> Iterator[tuple[str, Path]]:
-    """All files of a package of connectors, by their names in the zip."""
+    """All files of a package of connectors or functions, by their names in the zip."""
     if package in _PACKAGES:
         return
     try:
@@ -72,7 +72,9 @@ def _files(package: str) -> Iterator[tuple[str, Path]]:
     except (ImportError, ValueError):  # no name of a module, or in a package that cannot be imported
         spec = None
     if spec is None or not (spec.submodule_search_locations or (spec.has_location and spec.origin)):
-        raise SubmissionError(f"the Python package {package} of a connector is not installed on this host")
+        raise SubmissionError(
+            f"the Python package {package} of a connector or function is not installed on this host"
+        )
     if not spec.submodule_search_locations:
         yield f"{package}.py", _source(package, Path(str(spec.origin)))
         return
@@ -100,7 +102,7 @@ def _files(package: str) -> Iterator[tuple[str, Path]]:
 def _source(package: str, path: Path) -> Path:
     if path.suffix in _COMPILED:
         raise SubmissionError(
-            f"the Python package {package} of a connector has compiled modules ({path.name}), which cannot"
-            " travel; install it in the Python of all nodes, and leave it out of `modules`"
+            f"the Python package {package} of a connector or function has compiled modules ({path.name}),"
+            " which cannot travel; install it in the Python of all nodes, and leave it out of `modules`"
         )
     return path

@@ -11,6 +11,7 @@ from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
+from spark_runner.sql.grammar.calls import calls
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.text.literals import quote_name
 
@@ -42,8 +43,9 @@ class _Preview(ScriptSession):
         """Declare the name, and read its first rows."""
         last = self._last_declaration(name)
         needed = self._needed(last)
+        functions = self._called(needed)
         for index, step in enumerate(self.steps[: last + 1]):
-            if step["kind"] in {"set", "reset"}:
+            if step["kind"] in {"set", "reset"} or index in functions:
                 self.step(step)
             elif index in needed:
                 self.step({**step, "read": True})  # also a table that the script only writes
@@ -101,6 +103,21 @@ class _Preview(ScriptSession):
                 is_open |= names is None
                 wanted |= names or frozenset()
         return needed
+
+    def _called(self, needed: set[int]) -> set[int]:
+        """The declarations of functions that these declarations may call."""
+        texts = list[Any]()
+        for index in needed:
+            step = self.steps[index]
+            texts += [step["query"]] if "query" in step else []
+            texts += [column["expression"] for column in step.get("computed", ())]
+            texts += [each["condition"] for each in step.get("expectations", ())]
+        names = {name for text in texts for name, _ in calls(self.passage(text).tokens)}
+        return {
+            index
+            for index, step in enumerate(self.steps)
+            if step["kind"] == "function" and step["name"].lower() in names
+        }
 
 
 def _cut(frame: DataFrame, width: int) -> DataFrame:
