@@ -240,4 +240,4 @@ def other_stream(streams: Streams, folder: Path) -> tuple[str, Path]:
     """A stream in another folder, whose micro-batch does not end."""
     other = Streams(streams.deployment, folder / "other")
     hangs = other.change("hangs")
-    return other.submit(), hangs
+    return other.submit(name="other"), hangs
