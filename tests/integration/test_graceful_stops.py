@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from orchestrator.cli.app import app
 from orchestrator.cli.serve import _stop_running_jobs
 from orchestrator.handlers import running, supervision
 from orchestrator.handlers.liveness import killed
@@ -241,3 +243,22 @@ def other_stream(streams: Streams, folder: Path) -> tuple[str, Path]:
     other = Streams(streams.deployment, folder / "other")
     hangs = other.change("hangs")
     return other.submit(name="other"), hangs
+
+
+def test_the_command_refuses_a_job_without_micro_batches_and_asks_a_stream(streams: Streams) -> None:
+    worker = streams.worker()
+    stream, batch = streams.submit(), streams.submit(name="batch", mode="")
+    for job_id in (stream, batch):
+        streams.wait_for_batch(job_id)
+    worker.drain()
+    settings = streams.deployment.settings
+    variables = {"ZOOKEEPER_HOSTS": settings.zookeeper_hosts, "ORCHESTRATOR_ROOT": settings.root}
+    found = CliRunner().invoke(app, ["job", "kill", "--graceful", batch, stream], env=variables)
+    assert found.exit_code == 5
+    assert f"`orchestrator job kill {batch}` ends it at once" in found.stderr
+    assert f"asked to end {stream} after its current micro-batch" in found.stderr
+    assert (streams.stop_exists(batch), streams.stop_exists(stream)) == (False, True)
+    streams.worker()
+    streams.client.kill(batch)
+    assert streams.deployment.wait(stream).job.status is Status.SUCCESS
+    streams.deployment.wait(batch)
