@@ -76,6 +76,8 @@ def show_analysis(found: Analysis, name: str) -> None:
 
 
 def _title(statement: Mapping[str, Any]) -> str:
+    if statement["kind"] == "catalog":
+        return f"{statement['action']} {statement['target']}".strip()
     if statement["kind"] != "insert":
         return str(statement["kind"]).upper()
     verb = "OVERWRITE" if statement["overwrite"] else "INTO"
@@ -84,8 +86,8 @@ def _title(statement: Mapping[str, Any]) -> str:
 
 
 def _facts(statement: Mapping[str, Any]) -> Iterator[str]:
-    if statement["kind"] == "insert":
-        yield statement["guarantee"]
+    if guarantee := statement.get("guarantee"):
+        yield guarantee
     if why := statement.get("skipped"):
         yield f"not analysed: {why}"
 

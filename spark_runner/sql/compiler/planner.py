@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from spark_runner.sql.compiler.catalogs import Catalogs
 from spark_runner.sql.compiler.connections import ConnectionUnchecked, FindConnection
 from spark_runner.sql.compiler.declaration import declared
 from spark_runner.sql.compiler.inputs import check_input_survives
@@ -22,6 +23,7 @@ from spark_runner.sql.grammar.statements import (
     Assert,
     BeginSet,
     Cache,
+    CatalogStatement,
     CreateTable,
     CreateView,
     EndSet,
@@ -33,10 +35,12 @@ from spark_runner.sql.grammar.statements import (
     Uncache,
 )
 from spark_runner.sql.locations import comparable
-from spark_runner.sql.restrictions import may_share
+from spark_runner.sql.restrictions import may_share, sets_catalog
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
+
+_OfScript = CreateTable | CreateView | Insert | BeginSet | EndSet | Cache | Uncache | Query | Assert | Explain
 
 
 @dataclass
@@ -58,17 +62,24 @@ class Planner:
 
     def __post_init__(self) -> None:
         self.own_tables = OwnTables(self.steps, self.scope)
+        self.catalogs = Catalogs(self.steps, self.scope, self.own_tables)
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
         if self.open_set and not isinstance(statement, Insert | BeginSet | EndSet):
-            raise statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
+            raise _not_in_set(statement)
         if isinstance(statement, SetStatement | ResetStatement):
             self._add_setting(statement)
             return
         if self.streams:
             self.streams.check_statement(statement)
         self.needs_own_jvm |= not may_share(statement)
+        if isinstance(statement, CatalogStatement):
+            self.effects += self.catalogs.add(statement)
+        else:
+            self._add(statement)
+
+    def _add(self, statement: _OfScript) -> None:
         match statement:
             case CreateTable():
                 self._add_checked_table(statement)
@@ -104,6 +115,7 @@ class Planner:
         if for_spark is None:
             return
         self.needs_own_jvm |= not may_share(for_spark)
+        self.catalogs.is_used |= sets_catalog(for_spark.key)
         if isinstance(for_spark, SetStatement):
             self.steps.add("set", statement.passage, key=for_spark.key, value=for_spark.value)
         else:
@@ -126,6 +138,11 @@ class Planner:
             name, offset = found
             self.scope.declare(Invalid(name, passage, offset))
 
+    @property
+    def names_catalogs(self) -> bool:
+        """Whether a statement names a catalog of Spark, or a table of one."""
+        return self.catalogs.is_used or bool(self.scope.read_catalogs)
+
     def finish(self) -> None:
         """Complete the plan; raises SqlError if a statement set is open at the end of the script."""
         self.parts = self.settings.bad_rows.to_plan(self.scope, self.steps.made)
@@ -142,6 +159,7 @@ class Planner:
             self.steps.need_new_driver()
             self.needs_own_jvm = True  # the query of a killed driver would go on
         self.own_tables.finish()
+        self.needs_own_jvm |= self.names_catalogs
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
             raise self.open_set.passage.error(message)
@@ -334,3 +352,10 @@ class Planner:
             self.steps.add("cache", statement.passage, name=name, lazy=statement.lazy)
         else:
             self.steps.add("uncache", statement.passage, name=name)
+
+
+def _not_in_set(statement: AnyStatement) -> SqlError:
+    if isinstance(statement, CatalogStatement) and statement.action.writes:
+        message = f"{statement.action} a table of a catalog is no part of a statement set"
+        return statement.passage.error(f"{message}; write it behind END")
+    return statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
