@@ -18,8 +18,9 @@ USES = frozenset({CatalogAction.USE, CatalogAction.USE_CATALOG})
 SHOWS = frozenset({CatalogAction.SHOW, CatalogAction.DESCRIBE})
 """Actions whose rows are shown."""
 
+_NO_CATALOG = "CATALOG_NOT_FOUND"
 _MISSING = {
-    *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"),
+    *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", _NO_CATALOG),
     "REQUIRES_SINGLE_PART_NAMESPACE",  # of spark_catalog, which gets each name without a catalog of its own
 }
 _UNSUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "_LEGACY_ERROR_TEMP_1121")  # DELETE of tables of JDBC
@@ -149,7 +150,7 @@ def _words(session: SparkSession, error: Exception, passage: Passage) -> str:
 
 def missing_catalog(session: SparkSession, error: Exception, name: str) -> str:
     """The catalog that lacks, for an error about a name that Spark does not find."""
-    if condition(error) not in _MISSING or not name:
+    if condition(error) not in _MISSING - {_NO_CATALOG} or not name:  # Spark says the same of a catalog
         return ""
     found = full_name_of(name)
     first = found.parts[0] if found else ""

@@ -19,7 +19,10 @@ _CLOSING = frozenset(CLOSING.values())
 _RERUN = "attempts of a job rerun, and a further one would find a changed table"
 _REFUSED = {
     "ALTER": f"ALTER is refused: {_RERUN}; change the table once, outside of a job",
-    "DROP": f"DROP is refused: {_RERUN}; write CREATE OR REPLACE TABLE, or INSERT OVERWRITE",
+    "DROP": (
+        "DROP is refused: names of a script end with it, and a table of a catalog would be missing when an"
+        " attempt reruns; write CREATE OR REPLACE, or INSERT OVERWRITE"
+    ),
     "TRUNCATE": f"TRUNCATE is refused: {_RERUN}; INSERT OVERWRITE replaces all rows at once",
     "UPDATE": f"UPDATE is refused: {_RERUN}; MERGE INTO sets values that stay the same when it reruns",
 }
@@ -222,7 +225,7 @@ def _table(cursor: Cursor) -> FullName:
 def _target(cursor: Cursor, statement: str) -> FullName:
     found = _table(cursor)
     if len(found.parts) == 1:
-        message = f"{statement} needs a table of a catalog, as in catalog.db.{found}"
+        message = f"{statement} needs a table of a catalog, with all parts of its name: catalog.db.table"
         raise cursor.error(message, found.offset)
     return found
 
