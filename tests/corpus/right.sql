@@ -174,3 +174,7 @@ SELECT customer, sum(price) AS price FROM orders GROUP BY customer HAVING sum(pr
 SELECT id AS customer, count(*) FROM orders GROUP BY id, customer
 ----
 SELECT id, ${attempt} AS attempt, '${ds}' AS ds FROM orders WHERE id > ${attempt}
+----
+SHOW CATALOGS
+----
+SELECT extract(YEAR FROM orders.day), trim(BOTH 'x' FROM orders.name) FROM orders

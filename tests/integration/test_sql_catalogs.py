@@ -108,7 +108,8 @@ def test_use_completes_names_of_two_parts(run: Run, capsys: pytest.CaptureFixtur
     )
     shown = capsys.readouterr().out
     assert "db        | t         | false" in shown
-    assert [line.split()[:3] for line in shown.splitlines() if line.startswith("id ")][0] == ["id", "|", "int"]
+    described = next(line.split() for line in shown.splitlines() if line.startswith("id "))
+    assert described[:3] == ["id", "|", "int"]
 
 
 @pytest.mark.usefixtures("merging")
@@ -264,4 +265,5 @@ def test_the_policy_of_a_pool_can_deny_catalogs(run: Run, spark: SparkSession, s
             run(statement, denied_catalogs=True)
     finally:
         spark.sql("DROP TABLE default.denied")
-    run(f"{SRC}CREATE VIEW v AS SELECT * FROM src JOIN range(3) USING (id); SELECT * FROM v", denied_catalogs=True)
+    allowed = "CREATE VIEW v AS SELECT * FROM src JOIN range(3) USING (id); SELECT * FROM v"
+    run(f"{SRC}{allowed}", denied_catalogs=True)
