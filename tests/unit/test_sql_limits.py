@@ -134,7 +134,7 @@ REFUSED = {
     "NUL in a path": ("CREATE TABLE t USING csv OPTIONS (path 'a\\0b')", {}, "cannot hold the character NUL"),
 }
 COMPILED = {
-    "a name of many parts in a query": (f"SELECT * FROM {filled('a.')}b", {}),
+    "a name of many parts in a query": (f"SELECT * FROM {filled('catalog.')}b", {}),
     "tables of catalogs, and DELETEs": (
         "".join(f"SELECT * FROM a.t{n};" for n in range(MAX_CATALOG_TABLES - 1))
         + "".join(f"DELETE FROM a.u{n} WHERE true;" for n in range(MAX_CATALOG_TABLES)),
@@ -149,8 +149,7 @@ COMPILED = {
         {},
     ),
     "a MERGE of many branches": (
-        f"MERGE INTO a.t USING (TABLE x.y) s ON {filled('a = 1 AND ')[:300_000]} true"
-        " WHEN MATCHED THEN DELETE",
+        f"MERGE INTO a.t USING b.s ON {filled('a = 1 AND ')[:300_000]} true WHEN MATCHED THEN DELETE",
         {},
     ),
     "variables that never close": (f"{SHOWN}INSERT INTO shown SELECT '{filled('${')}'", {}),
