@@ -152,7 +152,7 @@ def _of_catalog(statement: CatalogStatement, names: dict[str, str], given: Relat
     is_table = action.writes or action is CatalogAction.CREATE_TABLE
     return Flow(
         statement.passage.position()[0],
-        f"{action} {name}".strip() if not action.writes else str(action),
+        str(action) if is_table else f"{action} {name}".strip(),
         tuple(reads),
         writes=name if action.writes else "",
         declares=name if action is CatalogAction.CREATE_TABLE else "",

@@ -131,7 +131,7 @@ def test_the_flow_has_full_names() -> None:
     found = flows(check_script(text, file="s.sql", base_dir="/", variables={}))
     shown = [(each.statement, each.reads, each.writes, each.declares, each.connector) for each in found[1:]]
     assert shown == [
-        ("CREATE TABLE cat.db.t", (), "", "cat.db.t", "catalog"),
+        ("CREATE TABLE", (), "", "cat.db.t", "catalog"),
         ("INSERT INTO", ("src", "cat.db.u"), "cat.db.t", "", "catalog"),
         ("MERGE INTO", ("src",), "cat.db.t", "", "catalog"),
         ("USE cat.db", (), "", "", ""),
