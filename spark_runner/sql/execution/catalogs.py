@@ -57,7 +57,7 @@ def failed(script: Script, step: Mapping[str, Any], error: Exception) -> SqlErro
         return passage.error(_words(script.session, error, passage), offset)
     words = reason(error)
     if condition(error) in _UNSUPPORTED:
-        words = f"the catalog has no {step['action']} for '{step['target']}': {words}"
+        words = f"the catalog does not support this {step['action']} of '{step['target']}': {words}"
     return script.error(f"{words}{missing_catalog(script.session, error, step['target'])}", step)
 
 

@@ -210,6 +210,8 @@ class _Execution(ScriptSession):
         frame = catalogs.run(self, step)
         if action in catalogs.SHOWS:
             PrintSink().write(frame, {"limit": SHOWN_ROWS}, WriteRequest("append", self.writer))
+        if action is CatalogAction.REFRESH:
+            self.refresh_catalogs()
         if not action.writes:
             return
         self.results.append(
