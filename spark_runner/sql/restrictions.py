@@ -18,6 +18,7 @@ from spark_runner.sql.grammar.statements import (
     Cache,
     CatalogAction,
     CatalogStatement,
+    CreateFunction,
     ResetStatement,
     SetStatement,
     Statement,
@@ -44,8 +45,8 @@ def may_share(statement: Statement) -> bool:
         return setting_may_share(statement.key, statement.value)
     if isinstance(statement, ResetStatement):
         return reset_may_share(statement.key)
-    if isinstance(statement, Cache | BeginSet | CatalogStatement):
-        return False  # cached rows and catalogs in memory outlive a driver that is killed
+    if isinstance(statement, Cache | BeginSet | CreateFunction | CatalogStatement):
+        return False  # cached rows, Python processes and catalogs in memory outlive a driver that is killed
     return tokens_may_share(statement.tokens)
 
 
@@ -105,7 +106,7 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     if not (denied or denies_catalogs or shares_jvm):
         return
     source = ScriptSource(plan["file"], plan["source"])
-    if shares_jvm and plan.get("bad_rows"):
+    if shares_jvm and (plan.get("bad_rows") or plan.get("functions")):
         raise source.error(_OWN_JVM, 0)
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
@@ -152,7 +153,7 @@ def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bo
     """Raise SqlError for a setting that may not change, and for kept rows or secrets in a shared JVM."""
     keeps = step["kind"] in {"cache", "catalog"} or step.get("cached")
     keeps = keeps or any(each.get("action", "fail") != "fail" for each in step.get("expectations", ()))
-    may_share = not (keeps or step.get("references"))
+    may_share = not (keeps or step.get("references") or step["kind"] == "function")
     if step["kind"] in {"set", "reset"}:
         key = step["key"]
         may_share = setting_may_share(key, step["value"]) if step["kind"] == "set" else reset_may_share(key)

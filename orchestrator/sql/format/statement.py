@@ -159,8 +159,12 @@ def _raised_but_names(words: Sequence[Piece]) -> list[Piece]:
     return [*head(words[:target]), *words[target:end], *head(words[end:])]
 
 
+_CREATED = ("TABLE", "VIEW", "FUNCTION")
+_FUNCTION_WORDS = ("AS", "LANGUAGE", "PYTHON", "RETURNS")
+
+
 def _create(given: Sequence[Piece], indent: int) -> list[str] | None:
-    kind = next((i for i, each in enumerate(given[:5]) if each.is_word("TABLE", "VIEW")), None)
+    kind = next((i for i, each in enumerate(given[:5]) if each.is_word(*_CREATED)), None)
     if kind is None or kind + 2 >= len(given):
         return None
     name = kind + 1
@@ -169,6 +173,9 @@ def _create(given: Sequence[Piece], indent: int) -> list[str] | None:
         name += 3
     end = _end_of_name(given, name)
     words, rest = [*head(given[:name]), *given[name:end]], given[end:]
+    if given[kind].is_word("FUNCTION"):
+        behind = [head([each])[0] if each.is_word(*_FUNCTION_WORDS) else each for each in rest]
+        return [" " * indent + flat((*words, *behind))]
     if given[kind].is_word("VIEW"):
         if not rest or not rest[0].is_word("AS") or len(rest) == 1:
             return None

@@ -54,6 +54,7 @@ class Reads:
     names: list[Name] = field(default_factory=list)  # tables and views that its text names, each once
     catalogs: dict[tuple[str, ...], FullName] = field(default_factory=dict)  # tables of catalogs, by key
     file_names: bool = False  # it may compute the names of its input files
+    has_invalid: bool = False  # a declaration that it reads has an error
     times: int = 0
     depth: int = 0  # of nested views
 

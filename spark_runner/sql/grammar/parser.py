@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from spark_runner.sql.grammar import catalog
 from spark_runner.sql.grammar.assertion import assertion
 from spark_runner.sql.grammar.cache import cache, uncache
+from spark_runner.sql.grammar.create_function import create_function
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.explain import explain
 from spark_runner.sql.grammar.insert import insert
@@ -15,6 +16,7 @@ from spark_runner.sql.grammar.statement_set import begin_set, begins_set, end_se
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     CatalogStatement,
+    CreateFunction,
     CreateTable,
     CreateView,
     Insert,
@@ -29,9 +31,9 @@ from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 SUPPORTED = (
-    "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, INSERT, statement sets, queries, ASSERT,"
-    " EXPLAIN, CACHE TABLE and UNCACHE TABLE, and for catalogs MERGE, DELETE, USE, CREATE NAMESPACE,"
-    " ANALYZE TABLE, REFRESH TABLE, SHOW and DESCRIBE"
+    "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, CREATE TEMPORARY FUNCTION, INSERT, statement"
+    " sets, queries, ASSERT, EXPLAIN, CACHE TABLE and UNCACHE TABLE, and for catalogs MERGE, DELETE, USE,"
+    " CREATE NAMESPACE, ANALYZE TABLE, REFRESH TABLE, SHOW and DESCRIBE"
 )
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
@@ -59,7 +61,7 @@ def _parse(passage: Passage) -> AnyStatement:
     raise _unsupported(cursor)
 
 
-def _create(cursor: Cursor) -> CreateTable | CreateView | CatalogStatement:
+def _create(cursor: Cursor) -> CreateTable | CreateView | CreateFunction | CatalogStatement:
     is_plain = not (cursor.here and cursor.here.is_word("TEMPORARY", "TEMP", "OR"))
     if is_plain and catalog.begins_namespace(cursor):
         return catalog.create_namespace(cursor)
@@ -72,6 +74,10 @@ def _create(cursor: Cursor) -> CreateTable | CreateView | CatalogStatement:
         return create_table(cursor, replace=replace)
     if cursor.take_words("VIEW"):
         return _create_view(cursor, replace=replace)
+    if cursor.here and cursor.here.is_word("FUNCTION") and not is_temporary:
+        raise cursor.error("write CREATE TEMPORARY FUNCTION: a function ends with the script")
+    if cursor.take_words("FUNCTION"):
+        return create_function(cursor, replace=replace)
     raise _unsupported(cursor)
 
 
