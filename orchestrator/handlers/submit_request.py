@@ -99,6 +99,7 @@ def submit_request(
             {
                 **script,
                 "denied_formats": denied,
+                "denied_catalogs": policy.denies_catalogs(pool),
                 "built_ins": values_of(job_id, attempt.number, _time_of(definition, created)),
                 "quarantine": f"{quarantine.rstrip('/')}/{job_id}/{attempt.run}" if quarantine else "",
                 "checkpoints": (checkpoints or Checkpoints()).of_job(

@@ -31,6 +31,9 @@ from orchestrator.policy.rules import (
 from spark_runner.runners.base import SparkTarget, backend_of
 from spark_runner.sql.grammar.references import FILE_FORMATS
 
+CATALOG = "catalog"
+"""The word for all catalogs of Spark in the list of connectors."""
+
 _DEFAULT_NAMESPACE = "default"
 _PLAIN_ADDRESS = re.compile(r"(?:[a-z]+://)?([A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?")
 _IMAGES = (
@@ -101,6 +104,10 @@ class Policy:
     def denied_formats(self, pool: str) -> list[str]:
         """The file formats that queries of the pool may not name: the driver checks them again."""
         return Rules(pool, self._tables).unlisted("connectors", FILE_FORMATS)
+
+    def denies_catalogs(self, pool: str) -> bool:
+        """Whether scripts of the pool may not name tables of Spark catalogs: the driver checks it again."""
+        return bool(Rules(pool, self._tables).unlisted("connectors", (CATALOG,)))
 
     def check_callback(self, pool: str, url: str, host: str, port: int) -> Listed:
         """How the operator lists a receiver of callbacks.
@@ -182,6 +189,7 @@ def _check_pods(rules: Rules, own: Spark) -> None:
 
 
 def _connectors(plan: Plan) -> list[str]:
-    """The connectors of the tables of a plan, and of the files that its queries name directly."""
+    """The connectors of the tables of a plan, and of the files and catalogs that its queries name."""
     declared = {str(step.get("connector")) for step in plan["steps"] if step.get("kind") == "table"}
-    return sorted(declared.union(map(str, plan["formats"])))
+    named = (CATALOG,) if plan.get("names_catalogs") else ()
+    return sorted(declared.union(map(str, plan["formats"]), named))

@@ -8,11 +8,13 @@ from orchestrator.sql.columns.catalog import Catalog
 from orchestrator.sql.columns.check import walk
 from orchestrator.sql.columns.relations import UNTRACED, Relation, Trace
 from spark_runner.sql.compiler.compile import Check
-from spark_runner.sql.grammar.references import FILE_FORMATS, computes_names, references
+from spark_runner.sql.grammar.references import FILE_FORMATS, computes_names, table_names
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     Assert,
     BeginSet,
+    CatalogAction,
+    CatalogStatement,
     CreateFunction,
     CreateTable,
     CreateView,
@@ -122,6 +124,8 @@ def _flow(
             found = Flow(line, "ASSERT", _reads(statement.condition, names))
         case Explain():
             found = Flow(line, "EXPLAIN", _reads(statement.query, names))
+        case CatalogStatement():
+            found = _of_catalog(statement, names, given)
         case BeginSet(first=Insert() as first):
             found = _flow(first, names, stored, catalog, given)
         case Insert():
@@ -136,6 +140,28 @@ def _flow(
                 columns=_columns(statement, catalog, given),
             )
     return found
+
+
+def _of_catalog(statement: CatalogStatement, names: dict[str, str], given: Relation | None) -> Flow:
+    """What a statement on a catalog reads and writes, with full names."""
+    reads, columns = dict[str, None](), None
+    if (source := statement.source) is not None:
+        reads[names.get(str(source).lower(), str(source))] = None
+    if statement.body is not None:
+        reads |= dict.fromkeys(_reads(statement.body, names))
+    name, action = str(statement.name or ""), statement.action
+    if given is not None and given.columns is not None:
+        columns = tuple(_column(each.name or "...", each.trace) for each in given.columns)
+    is_table = action.writes or action is CatalogAction.CREATE_TABLE
+    return Flow(
+        statement.passage.position()[0],
+        str(action) if is_table else f"{action} {name}".strip(),
+        tuple(reads),
+        writes=name if action.writes else "",
+        declares=name if action is CatalogAction.CREATE_TABLE else "",
+        connector="catalog" if is_table else "",
+        columns=columns,
+    )
 
 
 def _columns(statement: Insert, catalog: Catalog, given: Relation | None) -> tuple[TargetColumn, ...] | None:
@@ -159,9 +185,11 @@ def _column(name: str, trace: Trace) -> TargetColumn:
 
 
 def _reads(query: Passage, names: dict[str, str]) -> tuple[str, ...]:
-    """The tables and views of the script and the files that a query names, in order."""
+    """The tables and views of the script, the tables of catalogs and the files that a query names."""
     tokens = query.tokens
-    found = [names[name] for name in references(tokens) if name in names]
+    tables = table_names(tokens)
+    found = [names[name] for name in tables.own if name in names]
+    found += map(str, tables.of_catalogs.values())
     found += _files(tokens)
     if computes_names(tokens):
         found.append(ANY_TABLE)

@@ -9,11 +9,15 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from spark_runner.sql.grammar.catalog import table_format
+from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.query import query
-from spark_runner.sql.grammar.references import formats_named, names_files_of
+from spark_runner.sql.grammar.references import catalog_names, formats_named, names_files_of
 from spark_runner.sql.grammar.statements import (
     BeginSet,
     Cache,
+    CatalogAction,
+    CatalogStatement,
     CreateFunction,
     ResetStatement,
     SetStatement,
@@ -41,8 +45,8 @@ def may_share(statement: Statement) -> bool:
         return setting_may_share(statement.key, statement.value)
     if isinstance(statement, ResetStatement):
         return reset_may_share(statement.key)
-    if isinstance(statement, Cache | BeginSet | CreateFunction):
-        return False  # cached rows and Python processes outlive a driver that is killed
+    if isinstance(statement, Cache | BeginSet | CreateFunction | CatalogStatement):
+        return False  # cached rows, Python processes and catalogs in memory outlive a driver that is killed
     return tokens_may_share(statement.tokens)
 
 
@@ -78,6 +82,13 @@ def _names(token: SqlToken) -> Collection[str]:
     return (text.upper(), text.lower().upper())
 
 
+def sets_catalog(key: str) -> bool:
+    """Whether a setting configures a catalog, or decides which one is meant."""
+    key = key.strip().lower()
+    return key.startswith("spark.sql.catalog.") or key == "spark.sql.defaultcatalog"
+
+
+_CATALOGS = "tables of catalogs are refused: the policy of the pool does not list the connector 'catalog'"
 _OWN_JVM = "this statement may not run in a JVM that other jobs use; submit the script again"
 
 
@@ -87,12 +98,12 @@ _RUN_ON_FILES = "spark.sql.runSQLOnFiles"
 
 
 def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
-    """Raise SqlError for commands, files of a denied format, and statements that need their own JVM.
+    """Raise SqlError for commands, what the policy denies, and statements that need their own JVM.
 
-    The worker sets `denied_formats` of the plan from the operator's policy.
+    The worker sets `denied_formats` and `denied_catalogs` of the plan from the operator's policy.
     """
-    denied = plan.get("denied_formats") or ()
-    if not (denied or shares_jvm):
+    denied, denies_catalogs = plan.get("denied_formats") or (), bool(plan.get("denied_catalogs"))
+    if not (denied or denies_catalogs or shares_jvm):
         return
     source = ScriptSource(plan["file"], plan["source"])
     if shares_jvm and (plan.get("bad_rows") or plan.get("functions")):
@@ -100,19 +111,47 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
         _check_step(step, source, is_limited=bool(denied), shares_jvm=shares_jvm)
+        if denies_catalogs and (step["kind"] == "catalog" or sets_catalog(step.get("key", ""))):
+            raise source.error(_CATALOGS, source.offset(step["line"], step["column"]))
     for part, passage in _parts(plan, source):
-        tokens = passage.tokens
-        if part == "query":
-            query(Cursor(passage))
-        if names_files and (found := names_files_of(tokens, denied)):
+        _check_command(part, passage, denied)
+        if denies_catalogs or shares_jvm:
+            _refuse_catalogs(passage, _CATALOGS if denies_catalogs else _OWN_JVM)
+        if names_files and (found := names_files_of(passage.tokens, denied)):
             raise passage.error(f"files of the format '{found}' are refused by the policy of the pool")
-        if shares_jvm and not tokens_may_share(tokens):
+        if shares_jvm and not tokens_may_share(passage.tokens):
             raise passage.error(_OWN_JVM)
+
+
+def _refuse_catalogs(passage: Passage, message: str) -> None:
+    for name in catalog_names(passage.tokens).values():
+        raise passage.error(message, name.offset)
+
+
+def _check_command(part: str, passage: Passage, denied: Collection[str]) -> None:
+    """Raise SqlError for a command where the compiler allows none, and for tables of a denied format."""
+    if part == "query":
+        query(Cursor(passage))
+    elif part == "statement":
+        _check_statement(passage, denied)
+
+
+def _check_statement(passage: Passage, denied: Collection[str]) -> None:
+    """Raise SqlError for a statement that is none on a catalog, or creates a table of a denied format."""
+    first, *others = passage.tokens
+    if first.is_word("SET") and others and others[0].is_word("CATALOG"):
+        return
+    statement = parse(passage)
+    if not isinstance(statement, CatalogStatement):
+        raise passage.error("this statement is none on a catalog")
+    found = table_format(passage.tokens) if statement.action is CatalogAction.CREATE_TABLE else ""
+    if found in denied:
+        raise passage.error(f"files of the format '{found}' are refused by the policy of the pool")
 
 
 def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bool, shares_jvm: bool) -> None:
     """Raise SqlError for a setting that may not change, and for kept rows or secrets in a shared JVM."""
-    keeps = step["kind"] == "cache" or step.get("cached")
+    keeps = step["kind"] in {"cache", "catalog"} or step.get("cached")
     keeps = keeps or any(each.get("action", "fail") != "fail" for each in step.get("expectations", ()))
     may_share = not (keeps or step.get("references") or step["kind"] == "function")
     if step["kind"] in {"set", "reset"}:
@@ -145,7 +184,7 @@ def _names_files(plan: Mapping[str, Any], source: ScriptSource) -> bool:
 def _parts(plan: Mapping[str, Any], source: ScriptSource) -> Iterator[tuple[str, Passage]]:
     """All texts of a plan that Spark parses, with what they are."""
     for step in plan["steps"]:
-        pieces = [(part, step.get(part)) for part in ("query", "condition", "columns")]
+        pieces = [(part, step.get(part)) for part in ("query", "condition", "columns", "statement")]
         for column in (*step.get("computed", ()), *step.get("metadata", ())):
             pieces += [("expression", column.get("expression")), ("type", column["type"])]
         pieces += [("condition", each["condition"]) for each in step.get("expectations", ())]

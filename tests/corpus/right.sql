@@ -175,6 +175,10 @@ SELECT id AS customer, count(*) FROM orders GROUP BY id, customer
 ----
 SELECT id, ${attempt} AS attempt, '${ds}' AS ds FROM orders WHERE id > ${attempt}
 ----
+SHOW CATALOGS
+----
+SELECT extract(YEAR FROM orders.day), trim(BOTH 'x' FROM orders.name) FROM orders
+----
 CREATE TABLE ticks (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL '5' SECOND) USING rate OPTIONS (rows_per_second 10);
 CREATE VIEW seen AS SELECT value, `timestamp` AS at FROM ticks;
 INSERT INTO shown SELECT value + 1 FROM seen JOIN pairs ON pairs.a = value

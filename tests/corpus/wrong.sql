@@ -266,6 +266,15 @@ SELECT max_by(day, prize) AS d, map('a', idd)['a'], array(iddd)[0] FROM orders
 SELECT s.n FROM (SELECT id AS m FROM orders) AS s
 --> 1:10 's' has no column 'n'; known are m
 ----
+INSERT INTO cat.db.t SELECT nmae FROM orders
+--> 1:29 unknown column 'nmae'; did you mean 'name'?
+----
+MERGE INTO cat.db.t USING order o ON o.id = t.id WHEN MATCHED THEN DELETE
+--> 1:27 unknown table or view 'order'; did you mean 'orders'?
+----
+INSERT INTO cat.db.t SELECT * FROM cat.db.t
+--> 1:13 refused: this INSERT reads 'cat.db.t', and writes to 'cat.db.t'
+----
 CREATE TABLE ticks (value BIGINT) USING rate OPTIONS (rows_per_second 10);
 SELECT * FROM ticks
 --> 2:15 table 'ticks' of connector 'rate' has no end, and mode 'batch' reads all rows; an INSERT in mode 'available-now' or 'streaming' can read it

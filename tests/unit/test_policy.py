@@ -377,6 +377,23 @@ CREATE VIEW v AS SELECT * FROM CSV.`/x`; INSERT INTO p SELECT * FROM v
             check(script)
 
 
+def test_catalogs_of_spark_are_a_connector_of_their_own() -> None:
+    def check(made: Policy, script: str) -> None:
+        job = definition(script=script)
+        made.check("team", job, plan=compile_program(job))
+
+    denies, allows = policy(connectors=["csv"]), policy(connectors=["csv", "catalog"])
+    assert (denies.denies_catalogs("team"), allows.denies_catalogs("team")) == (True, False)
+    assert not Policy().denies_catalogs("team")
+    for script in ("SELECT * FROM cat.db.t", "INSERT INTO db.t SELECT 1", "USE cat; SELECT 1"):
+        check(Policy(), script)
+        check(allows, script)
+        with pytest.raises(PolicyRefused, match="the connector 'catalog' is refused"):
+            check(denies, script)
+    with pytest.raises(PolicyRefused, match="the connector 'json' is refused"):
+        check(allows, "CREATE TABLE IF NOT EXISTS db.t (a INT) USING json")
+
+
 # ---------------------------------------------------------------------- callbacks
 def test_hosts_of_callbacks_are_listed_with_or_without_a_port() -> None:
     made = policy(callback_hosts=["*.example.org", "one:8080", "10.0.0.1"])

@@ -104,7 +104,7 @@ P = "USING parquet OPTIONS (path"
         ("", 1, 1, "nothing to do: the script has no INSERT"),
         ("\n-- only words\n", 1, 1, "nothing to do"),
         (f"CREATE TABLE t {P} 'x');", 1, 1, "nothing to do"),
-        ("SET spark.a = 1;\nMERGE INTO t", 2, 1, "'MERGE' is not supported here"),
+        ("SET spark.a = 1;\nGRANT SELECT", 2, 1, "'GRANT' is not supported here"),
         ("SET job.mode = streamin", 1, 16, "did you mean 'streaming'?"),
         ("CREATE TABLE t\n  USING parquet\n  OPTIONS (pth 'x')", 3, 12, "did you mean 'path'?"),
         ("CREATE TABLE t USING parqet", 1, 22, "unknown connector 'parqet'; did you mean 'parquet'?"),

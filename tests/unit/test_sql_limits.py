@@ -10,6 +10,7 @@ from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.text import passage, tokens, variables
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.source import (
+    MAX_CATALOG_TABLES,
     MAX_EXPANDED_CHARACTERS,
     MAX_NESTING,
     MAX_PATH_CHARACTERS,
@@ -96,6 +97,13 @@ REFUSED = {
         {},
         "characters ...]",
     ),
+    "a target of many parts": (f"INSERT INTO {filled('a.')}b SELECT 1", {}, "has up to 8 parts"),
+    "a target of many characters": (f"INSERT INTO a.{'b' * 600} SELECT 1", {}, "and 512 characters"),
+    "tables of catalogs": (
+        f"SELECT * FROM {','.join(f'a.t{n}' for n in range(30_000))}",
+        {},
+        f"more than {MAX_CATALOG_TABLES} tables of catalogs",
+    ),
     "an unknown variable among many": (
         "SET spark.a = '${v}'",
         {f"variable_{n}": "1" for n in range(30_000)},
@@ -136,6 +144,24 @@ REFUSED = {
     "NUL in a path": ("CREATE TABLE t USING csv OPTIONS (path 'a\\0b')", {}, "cannot hold the character NUL"),
 }
 COMPILED = {
+    "a name of many parts in a query": (f"SELECT * FROM {filled('catalog.')}b", {}),
+    "tables of catalogs, and DELETEs": (
+        "".join(f"SELECT * FROM a.t{n};" for n in range(MAX_CATALOG_TABLES - 1))
+        + "".join(f"DELETE FROM a.u{n} WHERE true;" for n in range(MAX_CATALOG_TABLES)),
+        {},
+    ),
+    "views over tables of catalogs": (
+        "CREATE VIEW v0 AS SELECT * FROM "
+        + ",".join(f"a.t{n}" for n in range(MAX_CATALOG_TABLES))
+        + ";"
+        + "".join(f"CREATE VIEW v{n + 1} AS SELECT * FROM v{n % 90};" for n in range(MANY))
+        + "SELECT * FROM v1",
+        {},
+    ),
+    "a MERGE of many branches": (
+        f"MERGE INTO a.t USING b.s ON {filled('a = 1 AND ')[:300_000]} true WHEN MATCHED THEN DELETE",
+        {},
+    ),
     "variables that never close": (f"{SHOWN}INSERT INTO shown SELECT '{filled('${')}'", {}),
     "variables that never close in a name": (f"{SHOWN}INSERT INTO shown SELECT `{filled('${')}`", {}),
     "short values": (f"{SHOWN}INSERT INTO shown SELECT '{filled('${a}')}'", {"a": "v"}),

@@ -21,6 +21,7 @@ from orchestrator.policy.policy import Policy
 from orchestrator.schedules.runs import compile_registration, run_definition
 from queues import check_id
 from spark_runner.sql.compiler.compile import Check
+from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.text.errors import SqlError
 
 
@@ -95,7 +96,11 @@ def _facts(definition: Definition, plan: Plan | None, job_id: str | None, waitin
     spark = definition.spark
     steps = [] if plan is None else plan["steps"]
     tables = {step["name"].lower(): step for step in steps if step["kind"] == "table"}
-    targets = [tables[step["target"].lower()] for step in steps if step["kind"] == "insert"]
+    targets = [
+        _of_catalog(step) if step["kind"] == "catalog" else tables[step["target"].lower()]
+        for step in steps
+        if step["kind"] == "insert" or (step["kind"] == "catalog" and CatalogAction(step["action"]).writes)
+    ]
     return {
         "would": "register" if definition.schedule.is_set else "submit",
         "name": definition.name,
@@ -113,6 +118,10 @@ def _facts(definition: Definition, plan: Plan | None, job_id: str | None, waitin
         "attempts": definition.retry.attempts,
         "waiting": waiting or None,
     }
+
+
+def _of_catalog(step: Mapping[str, Any]) -> dict[str, str]:
+    return {"name": step["target"], "connector": "catalog", "location": ""}
 
 
 def _show(facts: Mapping[str, Any], found: list[Finding], *, quiet: bool) -> None:

@@ -76,6 +76,8 @@ def show_analysis(found: Analysis, name: str) -> None:
 
 
 def _title(statement: Mapping[str, Any]) -> str:
+    if statement["kind"] == "catalog":
+        return f"{statement['action']} {statement['target']}".strip()
     if statement["kind"] != "insert":
         return str(statement["kind"]).upper()
     verb = "OVERWRITE" if statement["overwrite"] else "INTO"
@@ -84,8 +86,9 @@ def _title(statement: Mapping[str, Any]) -> str:
 
 
 def _facts(statement: Mapping[str, Any]) -> Iterator[str]:
+    if guarantee := statement.get("guarantee"):
+        yield guarantee
     if statement["kind"] == "insert":
-        yield statement["guarantee"]
         if trigger := statement.get("trigger_ms"):
             yield f"mode {statement['mode']}, with a micro-batch each {trigger / 1000:g} s"
         elif mode := statement.get("mode"):

@@ -13,6 +13,7 @@ from orchestrator.cli.sql.script import Script, load_script
 from orchestrator.model.errors import DefinitionError
 from spark_runner.connectors import registry
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.text.full_name import full_name_of
 
 _MAX_ROWS, _MAX_WIDTH = 1_000, 10_000
 
@@ -21,7 +22,10 @@ def preview(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A script or a job definition; - is a script on stdin.")
     ],
-    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table or view that the script declares.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="A table or view of the script, or catalog.db.table."),
+    ],
     rows: Annotated[int, typer.Option("--rows", "-n", min=1, max=_MAX_ROWS, help="Rows to show.")] = 20,
     width: Annotated[
         int, typer.Option(min=2, max=_MAX_WIDTH, help="Characters of a cell; longer values are cut.")
@@ -60,6 +64,8 @@ def _declared(script: Script, name: str) -> str:
             if step["name"].lower() == name.lower():
                 found = step
     file = script.plan["file"]
+    if found is None and (full_name := full_name_of(name)) is not None and len(full_name.parts) > 1:
+        return name  # a table of a catalog, which Spark finds or not
     if found is None:
         hint = did_you_mean(name, names) or (f"; it has {', '.join(names)}" if names else "")
         raise DefinitionError(f"{file}: the script declares no table or view '{name}'{hint}")

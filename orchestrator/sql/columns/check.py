@@ -12,6 +12,8 @@ from spark_runner.sql.grammar.statements import (
     AnyStatement,
     Assert,
     BeginSet,
+    CatalogAction,
+    CatalogStatement,
     CreateTable,
     CreateView,
     Explain,
@@ -23,6 +25,7 @@ from spark_runner.sql.grammar.statements import (
 from spark_runner.sql.text.errors import SqlError
 
 _SHOWN_NAMES = 10
+_INSERTS = frozenset({CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE})
 
 
 def column_errors(found: Check, settings: Mapping[str, str] | None = None) -> list[SqlError]:
@@ -52,8 +55,18 @@ def walk(statement: AnyStatement, catalog: Catalog, invalid: frozenset[str] = fr
             return _insert(statement, catalog)
         case BeginSet():
             return _insert(statement.first, catalog) if statement.first else None
+        case _:
+            return _of_query(statement, catalog)
+    return None
+
+
+def _of_query(statement: AnyStatement, catalog: Catalog) -> Relation | None:
+    """The columns of a query whose target, if any, is known to Spark alone."""
+    match statement:
         case Explain():
             return _insert(statement.insert, catalog) if statement.insert else catalog.query(statement.query)
+        case CatalogStatement() if statement.action in _INSERTS and statement.body:
+            return catalog.query(statement.body)
         case Query():
             return catalog.query(statement.query)
         case Assert():

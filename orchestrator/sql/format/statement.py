@@ -113,6 +113,7 @@ def _query_start(given: Sequence[Piece]) -> int | None:
             continue
         if is_insert and not target_seen:
             target_seen = True
+            behind_options = _end_of_name(given, index)
             continue
         if (
             target_seen
@@ -125,6 +126,14 @@ def _query_start(given: Sequence[Piece]) -> int | None:
         if is_start:
             return index
     return None
+
+
+def _end_of_name(given: Sequence[Piece], index: int) -> int:
+    """The index behind the name that begins at `index`, with all its parts."""
+    end = index + 1
+    while end + 1 < len(given) and given[end].token.text == ".":
+        end += 2
+    return end
 
 
 def _end_of_group(given: Sequence[Piece], index: int) -> int:
@@ -146,7 +155,8 @@ def _raised_but_names(words: Sequence[Piece]) -> list[Piece]:
     target += 1
     if target + 1 < len(words) and words[target].is_word("TABLE") and not words[target + 1].is_word("BY"):
         target += 1
-    return [*head(words[:target]), *words[target : target + 1], *head(words[target + 1 :])]
+    end = _end_of_name(words, target)
+    return [*head(words[:target]), *words[target:end], *head(words[end:])]
 
 
 _CREATED = ("TABLE", "VIEW", "FUNCTION")
@@ -157,13 +167,17 @@ def _create(given: Sequence[Piece], indent: int) -> list[str] | None:
     kind = next((i for i, each in enumerate(given[:5]) if each.is_word(*_CREATED)), None)
     if kind is None or kind + 2 >= len(given):
         return None
-    words = [*head(given[: kind + 1]), given[kind + 1]]
-    rest = given[kind + 2 :]
+    name = kind + 1
+    conditions = [piece.token.text.upper() for piece in given[name : name + 3]]
+    if conditions == ["IF", "NOT", "EXISTS"]:  # of a table of a catalog
+        name += 3
+    end = _end_of_name(given, name)
+    words, rest = [*head(given[:name]), *given[name:end]], given[end:]
     if given[kind].is_word("FUNCTION"):
         behind = [head([each])[0] if each.is_word(*_FUNCTION_WORDS) else each for each in rest]
         return [" " * indent + flat((*words, *behind))]
     if given[kind].is_word("VIEW"):
-        if not rest[0].is_word("AS") or len(rest) == 1:
+        if not rest or not rest[0].is_word("AS") or len(rest) == 1:
             return None
         return _head_and_query([*words, *head(rest[:1])], rest[1:], indent)
     nodes = tree([*words, *rest])

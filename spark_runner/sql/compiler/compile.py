@@ -132,6 +132,7 @@ def check_script(
         "source": text,
         "directory": base_dir,
         "names_files": planner.scope.names_files,
+        "names_catalogs": planner.names_catalogs,
         "needs_own_jvm": planner.needs_own_jvm,
         "formats": sorted(planner.scope.formats),
         "values": list(planner.steps.values),

@@ -10,7 +10,7 @@ from spark_runner.sql.compiler.python_files import NotThere, PythonFiles
 from spark_runner.sql.compiler.spark_functions import SPARK_FUNCTIONS
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.grammar.calls import NO_FUNCTIONS, PLAIN_NAME, calls
-from spark_runner.sql.grammar.statements import AnyStatement, CreateFunction
+from spark_runner.sql.grammar.statements import AnyStatement, CatalogStatement, CreateFunction
 from spark_runner.sql.python_modules import refused
 from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.errors import SqlError
@@ -52,13 +52,17 @@ class Functions:
         if isinstance(statement, CreateFunction):
             return
         used = set[str]()
-        for name, offset in calls(statement.tokens):
+        passage, tokens = statement.passage, statement.tokens
+        if isinstance(statement, CatalogStatement):  # its head may have columns and clauses in parentheses
+            passage = statement.body or passage
+            tokens = statement.body.tokens if statement.body else ()
+        for name, offset in calls(tokens):
             if name in self.names:
                 used.add(name)
             elif name not in SPARK_FUNCTIONS and name not in self.called:
                 if len(self.called) >= MAX_CALLED:
                     message = f"the script calls more than {MAX_CALLED} functions that Spark does not have"
-                    raise statement.passage.error(message, offset)
+                    raise passage.error(message, offset)
                 self.called.add(name)
         for name in used:
             self.names[name].uses += 1

@@ -6,6 +6,7 @@ from typing import Any
 
 from spark_runner.sql.compiler.tables import TableSpec
 from spark_runner.sql.overlaps import Placed
+from spark_runner.sql.text.full_name import FullName
 from spark_runner.sql.text.passage import Passage
 
 
@@ -51,6 +52,7 @@ class Reads:
 
     tables: dict[int, Table] = field(default_factory=dict)  # by identity: a name may be declared again
     names: list[Name] = field(default_factory=list)  # tables and views that its text names, each once
+    catalogs: dict[tuple[str, ...], FullName] = field(default_factory=dict)  # tables of catalogs, by key
     file_names: bool = False  # it may compute the names of its input files
     has_invalid: bool = False  # a declaration that it reads has an error
     times: int = 0

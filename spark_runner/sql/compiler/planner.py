@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from spark_runner.sql.compiler.catalogs import Catalogs
 from spark_runner.sql.compiler.connections import ConnectionUnchecked, FindConnection
 from spark_runner.sql.compiler.declaration import declared
 from spark_runner.sql.compiler.functions import Functions
@@ -24,6 +25,7 @@ from spark_runner.sql.grammar.statements import (
     Assert,
     BeginSet,
     Cache,
+    CatalogStatement,
     CreateFunction,
     CreateTable,
     CreateView,
@@ -36,10 +38,24 @@ from spark_runner.sql.grammar.statements import (
     Uncache,
 )
 from spark_runner.sql.locations import comparable
-from spark_runner.sql.restrictions import may_share
+from spark_runner.sql.restrictions import may_share, sets_catalog
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
+
+_OfScript = (
+    CreateFunction
+    | CreateTable
+    | CreateView
+    | Insert
+    | BeginSet
+    | EndSet
+    | Cache
+    | Uncache
+    | Query
+    | Assert
+    | Explain
+)
 
 
 @dataclass
@@ -63,13 +79,14 @@ class Planner:
 
     def __post_init__(self) -> None:
         self.own_tables = OwnTables(self.steps, self.scope)
+        self.catalogs = Catalogs(self.steps, self.scope, self.own_tables)
         self.settings.default_mode = self.settings.mode = self.default.mode
         self.streams = _streams(self.default.mode)
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
         if self.open_set and not isinstance(statement, Insert | BeginSet | EndSet):
-            raise statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
+            raise _not_in_set(statement)
         if isinstance(statement, SetStatement | ResetStatement):
             self._add_setting(statement)
             return
@@ -77,6 +94,12 @@ class Planner:
             self.streams.check_statement(statement)
         self.needs_own_jvm |= not may_share(statement)
         self.functions.see(statement)
+        if isinstance(statement, CatalogStatement):
+            self.effects += self.catalogs.add(statement)
+        else:
+            self._add(statement)
+
+    def _add(self, statement: _OfScript) -> None:
         match statement:
             case CreateFunction():
                 self.functions.add(statement, self.steps)
@@ -114,6 +137,7 @@ class Planner:
         if for_spark is None:
             return
         self.needs_own_jvm |= not may_share(for_spark)
+        self.catalogs.is_used |= sets_catalog(for_spark.key)
         if isinstance(for_spark, SetStatement):
             self.steps.add("set", statement.passage, key=for_spark.key, value=for_spark.value)
         else:
@@ -136,6 +160,11 @@ class Planner:
             name, offset = found
             self.scope.declare(Invalid(name, passage, offset))
 
+    @property
+    def names_catalogs(self) -> bool:
+        """Whether a statement names a catalog of Spark, or a table of one."""
+        return self.catalogs.is_used or bool(self.scope.read_catalogs)
+
     def finish(self) -> None:
         """Complete the plan; raises SqlError if a statement set is open at the end of the script."""
         self.settings.check_trigger()
@@ -147,6 +176,7 @@ class Planner:
             self._finish_streams(self.streams)
         self.parts |= self.functions.to_plan()
         self.own_tables.finish()
+        self.needs_own_jvm |= self.names_catalogs
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
             raise self.open_set.passage.error(message)
@@ -368,6 +398,13 @@ class Planner:
             self.steps.add("cache", statement.passage, name=name, lazy=statement.lazy)
         else:
             self.steps.add("uncache", statement.passage, name=name)
+
+
+def _not_in_set(statement: AnyStatement) -> SqlError:
+    if isinstance(statement, CatalogStatement) and statement.action.writes:
+        message = f"{statement.action} a table of a catalog is no part of a statement set"
+        return statement.passage.error(f"{message}; write it behind END")
+    return statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
 
 
 def _streams(mode: str) -> Streams | None:

@@ -1,6 +1,6 @@
 """The names that a script has declared so far, and their uses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_runner.protocol.text import did_you_mean
@@ -10,13 +10,14 @@ from spark_runner.sql.grammar.references import (
     formats_named,
     names_relative_files,
     reads_file_names,
-    references,
+    table_names,
 )
 from spark_runner.sql.grammar.statements import Cache, CreateTable, CreateView, Insert, Uncache
 from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.full_name import FullName
 from spark_runner.sql.text.passage import Passage
-from spark_runner.sql.text.source import MAX_TABLE_READS, MAX_VIEW_DEPTH
+from spark_runner.sql.text.source import MAX_CATALOG_TABLES, MAX_TABLE_READS, MAX_VIEW_DEPTH
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Scope:
     names_files: bool = False  # a query names files by a relative path
     computes_names: bool = False  # a query may read any table, by IDENTIFIER()
     places_vary: bool = False  # a location has a built-in variable
+    read_catalogs: dict[tuple[str, ...], FullName] = field(default_factory=dict)  # tables read so far
 
     def unused(self) -> Iterator[SqlError]:
         """A warning for each table and view that no statement uses, unless that cannot be known."""
@@ -98,8 +100,10 @@ class Scope:
         self.formats |= formats_named(tokens)
         self.names_files |= names_relative_files(tokens)
         self.computes_names |= computes_names(tokens)
-        reads = Reads(file_names=reads_file_names(tokens))
-        for name, (offset, times) in references(tokens).items():
+        found = table_names(tokens)
+        reads = Reads(file_names=reads_file_names(tokens), catalogs=found.of_catalogs)
+        self._add_catalogs(query, found.of_catalogs)
+        for name, (offset, times) in found.own.items():
             known = self.names.get(name)
             if known is None:
                 continue
@@ -110,6 +114,7 @@ class Scope:
                 reads.has_invalid |= known.reads.has_invalid
                 reads.file_names |= known.reads.file_names
                 reads.tables |= known.reads.tables
+                reads.catalogs |= known.reads.catalogs
                 reads.times += times * known.reads.times
                 reads.depth = max(reads.depth, known.reads.depth + 1)
             elif isinstance(known, Table):
@@ -134,3 +139,12 @@ class Scope:
                 )
                 raise query.error(message, offset)
         return reads
+
+    def _add_catalogs(self, query: Passage, found: Mapping[tuple[str, ...], FullName]) -> None:
+        for key, name in found.items():
+            self.read_catalogs.setdefault(key, name)
+            if len(self.read_catalogs) > MAX_CATALOG_TABLES:
+                message = (
+                    f"the script reads more than {MAX_CATALOG_TABLES} tables of catalogs, which is the limit"
+                )
+                raise query.error(message, name.offset)

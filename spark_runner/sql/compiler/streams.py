@@ -9,6 +9,7 @@ from spark_runner.sql.compiler.tables import TableSpec
 from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
+    CatalogStatement,
     CreateFunction,
     CreateTable,
     CreateView,
@@ -33,6 +34,9 @@ class Streams:
 
     def check_statement(self, statement: AnyStatement) -> None:
         """Raise SqlError for a statement that reads all rows of a table."""
+        if isinstance(statement, CatalogStatement) and statement.action.writes:
+            message = f"in mode '{self.mode}' a script writes no table of a catalog; use mode 'batch'"
+            raise statement.passage.error(message)
         if not isinstance(statement, _STATEMENTS):
             raise statement.passage.error(
                 f"a script in mode '{self.mode}' has SET, CREATE and INSERT alone; put this statement into a"

@@ -6,7 +6,7 @@ INSERT leaves its columns at its target, for the statements behind it.
 
 import contextlib
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, further_unresolved, reason
 from spark_runner.sql.execution.fitting import Comparison, column_offsets, compare
 from spark_runner.sql.execution.inspection import condition_frame
@@ -24,11 +25,13 @@ from spark_runner.sql.execution.probing import guarantee_of_files, probe_target,
 from spark_runner.sql.execution.rehearsal import Rehearsal, UnknownColumns
 from spark_runner.sql.execution.report import Report
 from spark_runner.sql.grammar.calls import calls
-from spark_runner.sql.grammar.references import formats_named, references
+from spark_runner.sql.grammar.references import catalog_names, formats_named, references
+from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
 
 _IN_THE_SCRIPT = {"inline"}  # connectors whose rows the script holds: reading them contacts nothing
+_NEEDS_CATALOG = "--connect lets Spark look into catalogs"
 _WITHOUT_COLUMNS = {"set", "reset", "cache", "uncache", "begin_set", "end_set"}
 
 
@@ -65,6 +68,7 @@ class _Analysis(Rehearsal):
         """Analyse all statements in order."""
         self.left, self.writers = {}, {}
         self.result = Report()
+        self.created = list[str]()  # tables and namespaces of catalogs
         self.broken = dict[str, str]()  # lower-case names that have no meaning, with the reason
         self.lost_functions = set[str]()  # lower-case names of functions with errors
         self.entry: dict[str, Any] = {}
@@ -88,7 +92,7 @@ class _Analysis(Rehearsal):
                 case "assert":
                     self._refuse_broken(step, "condition")
                     condition_frame(self, step)
-                case "set" | "reset" | "table" | "view" | "function" | "insert":
+                case "set" | "reset" | "table" | "view" | "function" | "insert" | "catalog":
                     self.step(step)
                 case _:
                     self.entry["skipped"] = "it is not analysed"
@@ -151,6 +155,36 @@ class _Analysis(Rehearsal):
             self.result.add(self.error(f"table '{table['name']}': {words}", step))
         return None if refused else fitted
 
+    def catalog(self, step: Mapping[str, Any]) -> None:
+        """Analyse a statement on a catalog, or run it if it only decides what names mean."""
+        action, target = step["action"], step["target"]
+        self.entry |= {"action": action, "target": target, "guarantee": catalogs.guarantee(action)}
+        if not self.connect:
+            raise _NotAnalysed(_NEEDS_CATALOG)
+        self._refuse_broken(step, "statement")
+        try:
+            if action in catalogs.USES:
+                catalogs.run(self, step)
+            else:
+                catalogs.check_analysed(self, step)
+        except SqlError as error:
+            self._refuse_created(error, (target, *self._named(step, "statement")))
+            raise
+        if action in {CatalogAction.CREATE_TABLE, CatalogAction.CREATE_NAMESPACE}:
+            self.created.append(target)
+
+    def _named(self, step: Mapping[str, Any], part: str) -> list[str]:
+        return [str(name) for name in catalog_names(self.passage(step[part]).tokens).values()]
+
+    def _refuse_created(self, error: SqlError, names: Iterable[str]) -> None:
+        """Raise _NotAnalysed for a name that Spark does not find, where the script creates it."""
+        if not catalogs.is_missing(error.__cause__):
+            return
+        for name in names:
+            for created in self.created:
+                if catalogs.may_create(created, name):
+                    raise _NotAnalysed(f"the script creates '{created}'") from error
+
     def _explain(self, step: Mapping[str, Any]) -> None:
         if not step["target"]:
             self._describe(self.rows(step))
@@ -206,6 +240,7 @@ class _Analysis(Rehearsal):
             return super().rows(step)
         except SqlError as error:
             query = self.passage(step["query"])
+            self._refuse_created(error, self._named(step, "query"))
             if self.left and formats_named(query.tokens) and _finds_nothing(error.__cause__):
                 raise _NotAnalysed("it names files that the script may write before") from error
             for other in further_unresolved(self.session, self.sent, query, error.__cause__):
@@ -220,6 +255,8 @@ class _Analysis(Rehearsal):
                 raise _NotAnalysed(f"'{name}' {self.broken[name]}")
         if lost := next((name for name, _ in calls(tokens) if name in self.lost_functions), None):
             raise _NotAnalysed(f"function '{lost}' has an error")
+        for full_name in [] if self.connect else self._named(step, part):
+            raise _NotAnalysed(f"it reads '{full_name}': {_NEEDS_CATALOG}")
 
     def declare(self, step: Mapping[str, Any]) -> None:
         """Make the name readable, or keep the reason why it has no meaning."""

@@ -19,11 +19,13 @@ from spark_runner.connectors.base import (
     Written,
 )
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.print.sink import PrintSink
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.checkpoints.record import Record
+from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
-from spark_runner.sql.execution.inspection import INSPECTIONS
+from spark_runner.sql.execution.inspection import INSPECTIONS, SHOWN_ROWS
 from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
@@ -32,6 +34,7 @@ from spark_runner.sql.execution.queries import StreamInserts, Target
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
+from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
 from spark_runner.sql.text.errors import SqlError
@@ -101,7 +104,8 @@ class _Execution(ScriptSession):
         super().__init__(session, plan, report, resolver)
         self.writer = writer
         self.streams = StreamInserts(session, plan, StreamControl())
-        self.inserts, self.started = sum(step["kind"] == "insert" for step in self.steps), 0
+        self.inserts = sum(step["kind"] == "insert" or _writes_catalog(step) for step in self.steps)
+        self.started = 0
         self.written: set[str] = set()  # locations that this run has written to
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
@@ -211,6 +215,34 @@ class _Execution(ScriptSession):
         elif location:
             self.refresh(location)
 
+    def catalog(self, step: Mapping[str, Any]) -> None:
+        """Let Spark run a statement on a catalog, and keep a report of a write."""
+        action = CatalogAction(step["action"])
+        self.started += action.writes
+        counted = f" ({self.started} of {self.inserts})" if action.writes else ""
+        self.report(f"{action} {step['target']}{counted}".strip())
+        started = time.monotonic()
+        frame = catalogs.run(self, step)
+        if action in catalogs.SHOWS:
+            PrintSink().write(frame, {"limit": SHOWN_ROWS}, WriteRequest("append", self.writer))
+        if action is CatalogAction.REFRESH:
+            self.refresh_catalogs()
+        if not action.writes:
+            return
+        self.results.append(
+            {
+                "target": step["target"],
+                "connector": "catalog",
+                "location": "",
+                "rows": catalogs.rows_written(frame, action),
+                "seconds": round(time.monotonic() - started, 3),
+                "line": step["line"],
+                "columns": [],
+                "preview": [],
+            }
+        )
+        self.refresh_catalogs()
+
     def _start(
         self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
@@ -319,6 +351,10 @@ class _Execution(ScriptSession):
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
+
+
+def _writes_catalog(step: Mapping[str, Any]) -> bool:
+    return step["kind"] == "catalog" and CatalogAction(step["action"]).writes
 
 
 def _result(

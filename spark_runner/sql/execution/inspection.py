@@ -11,6 +11,7 @@ from pyspark.sql.types import BooleanType, NullType
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.print.sink import PrintSink
 from spark_runner.protocol.errors import SparkRunnerError
+from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.names import ScriptSession
 
@@ -58,7 +59,9 @@ def condition_frame(script: ScriptSession, step: Mapping[str, Any]) -> DataFrame
         frame = script.session.range(1).select().select(sql.expr(script.sent.send(condition)))
         types = [field.dataType for field in frame.schema.fields]
     except SPARK_ERRORS as error:
-        raise script.sent.located(error, condition) from error
+        raise catalogs.located(script.session, script.sent, error, condition) from error
+    if script.plan.get("denied_catalogs"):
+        catalogs.refuse_relations(frame, condition)
     if len(types) != 1 or not isinstance(types[0], BooleanType | NullType):
         found = ", ".join(kind.simpleString().upper() for kind in types) or "no value"
         raise condition.error(f"the condition of ASSERT must be a BOOLEAN, this is {found}")

@@ -13,6 +13,7 @@ from spark_runner.connectors.files.source import FileSource
 from spark_runner.connectors.parts import Parts
 from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.fit import fit
@@ -29,7 +30,7 @@ from spark_runner.sql.execution.judgement import (
 )
 from spark_runner.sql.execution.script_functions import declare_function, register_offered
 from spark_runner.sql.execution.settings import ScriptSettings
-from spark_runner.sql.grammar.references import names_in
+from spark_runner.sql.grammar.references import catalog_names, names_in
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.restrictions import session_settings
 from spark_runner.sql.text.errors import SqlError
@@ -68,6 +69,7 @@ class ScriptSession:
         self.words: dict[
             int, frozenset[str] | None
         ] = {}  # possible table names in a view, by the id of its step
+        self.of_catalogs: set[int] = set()  # the ids of steps of views that name tables of catalogs
         self.sent = SentTexts()
         self.inferred: dict[
             int, StructType
@@ -91,8 +93,15 @@ class ScriptSession:
                 self._function(step)
             case "insert":
                 self.insert(step)
+            case "catalog":
+                self.catalog(step)
             case kind:
                 raise self.error(f"this driver has no step of the kind '{kind}'", step)
+
+    def catalog(self, step: Mapping[str, Any]) -> None:
+        """Run a statement on a catalog that decides what names mean; a subclass runs the others, too."""
+        if step["action"] in catalogs.USES:
+            catalogs.run(self, step)
 
     def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
         """The rows that an INSERT writes, with the columns that its table declares."""
@@ -103,9 +112,12 @@ class ScriptSession:
         query = self.passage(step["query"])
         try:
             # A view is no CREATE VIEW: in an error of such a view, Spark 4 points at the query that reads it.
-            return self.session.sql(self.sent.send(query))
+            frame = self.session.sql(self.sent.send(query))
         except SPARK_ERRORS as error:
-            raise self.sent.located(error, query) from error
+            raise catalogs.located(self.session, self.sent, error, query) from error
+        if self.plan.get("denied_catalogs"):
+            catalogs.refuse_relations(frame, query)
+        return frame
 
     def target(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
         """The table that an INSERT writes, with the options that the INSERT gives."""
@@ -246,6 +258,11 @@ class ScriptSession:
         for step in self._reading(changed) if changed else ():
             self.declare(step)
 
+    def refresh_catalogs(self) -> None:
+        """Declare the views that read tables of catalogs again: they keep the state of a table."""
+        for step in self._reading(self.of_catalogs) if self.of_catalogs else ():
+            self.declare(step)
+
     def declaration(self, name: str) -> Mapping[str, Any]:
         """The step that gave a name its meaning; raises StopIteration for a table that is not readable."""
         return next(step for step in reversed(self.declared) if step["name"].lower() == name.lower())
@@ -314,7 +331,10 @@ class ScriptSession:
     def _view(self, step: Mapping[str, Any]) -> None:
         self.declare(step)
         self.declared.append(step)
-        self.words[id(step)] = names_in(self.passage(step["query"]).tokens)
+        tokens = self.passage(step["query"]).tokens
+        self.words[id(step)] = names_in(tokens)
+        if catalog_names(tokens):
+            self.of_catalogs.add(id(step))
 
     def _function(self, step: Mapping[str, Any]) -> None:
         self.report(f"CREATE FUNCTION {step['name']}")

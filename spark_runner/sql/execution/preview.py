@@ -1,18 +1,21 @@
 """The first rows of one table or view of a script; nothing is written."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.execution.catalogs import missing_catalog
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
 from spark_runner.sql.grammar.calls import calls
 from spark_runner.sql.grammar.references import names_in
+from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import quote_name
 
 
@@ -42,12 +45,14 @@ class _Preview(ScriptSession):
     def show(self, name: str, rows: int, width: int) -> dict[str, Any]:
         """Declare the name, and read its first rows."""
         last = self._last_declaration(name)
+        if last is None:
+            return self._show_catalog_table(name, rows, width)
         needed = self._needed(last)
         functions = self._called(needed)
         for index, step in enumerate(self.steps[: last + 1]):
-            if step["kind"] in {"set", "reset"} or index in functions:
+            if index in functions:
                 self.step(step)
-            elif index in needed:
+            elif not self._changes_names(step) and index in needed:
                 self.step({**step, "read": True})  # also a table that the script only writes
         step = self.steps[last]
         try:
@@ -60,15 +65,30 @@ class _Preview(ScriptSession):
                 passage, offset = found
                 raise passage.error(reason(error), offset) from error
             raise self.error(f"reading '{step['name']}' failed: {reason(error)}", step) from error
-        return {
-            "table": step["name"],
-            "columns": [
-                {"name": field.name, "type": field.dataType.simpleString()} for field in frame.schema.fields
-            ],
-            "rows": [[_shown(cell, width) for cell in row] for row in cells[:rows]],
-            "has_more": len(cells) > rows,
-            "filtered": list(self.filtered),
-        }
+        return {**_document(step["name"], frame, cells, rows, width), "filtered": list(self.filtered)}
+
+    def _changes_names(self, step: Mapping[str, Any]) -> bool:
+        """Run a setting or USE; returns whether the step is one of those, or acts on a catalog."""
+        if step["kind"] in {"set", "reset"}:
+            self.step(step)
+        elif step["kind"] == "catalog":
+            with contextlib.suppress(SqlError):  # the script may create the namespace; no name needs it then
+                self.step(step)
+        else:
+            return False
+        return True
+
+    def _show_catalog_table(self, name: str, rows: int, width: int) -> dict[str, Any]:
+        """The rows of a table of a catalog, which the script configures and perhaps makes the current one."""
+        for step in self.steps:
+            self._changes_names(step)
+        try:
+            frame = self.session.table(name)
+            cells = _cut(frame, width).limit(rows + 1).collect()
+        except SPARK_ERRORS as error:
+            words = f"{reason(error)}{missing_catalog(self.session, error, name)}"
+            raise self.source.error(f"reading '{name}' failed: {words}", 0) from error
+        return {**_document(name, frame, cells, rows, width), "filtered": []}
 
     def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
         """Note that the rows which do not fit are left out."""
@@ -83,11 +103,14 @@ class _Preview(ScriptSession):
             raise self.error(message, step)
         return frame
 
-    def _last_declaration(self, name: str) -> int:
+    def _last_declaration(self, name: str) -> int | None:
         return max(
-            index
-            for index, step in enumerate(self.steps)
-            if step["kind"] in {"table", "view"} and step["name"].lower() == name.lower()
+            (
+                index
+                for index, step in enumerate(self.steps)
+                if step["kind"] in {"table", "view"} and step["name"].lower() == name.lower()
+            ),
+            default=None,
         )
 
     def _needed(self, last: int) -> set[int]:
@@ -118,6 +141,19 @@ class _Preview(ScriptSession):
             for index, step in enumerate(self.steps)
             if step["kind"] == "function" and step["name"].lower() in names
         }
+
+
+def _document(
+    name: str, frame: DataFrame, cells: Sequence[Sequence[str | None]], rows: int, width: int
+) -> dict[str, Any]:
+    return {
+        "table": name,
+        "columns": [
+            {"name": field.name, "type": field.dataType.simpleString()} for field in frame.schema.fields
+        ],
+        "rows": [[_shown(cell, width) for cell in row] for row in cells[:rows]],
+        "has_more": len(cells) > rows,
+    }
 
 
 def _cut(frame: DataFrame, width: int) -> DataFrame:

@@ -4,6 +4,7 @@ from spark_runner.sql.grammar.options import options_of_use
 from spark_runner.sql.grammar.query import QUERY_WORDS, spark_query
 from spark_runner.sql.grammar.statements import Insert
 from spark_runner.sql.text.cursor import Cursor
+from spark_runner.sql.text.full_name import full_name_at
 from spark_runner.sql.text.tokens import TokenKind
 
 
@@ -20,6 +21,10 @@ def insert(cursor: Cursor) -> Insert:
         and not following.is_word(*QUERY_WORDS, "BY")
     ):
         cursor.take_words("TABLE")
+    found = full_name_at(cursor.tokens, cursor.index)
+    if found is not None and len(found[0].parts) > 1:
+        message = "an INSERT into a table of a catalog can be neither explained nor part of a statement set"
+        raise cursor.error(message)
     target, target_offset = cursor.name("table")
     options = options_of_use(cursor)
     by_name = cursor.take_words("BY", "NAME")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from spark_runner.sql.grammar import catalog
 from spark_runner.sql.grammar.assertion import assertion
 from spark_runner.sql.grammar.cache import cache, uncache
 from spark_runner.sql.grammar.create_function import create_function
@@ -14,9 +15,11 @@ from spark_runner.sql.grammar.settings import reset_statement, set_statement
 from spark_runner.sql.grammar.statement_set import begin_set, begins_set, end_set
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
+    CatalogStatement,
     CreateFunction,
     CreateTable,
     CreateView,
+    Insert,
     Query,
     ResetStatement,
     SetStatement,
@@ -29,7 +32,8 @@ from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 SUPPORTED = (
     "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, CREATE TEMPORARY FUNCTION, INSERT, statement"
-    " sets, queries, ASSERT, EXPLAIN, CACHE TABLE and UNCACHE TABLE"
+    " sets, queries, ASSERT, EXPLAIN, CACHE TABLE and UNCACHE TABLE, and for catalogs MERGE, DELETE, USE,"
+    " CREATE NAMESPACE, ANALYZE TABLE, REFRESH TABLE, SHOW and DESCRIBE"
 )
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
@@ -57,10 +61,16 @@ def _parse(passage: Passage) -> AnyStatement:
     raise _unsupported(cursor)
 
 
-def _create(cursor: Cursor) -> CreateTable | CreateView | CreateFunction:
+def _create(cursor: Cursor) -> CreateTable | CreateView | CreateFunction | CatalogStatement:
+    is_plain = not (cursor.here and cursor.here.is_word("TEMPORARY", "TEMP", "OR"))
+    if is_plain and catalog.begins_namespace(cursor):
+        return catalog.create_namespace(cursor)
     replace = _take_modifiers(cursor)
     is_temporary = cursor.tokens[cursor.index - 1].is_word("TEMPORARY", "TEMP")
     if cursor.take_words("TABLE"):
+        skipped = 3 if _follow(cursor, "IF", "NOT", "EXISTS") else 0
+        if not is_temporary and catalog.names_catalog_table(cursor, ahead=skipped):
+            return catalog.create_catalog_table(cursor, replace=replace)
         return create_table(cursor, replace=replace)
     if cursor.take_words("VIEW"):
         return _create_view(cursor, replace=replace)
@@ -69,6 +79,19 @@ def _create(cursor: Cursor) -> CreateTable | CreateView | CreateFunction:
     if cursor.take_words("FUNCTION"):
         return create_function(cursor, replace=replace)
     raise _unsupported(cursor)
+
+
+def _follow(cursor: Cursor, *words: str) -> bool:
+    start = cursor.index
+    found = cursor.take_words(*words)
+    cursor.index = start
+    return found
+
+
+def _insert(cursor: Cursor) -> Insert | CatalogStatement:
+    if catalog.insert_names_catalog_table(cursor):
+        return catalog.insert_into_catalog(cursor)
+    return insert(cursor)
 
 
 def _unsupported(cursor: Cursor) -> SqlError:
@@ -129,14 +152,23 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
 
 
 _PARSERS: Mapping[str, Callable[[Cursor], AnyStatement]] = {
+    "ANALYZE": catalog.analyze,
     "ASSERT": assertion,
     "CACHE": cache,
     "CREATE": _create,
+    "DELETE": catalog.delete,
+    "DESC": catalog.describe,
+    "DESCRIBE": catalog.describe,
     "END": end_set,
     "EXPLAIN": explain,
-    "INSERT": insert,
+    "INSERT": _insert,
+    "MERGE": catalog.merge,
+    "REFRESH": catalog.refresh,
     "RESET": reset_statement,
     "SET": set_statement,
+    "SHOW": catalog.show,
     "UNCACHE": uncache,
+    "USE": catalog.use,
+    **dict.fromkeys(catalog.REFUSED_WORDS, catalog.refuse),
 }
 """The parser of each statement, behind its first word."""

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from spark_runner.sql.locations import is_relative
+from spark_runner.sql.text.full_name import FullName, full_name_at
 from spark_runner.sql.text.literals import name_value
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
@@ -17,11 +18,22 @@ _OTHER_CLAUSES = (
 )
 
 
+# Functions with a FROM between their arguments.
+_WITH_FROM = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY")
+
+
 class Reference(NamedTuple):
     """The offset of the first use of a name, and the number of uses."""
 
     offset: int
     times: int
+
+
+class TableNames(NamedTuple):
+    """The names in the position of a table: those of one part, and those of several."""
+
+    own: dict[str, Reference]
+    of_catalogs: dict[tuple[str, ...], FullName]
 
 
 def references(tokens: Sequence[SqlToken]) -> dict[str, Reference]:
@@ -30,10 +42,23 @@ def references(tokens: Sequence[SqlToken]) -> dict[str, Reference]:
     Names that the query itself defines (WITH x AS ...) are left out. The result may hold too many names
     (`trim(BOTH FROM x)`), so a name that is neither a table nor a view of the script has no meaning.
     """
+    return table_names(tokens).own
+
+
+def catalog_names(tokens: Sequence[SqlToken]) -> dict[tuple[str, ...], FullName]:
+    """The names of several parts in the position of a table, by their keys: tables of catalogs of Spark.
+
+    Files that the query names directly are left out, as in csv.`/data/orders.csv`.
+    """
+    return table_names(tokens).of_catalogs
+
+
+def table_names(tokens: Sequence[SqlToken]) -> TableNames:
+    """The results of `references` and `catalog_names`."""
     scan = _Scan(tokens)
     for index in range(len(scan.tokens)):
         scan.see(index)
-    return scan.found
+    return TableNames(scan.found, scan.full_names)
 
 
 def names_in(tokens: Sequence[SqlToken]) -> frozenset[str] | None:
@@ -121,7 +146,9 @@ class _Scan:
     def __init__(self, tokens: Sequence[SqlToken]) -> None:
         self.tokens = tokens
         self.found: dict[str, Reference] = {}
+        self.full_names: dict[tuple[str, ...], FullName] = {}
         self._listing = [False]  # per open parenthesis: whether tables are listed here
+        self._of_function = [False]  # likewise: whether a FROM here belongs to a function
         self._with = [False]  # likewise: whether names are defined here
         self._defined: list[list[str]] = [[]]  # likewise: names that are defined until it closes
         self._known = Counter[str]()  # the same, with the number of definitions
@@ -149,10 +176,12 @@ class _Scan:
         token = self.tokens[index]
         if token.is_symbol("("):
             self._listing.append(self._table_may_stand(index))
+            self._of_function.append(self._opens_function(index))
             self._with.append(False)
             self._defined.append([])
         elif token.is_symbol(")") and len(self._listing) > 1:
             self._listing.pop()
+            self._of_function.pop()
             self._with.pop()
             self._known.subtract(self._defined.pop())
             if self._defining and self._defining[-1][0] == len(self._listing):
@@ -166,10 +195,32 @@ class _Scan:
         if self._defines(index):
             self._defining.append((len(self._listing), name))
         elif behind and behind.is_symbol("."):
-            return
+            if self._table_may_stand(index) and not self._of_function[-1]:
+                self._full_name(index)
         elif not self._known[name] and self._table_may_stand(index):
             offset, times = self.found.get(name, (token.start, 0))
             self.found[name] = Reference(offset, times + 1)
+
+    def _full_name(self, index: int) -> None:
+        found = full_name_at(self.tokens, index)
+        if found is None:
+            return
+        name, end = found
+        is_file = _is_quoted(self.tokens[end - 1]) and _format(self.tokens[index]) in FILE_FORMATS
+        behind = self._at(end)
+        calls = behind is not None and behind.is_symbol("(")
+        if not ((is_file and len(name.parts) == 2) or calls):  # noqa: PLR2004 - format.`path`
+            self.full_names.setdefault(name.key, name)
+
+    def _opens_function(self, index: int) -> bool:
+        """Whether the parenthesis at `index` holds arguments that FROM separates, and no query."""
+        before, behind = self._at(index - 1), self._at(index + 1)
+        is_function = before is not None and before.is_word(*_WITH_FROM)
+        holds_query = behind is not None and (
+            behind.is_word("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
+            or behind.is_symbol("(")
+        )
+        return is_function and not holds_query
 
     def _table_may_stand(self, index: int) -> bool:
         before = self._at(index - 1)

@@ -3,10 +3,12 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from operator import attrgetter
 
 from spark_runner.references.reference import Pieces
 from spark_runner.sql.grammar.columns import Columns
+from spark_runner.sql.text.full_name import FullName
 from spark_runner.sql.text.passage import Passage, PlacedReference
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
@@ -161,6 +163,44 @@ class Uncache(Statement):
     if_exists: bool
 
 
+class CatalogAction(StrEnum):
+    """What a statement does with a catalog of Spark, as it is shown."""
+
+    INSERT_INTO = "INSERT INTO"
+    INSERT_OVERWRITE = "INSERT OVERWRITE"
+    MERGE = "MERGE INTO"
+    DELETE = "DELETE FROM"
+    CREATE_TABLE = "CREATE TABLE"
+    CREATE_NAMESPACE = "CREATE NAMESPACE"
+    USE = "USE"
+    USE_CATALOG = "USE CATALOG"
+    ANALYZE = "ANALYZE TABLE"
+    REFRESH = "REFRESH TABLE"
+    SHOW = "SHOW"
+    DESCRIBE = "DESCRIBE"
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes rows of its table."""
+        return self in {self.INSERT_INTO, self.INSERT_OVERWRITE, self.MERGE, self.DELETE}
+
+
+@dataclass(frozen=True)
+class CatalogStatement(Statement):
+    """A statement on a catalog, which Spark runs as a whole.
+
+    `body` begins at `body_offset` and is its end: the query, the condition of a DELETE, or what follows USING
+    in a MERGE, whose `source` is None if that is a query.
+    """
+
+    action: CatalogAction
+    name: FullName | None  # of the table or namespace; None for SHOW
+    body_offset: int = 0
+    body: Passage | None = None
+    source: FullName | None = None
+    replace: bool = False  # CREATE OR REPLACE TABLE
+
+
 AnyStatement = (
     SetStatement
     | ResetStatement
@@ -175,4 +215,5 @@ AnyStatement = (
     | Explain
     | Cache
     | Uncache
+    | CatalogStatement
 )

@@ -13,6 +13,7 @@ MAX_NESTING = 200  # open parentheses; the parser of Spark overflows its stack a
 MAX_EXPANDED_CHARACTERS = 1024 * 1024  # of all statements, with variables replaced
 MAX_VIEW_DEPTH = 100  # the default of spark.sql.view.maxNestedViewDepth
 MAX_TABLE_READS = 10_000  # by one query through all its views; Spark inserts the text of a view at each use
+MAX_CATALOG_TABLES = 500  # that a script reads; each DELETE is compared with all of them
 MAX_PATH_CHARACTERS = 4_096  # PATH_MAX of Linux; no file system accepts more
 
 

@@ -1,0 +1,176 @@
+"""Runs statements on tables of Spark catalogs, and explains the errors of Spark about them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
+from spark_runner.sql.grammar.references import catalog_names
+from spark_runner.sql.grammar.statements import CatalogAction
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.full_name import full_name_of, may_be_same
+from spark_runner.sql.text.passage import Passage
+
+USES = frozenset({CatalogAction.USE, CatalogAction.USE_CATALOG})
+"""Actions that change the meaning of names, and nothing else."""
+
+SHOWS = frozenset({CatalogAction.SHOW, CatalogAction.DESCRIBE})
+"""Actions whose rows are shown."""
+
+_NO_CATALOG = "CATALOG_NOT_FOUND"
+_MISSING = {
+    *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", _NO_CATALOG),
+    "REQUIRES_SINGLE_PART_NAMESPACE",  # of spark_catalog, which gets each name without a catalog of its own
+}
+_UNSUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "_LEGACY_ERROR_TEMP_1121")  # DELETE of tables of JDBC
+_ROWS = "numOutputRows"
+
+
+class Script(Protocol):
+    """The session of the script that has the statement."""
+
+    session: SparkSession
+    sent: SentTexts
+
+    def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
+        """A text of the plan."""
+
+    def error(self, message: str, step: Mapping[str, Any]) -> SqlError:
+        """An error at the place of the statement."""
+
+
+def run(script: Script, step: Mapping[str, Any]) -> DataFrame:
+    """Let Spark run the statement of a step; raises SqlError at the place that Spark names."""
+    statement = script.passage(step["statement"])
+    try:
+        return script.session.sql(script.sent.send(statement))
+    except SPARK_ERRORS as error:
+        raise failed(script, step, error) from _cause(error)
+
+
+def failed(script: Script, step: Mapping[str, Any], error: Exception) -> SqlError:
+    """The error of a statement on a catalog."""
+    statement = script.passage(step["statement"])
+    if found := script.sent.place(error, statement):
+        passage, offset = found
+        return passage.error(_words(script.session, error, passage), offset)
+    words = reason(error)
+    if condition(error) in _UNSUPPORTED:
+        words = f"the catalog does not support this {step['action']} of '{step['target']}': {words}"
+    return script.error(f"{words}{missing_catalog(script.session, error, step['target'])}", step)
+
+
+def located(session: SparkSession, sent: SentTexts, error: Exception, query: Passage) -> SqlError:
+    """The error of a query that may name tables of catalogs."""
+    missing = condition(error) in _MISSING
+    for name in catalog_names(query.tokens).values() if missing else ():
+        if not _is_configured(session, name.parts[0]):
+            found, offset = sent.place(error, query) or (query, name.offset)
+            return found.error(_words(session, error, query), offset)
+    return sent.located(error, query)
+
+
+def rows_written(frame: DataFrame, action: str) -> int | None:
+    """How many rows an INSERT has written; None if Spark does not count them, or counts others, too.
+
+    The metric is that of the write, which counts the rows of each committed task once. A MERGE or DELETE may
+    write rows anew that it does not change.
+    """
+    if action not in {CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE}:
+        return None
+    plan: Any = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark has no public way to metrics
+    metric = plan.commandPhysicalPlan().metrics().get(_ROWS)
+    return int(metric.get().value()) if metric.isDefined() else None
+
+
+def check_analysed(script: Script, step: Mapping[str, Any]) -> None:
+    """Let Spark analyse a statement without running it; raises SqlError likewise."""
+    statement = script.passage(step["statement"])
+    try:
+        state: Any = script.session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark runs each command at once
+        plan = state.sqlParser().parsePlan(script.sent.send(statement))
+        state.executePlan(plan, getattr(state, "executePlan$default$2")()).assertAnalyzed()
+    except SPARK_ERRORS as error:
+        raise failed(script, step, error) from _cause(error)
+
+
+def refuse_relations(frame: DataFrame, query: Passage) -> None:
+    """Raise SqlError if a query reads a table of a catalog, by whichever name."""
+    plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to the plan
+    for part in (plan, *_each(plan.subqueriesAll())):
+        for leaf in _each(part.collectLeaves()):
+            if _is_of_catalog(leaf):
+                message = "the policy of the pool does not list the connector 'catalog'"
+                raise query.error(f"this query reads a table of a catalog, and {message}")
+
+
+def is_missing(error: BaseException | None) -> bool:
+    """Whether Spark has not found a name."""
+    return isinstance(error, Exception) and condition(error) in _MISSING
+
+
+def may_create(created: str, name: str) -> bool:
+    """Whether the creation of a table or namespace may give a name its meaning."""
+    made, wanted = full_name_of(created), full_name_of(name)
+    return (
+        made is not None
+        and wanted is not None
+        and any(may_be_same(made.key, wanted.key[:end]) for end in range(1, len(wanted.key) + 1))
+    )
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    found = sequence.iterator()
+    while found.hasNext():
+        yield found.next()
+
+
+def _is_of_catalog(leaf: Any) -> bool:
+    match leaf.getClass().getSimpleName():
+        case "LogicalRelation":
+            return bool(leaf.catalogTable().isDefined())
+        case "DataSourceV2Relation" | "StreamingRelationV2":
+            return bool(leaf.catalog().isDefined())
+        case "HiveTableRelation":
+            return True
+    return False
+
+
+def _cause(error: Exception) -> Exception | None:
+    """What caused an error of a script; None for one that a further attempt repeats."""
+    return None if condition(error) in _UNSUPPORTED else error
+
+
+def _words(session: SparkSession, error: Exception, passage: Passage) -> str:
+    names = catalog_names(passage.tokens).values()
+    hints = (missing_catalog(session, error, str(name)) for name in names)
+    return f"{reason(error)}{next(filter(None, hints), '')}"
+
+
+def missing_catalog(session: SparkSession, error: Exception, name: str) -> str:
+    """The catalog that lacks, for an error about a name that Spark does not find."""
+    if condition(error) not in _MISSING - {_NO_CATALOG} or not name:  # Spark says the same of a catalog
+        return ""
+    found = full_name_of(name)
+    first = found.parts[0] if found else ""
+    if not first or _is_configured(session, first):
+        return ""
+    return f"; no catalog '{first}' is configured, which needs the Spark property spark.sql.catalog.{first}"
+
+
+def _is_configured(session: SparkSession, catalog: str) -> bool:
+    is_own = catalog.lower() == "spark_catalog"
+    return is_own or session.conf.get(f"spark.sql.catalog.{catalog}", None) is not None
+
+
+def guarantee(action: str) -> str:
+    """What a write promises when an attempt runs again, in one sentence; empty for other statements."""
+    match action:
+        case CatalogAction.INSERT_INTO:
+            return "at least once: a further attempt adds its rows again; MERGE INTO by a key does not"
+        case CatalogAction.INSERT_OVERWRITE:
+            return "the rows of the last attempt; the catalog decides whether readers see a part of them"
+        case CatalogAction.MERGE | CatalogAction.DELETE:
+            return "a further attempt runs it again, on the table as the earlier one has left it"
+    return ""

@@ -1,0 +1,64 @@
+"""Names of several parts, as tables of Spark catalogs have them: `catalog.namespace.table`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.literals import name_value, quote_name
+from spark_runner.sql.text.source import ScriptSource
+from spark_runner.sql.text.tokens import SqlToken, TokenKind, meaningful, tokenize
+
+MAX_PARTS = 8
+MAX_CHARACTERS = 512  # of all parts: a name becomes part of plans, outcomes and messages
+
+_NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True)
+class FullName:
+    """The parts of a name as they are written, and the offset of the first one."""
+
+    parts: tuple[str, ...]
+    offset: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The parts for a comparison; two tables of a catalog that distinguishes case may have the same."""
+        return tuple(part.lower() for part in self.parts)
+
+    def __str__(self) -> str:
+        """The name in SQL."""
+        return ".".join(part if _PLAIN.fullmatch(part) else quote_name(part) for part in self.parts)
+
+
+def full_name_at(tokens: Sequence[SqlToken], index: int) -> tuple[FullName, int] | None:
+    """The name that begins at the token `index`, and the index behind it; None if no name begins there.
+
+    A name may have any number of parts here, also one.
+    """
+    parts, end = list[str](), index
+    while end < len(tokens) and tokens[end].kind in _NAMES:
+        parts.append(name_value(tokens[end].text))
+        end += 1
+        if not (end < len(tokens) and tokens[end].is_symbol(".")):
+            return FullName(tuple(parts), tokens[index].start), end
+        end += 1
+    return None
+
+
+def may_be_same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two keys may be of one table: the current catalog and namespace complete a short name."""
+    shorter = min(len(one), len(other))
+    return one[-shorter:] == other[-shorter:]
+
+
+def full_name_of(text: str) -> FullName | None:
+    """The name that a text consists of; None for any other text."""
+    try:
+        tokens = [token for token in tokenize(ScriptSource("", text)) if meaningful(token)]
+    except SqlError:
+        return None
+    found = full_name_at(tokens, 0)
+    return found[0] if found is not None and found[1] == len(tokens) else None

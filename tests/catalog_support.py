@@ -1,0 +1,51 @@
+"""A catalog of Spark that supports MERGE, from the tests of Spark: its tables live in one session."""
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.servers.cache import cached
+from tests.servers.zookeeper import unavailable
+
+MERGING = "org.apache.spark.sql.connector.catalog.InMemoryRowLevelOperationTableCatalog"
+JDBC = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+
+# Spark publishes the classes of its tests for 4.2; they run on 4.3, too.
+_VERSION = "4.2.0"
+_ARTIFACT = f"org.apache.spark:spark-catalyst_2.13:{_VERSION}:jar:tests"
+_SHA256 = "9f46cfb6d4cb5dff696b76f8af3db1ecfc56cbc43ffb0fa785ef947ac4ad2620"
+_FETCH_TIMEOUT_S = 300
+
+
+def add_merging_catalog(spark: SparkSession) -> None:
+    """Make the class of the catalog known to the JVM of a session."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to the class loader
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader.addURL(jvm.java.io.File(str(_jar())).toURI().toURL())
+
+
+def _jar() -> Path:
+    """The jar, fetched once for all checkouts of this machine."""
+    if shutil.which("mvn") is None:
+        unavailable(f"no catalog with MERGE: {_ARTIFACT} needs mvn")
+    (found,) = cached(f"spark-catalyst-tests-{_VERSION}", _fetch).glob("*.jar")
+    return found
+
+
+def _fetch(folder: Path) -> None:
+    command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={folder}"]
+    try:
+        subprocess.run(
+            command, check=True, cwd=folder, timeout=_FETCH_TIMEOUT_S, capture_output=True, text=True
+        )
+    except subprocess.TimeoutExpired:
+        unavailable(f"no catalog with MERGE: {_ARTIFACT} was not fetched within {_FETCH_TIMEOUT_S} s")
+    except subprocess.CalledProcessError as error:
+        unavailable(f"no catalog with MERGE: {_ARTIFACT} was not fetched: {error.stdout[-2000:]}")
+    (jar,) = folder.glob("*.jar")
+    if (digest := hashlib.sha256(jar.read_bytes()).hexdigest()) != _SHA256:
+        unavailable(f"no catalog with MERGE: {_ARTIFACT} has the SHA-256 {digest}, not {_SHA256}")
