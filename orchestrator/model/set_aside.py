@@ -15,7 +15,10 @@ class SetAside:
 
 
 def set_aside_in(attempt: Mapping[str, Any]) -> list[SetAside]:
-    """The tables of an attempt with rows in its quarantine. Its node is untrusted: values may have any type."""
+    """The tables of an attempt with rows in its quarantine.
+
+    Its node is untrusted: each value may have any type.
+    """
     return list(_of(attempt.get("bad_rows")))
 
 

@@ -66,7 +66,7 @@ def test_rows_are_shown_as_a_table_as_json_and_as_lines(stage: Stage, show: Show
     ended(stage, recorded("people", 2, f"file:{tmp_path}/people"), recorded("clean", 0, ""))
     code, stdout, stderr = show()
     assert (code, stderr) == (0, "")
-    assert ["people", "decoding"] == stdout.splitlines()[-2].split()[:2]
+    assert stdout.splitlines()[-2].split()[:2] == ["people", "decoding"]
     assert "2,bob,x" in stdout
     assert "\x1b[31m" not in stdout
     code, stdout, _ = show("-o", "json")

@@ -16,10 +16,8 @@ def rows_of(places: Iterable[SetAside], cannot_show: Callable[[str], None]) -> I
         folder = Path(each.place.removeprefix("file:"))
         files = _files(folder) if folder.is_absolute() else []
         if not files:
-            where = each.place or "another place"
-            cannot_show(
-                f"{each.quarantined:,} rows of table '{each.table}' are in {where}, which this host cannot show"
-            )
+            rows, where = f"{each.quarantined:,} rows of table '{each.table}'", each.place or "another place"
+            cannot_show(f"{rows} are in {where}, which this host cannot show")
         for file in files:
             yield from _rows_in(file, cannot_show)
 
