@@ -22,6 +22,7 @@ from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
+from spark_runner.sql.execution.replay import replayed
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.streaming import MicroBatches, drain
@@ -57,6 +58,7 @@ def execute(
     check_places(plan)
     plan = on_this_host(plan)
     resolver = resolver or Resolver()
+    plan = replayed(spark.newSession(), plan, resolver) if plan.get("replay") else plan
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex), resolver)
     run.control = control or run.control
     if adds_twice_to_one_place(plan, run.connectors):

@@ -26,6 +26,7 @@ from spark_runner.sql.execution.judgement import (
     kept_columns,
     visible,
 )
+from spark_runner.sql.execution.replayed_rows import replayed_rows
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
@@ -169,6 +170,9 @@ class ScriptSession:
 
     def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The rows of a table; where rows may leave it, with their files and the records that do not fit."""
+        if "replayed" in step:
+            options = self.options(step)
+            return replayed_rows(self.session, step, options, schema, tolerant=self.sets_aside)
         source, options = self.connectors.source(step["connector"]), self.options(step)
         # Columns that were found in the files are no promise about their records.
         decodes = self.sets_aside and step["columns"] is not None
