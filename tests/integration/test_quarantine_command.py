@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import parquet, table
+from pyarrow import parquet, table  # type: ignore[import-untyped]  # pyarrow publishes no types
 
 from orchestrator.cli.app import run_app
+from orchestrator.model.plan import decode_plan, plan_path
+from orchestrator.model.row_replay import replay_id
 from orchestrator.model.states import Queue, Status
+from queues import Set, check_id, encode
 from queues.store.commit import commit
 from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path
+from spark_runner.sql.compiler.steps import PLAN_VERSION
 from tests.operators_support import JOB, Stage
 
 Show = Callable[..., tuple[int, str, str]]
@@ -144,3 +148,116 @@ def test_a_damaged_record_of_an_attempt_is_no_crash(stage: Stage, show: Show, re
     code, stdout, _ = show("-o", "json")
     assert json.loads(stdout) == []
     assert code == (1 if recorded == {"quarantined": 2} else 0)
+
+
+# ---------------------------------------------------------------------- --replay
+SCRIPT = """CREATE TABLE people (id INT) USING csv OPTIONS (path 'people.csv');
+CREATE TABLE out USING parquet OPTIONS (path 'out');
+INSERT INTO out SELECT * FROM people;
+"""
+
+
+def with_script(stage: Stage, text: str = SCRIPT, **labels: str) -> None:
+    """Give the job a definition with a script."""
+    fields = {"directory": "/data", "variables": {"a": "b"}, "schedule": {"every": "1h"}}
+    document = {"name": "people", "script": text, "pool": "default", "labels": labels, **fields}
+    stage.commit(Set(f"{stage.queues.layout.record(JOB)}/definition", encode(document), -1))
+
+
+def replays(stage: Stage) -> list[str]:
+    return sorted(job.id for job in stage.client.jobs() if job.id != JOB)
+
+
+def test_a_replay_is_a_job_of_its_own_and_happens_once(stage: Stage, show: Show) -> None:
+    ended(stage, recorded("people", 2, "file:/bad/people"))
+    with_script(stage, team="a")
+    code, stdout, stderr = show("--replay")
+    assert (code, stdout) == (0, f"{JOB}.replay-people\n")
+    assert f"2 rows of table 'people' are replayed by job {JOB}.replay-people" in stderr
+    definition = stage.client.detail(f"{JOB}.replay-people").definition
+    first = stage.client.detail(JOB)
+    assert definition["labels"] == {"team": "a", "fire_time": first.job.created, "replay-of": JOB}
+    assert (definition["directory"], definition["variables"]) == ("/data", {"a": "b"})
+    assert "schedule" not in definition
+    plan = decode_plan(stage.session.get(plan_path(stage.queues.layout.record(f"{JOB}.replay-people")))[0])  # type: ignore[index]  # it is there
+    assert plan["replay"] == {
+        "table": "people",
+        "source": "people",
+        "place": "file:/bad/people",
+        "rows": 2,
+        "run": first.run_key,
+        "attempt": "1",
+    }
+    assert (plan["version"], plan["needs_own_jvm"]) == (PLAN_VERSION, True)
+    code, stdout, stderr = show("--replay")
+    assert (code, stdout) == (5, "")
+    assert f"job '{JOB}.replay-people' has replayed the rows of table 'people'; with --again" in stderr
+    assert show("--replay", "--again", "-q")[:2] == (0, f"{JOB}.replay-people.2\n")
+    code, stdout, _ = show("--replay", "--again", "-o", "json")
+    assert json.loads(stdout)["id"] == f"{JOB}.replay-people.3"
+    assert len(replays(stage)) == 3
+
+
+def test_the_corrected_script_runs_in_the_folder_of_the_job(stage: Stage, show: Show, tmp_path: Path) -> None:
+    ended(stage, recorded("people", 2, "file:/bad/people"), recorded("orders", 1, "file:/bad/orders"))
+    with_script(stage)
+    mended = tmp_path / "mended.sql"
+    mended.write_text(SCRIPT.replace("people (id INT)", "Orders (id STRING)").replace("people;", "orders;"))
+    code, _, stderr = show("--replay")
+    assert (code, replays(stage)) == (2, [])
+    assert "name one of the tables with rows in quarantine by --table: people, orders" in stderr
+    assert show("--replay", "--table", "orders", "--script", str(mended), "-q")[0] == 0
+    definition = stage.client.detail(f"{JOB}.replay-orders").definition
+    assert "Orders (id STRING)" in definition["script"]
+    assert definition["directory"] == "/data"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"script": "INSERT INTO x VALUES (1);"}, "unknown table 'x'"),
+        ({"script": SCRIPT.replace("people", "folk")}, "must declare the table 'people' of the rows once"),
+        ({"script": SCRIPT.replace("INTO out", "INTO people")}, "writes to the table 'people'"),
+        ({"script": f"SET job.mode = 'available-now';{SCRIPT}"}, "rows are replayed in mode 'batch'"),
+        ({"table": "peopel"}, "no rows of table 'peopel' are in quarantine; did you mean 'people'?"),
+        ({"name": "people (line 3)"}, "the 2 rows of 'people (line 3)' were set aside on their way into"),
+        ({"place": ""}, "the place of the rows of table 'people' is unknown"),
+    ],
+)
+def test_rows_that_cannot_be_replayed_are_refused_and_nothing_is_enqueued(
+    stage: Stage, show: Show, changed: dict[str, str], words: str
+) -> None:
+    place = changed.get("place", "file:/bad/people")
+    ended(stage, recorded(changed.get("name", "people"), 2, place))
+    with_script(stage, changed.get("script", SCRIPT))
+    table = ("--table", changed["table"]) if "table" in changed else ()
+    code, stdout, stderr = show("--replay", *table)
+    assert (code, stdout) == (2, "")
+    assert words in stderr
+    assert replays(stage) == []
+
+
+def test_only_a_job_that_has_succeeded_and_has_rows_is_replayed(stage: Stage, show: Show) -> None:
+    stage.put(Queue.FINISH, Status.ERROR_FAIL, AttemptState.FAILED)
+    code, _, stderr = show("--replay")
+    assert code == 5
+    assert "has not succeeded" in stderr
+    stage.client.remove(JOB)
+    ended(stage)
+    code, _, stderr = show("--replay")
+    assert code == 5
+    assert "has no rows in quarantine" in stderr
+
+
+def test_options_of_a_replay_need_it(show: Show) -> None:
+    code, _, stderr = show("--again")
+    assert code == 2
+    assert "need --replay" in stderr
+
+
+@pytest.mark.parametrize(
+    ("job_id", "table"), [("a" * 128, "people"), ("job", "a table/…"), ("job", "b" * 200)]
+)
+def test_the_id_of_a_replay_is_one_that_a_job_can_have(job_id: str, table: str) -> None:
+    ids = {replay_id(job_id, table, number) for number in (1, 2, 999)} | {replay_id(job_id, f"{table}2")}
+    assert len({check_id(each) for each in ids}) == 4

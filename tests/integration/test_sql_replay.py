@@ -94,9 +94,11 @@ def test_without_a_limit_a_record_that_still_does_not_fit_fails_the_replay(
     assert [row[0] for row in rows(spark, tmp_path / "out")] == [1, 3, None]
 
 
-VALUES = """SELECT id, CAST(id AS DECIMAL(38, 18)) / 3 AS dec, TIMESTAMP '2026-03-29 02:30:00.123456' AS ts,
+VALUES = """SELECT id, CAST(id / 3 AS DECIMAL(38, 18)) AS dec,
+  TIMESTAMP '2026-03-29 02:30:00.123456' AS ts,
   TIMESTAMP_NTZ '0001-01-01 00:00:00.000001' AS ntz, X'00ff' AS bin, CAST('NaN' AS DOUBLE) AS nan,
-  array(named_struct('d', DATE '9999-12-31', 'm', map('k', NULL))) AS nested, 'a"\\n\\\\é' AS txt
+  array(named_struct('d', DATE '9999-12-31', 'm', map('k', CAST(NULL AS STRING)))) AS nested,
+  'a"\\n\\\\é' AS txt
   FROM range(4) AS r (id)"""
 KINDS = (
     "id BIGINT, dec DECIMAL(38, 18), ts TIMESTAMP, ntz TIMESTAMP_NTZ, bin BINARY, nan DOUBLE,"
@@ -105,7 +107,7 @@ KINDS = (
 
 
 def test_rows_against_an_expectation_keep_each_value(run: Run, spark: "SparkSession", tmp_path: Path) -> None:
-    source = "CREATE TABLE src ({}, next BIGINT AS (id + 1){}) USING parquet OPTIONS (path 'all');"
+    source = "CREATE TABLE src ({}, next AS id + 1{}) USING parquet OPTIONS (path 'all');"
     rule = ", CONSTRAINT even EXPECT (id % 2 = 0) ON VIOLATION QUARANTINE"
     target = "CREATE TABLE dst USING parquet OPTIONS (path 'out');"
     spark.sql(VALUES).write.parquet(str(tmp_path / "all"))
@@ -115,7 +117,7 @@ def test_rows_against_an_expectation_keep_each_value(run: Run, spark: "SparkSess
     run(source.format(KINDS, ""), target, insert, replays=first, key="again")
     run(source.format(KINDS, ""), target.replace("out", "reference"), insert, key="reference")
     assert len(rows(spark, tmp_path / "out")) == 4
-    assert rows(spark, tmp_path / "out") == rows(spark, tmp_path / "reference")
+    assert repr(rows(spark, tmp_path / "out")) == repr(rows(spark, tmp_path / "reference")), "NaN"
 
 
 def test_records_of_json_and_of_other_delimiters(run: Run, spark: "SparkSession", tmp_path: Path) -> None:
