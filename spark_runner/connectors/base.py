@@ -9,6 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 PREVIEW_ROWS = 5
+SAMPLE_ROWS = 1000  # of a source without an end, for a look at its rows
 PREVIEW_CHARS = 60  # of one cell; a preview is for a terminal
 
 
@@ -70,6 +71,16 @@ class StreamingSource(Source, Protocol):
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The table as a streaming frame."""
+
+
+@runtime_checkable
+class UnboundedSource(StreamingSource, Protocol):
+    """A source whose rows may have no end: who looks at its rows reads some of them."""
+
+    def sample(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, rows: int
+    ) -> DataFrame:
+        """At most `rows` rows that are there, or would be, without a wait for more."""
 
 
 class Sink(Protocol):

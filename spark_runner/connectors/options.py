@@ -37,6 +37,7 @@ class ConnectorOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     metadata: ClassVar[tuple[str, ...]] = ()  # what it knows of each row, for columns METADATA FROM
     streams: ClassVar[bool] = False  # its source can be read in micro-batches
+    unbounded: ClassVar[bool] = False  # its rows have no end: mode batch cannot read it
     is_constant: ClassVar[bool] = False  # its rows never change, so a stream may read them at its start
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table

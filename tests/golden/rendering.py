@@ -64,7 +64,8 @@ def _message(what: str, error: SqlError) -> str:
 
 def _plan(plan: Mapping[str, Any]) -> str:
     flags = [name for name in ("names_files", "needs_own_jvm") if plan[name]]
-    return " ".join([f"plan {plan['version']}", *flags, *plan["formats"]])
+    modes = [f"{name}={plan[name]}" for name in ("mode", "trigger_ms") if name in plan]
+    return " ".join([f"plan {plan['version']}", *modes, *flags, *plan["formats"]])
 
 
 def _step(source: ScriptSource, values: Sequence[str], step: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_runner.sql.compiler.connections import FindConnection
+from spark_runner.sql.compiler.modes import default_mode
 from spark_runner.sql.compiler.names import Invalid
 from spark_runner.sql.compiler.planner import Planner
 from spark_runner.sql.grammar.parser import parse
@@ -44,6 +45,15 @@ class Check:
         first, *others = self.errors or self.warnings
         first.others = tuple(others)
         return first
+
+
+@dataclass(frozen=True)
+class _Read:
+    """One statement as it was read, or its error."""
+
+    passage: Passage
+    statement: AnyStatement | None = None
+    error: SqlError | None = None
 
 
 def compile_script(
@@ -85,9 +95,11 @@ def check_script(
     if len(statements) > MAX_STATEMENTS:
         message = f"the script has {len(statements):,} statements, the limit is {MAX_STATEMENTS:,}"
         return Check(None, (source.error(message, statements[MAX_STATEMENTS][0].start),))
-    planner = Planner(base_dir, connections)
+    read = _read(source, statements, variables)
+    found = default_mode((each.statement for each in read if each.statement), connections)
+    planner = Planner(base_dir, connections, default=found)
     parsed = list[AnyStatement]()
-    errors = _plan(planner, source, statements, variables, parsed)
+    errors = _plan(planner, read, parsed)
     if unclosed:
         errors.append(unclosed)
     elif len(errors) < MAX_ERRORS:
@@ -136,29 +148,41 @@ def _finished(planner: Planner, errors: list[SqlError]) -> list[SqlError]:
     return errors
 
 
-def _plan(
-    planner: Planner,
-    source: ScriptSource,
-    statements: list[list[SqlToken]],
-    variables: Mapping[str, str],
-    parsed: list[AnyStatement],
-) -> list[SqlError]:
-    """Add the statements to the plan, and to `parsed`; returns their errors."""
-    errors = list[SqlError]()
+def _read(
+    source: ScriptSource, statements: list[list[SqlToken]], variables: Mapping[str, str]
+) -> list[_Read]:
+    """The statements, or their errors; the last one may be a limit, behind which nothing is read."""
+    read, errors = list[_Read](), 0
     left = MAX_EXPANDED_CHARACTERS
     for tokens in statements:
         passage = None
         try:
             passage = expand(source, tokens, variables, left)
             left -= len(passage.text)
-            statement = parse(passage)
-            parsed.append(statement)
-            planner.add(statement)
-        except ExpandedTooLong as error:
-            return [*errors, error]
+            read.append(_Read(passage, parse(passage)))
+        except SqlError as error:
+            read.append(_Read(passage or Passage.verbatim(source, tokens), error=error))
+            errors += 1
+            if isinstance(error, ExpandedTooLong) or errors >= MAX_ERRORS:
+                break
+    return read
+
+
+def _plan(planner: Planner, read: list[_Read], parsed: list[AnyStatement]) -> list[SqlError]:
+    """Add the statements to the plan, and to `parsed`; returns their errors."""
+    errors = list[SqlError]()
+    for each in read:
+        if isinstance(each.error, ExpandedTooLong):
+            return [*errors, each.error]
+        try:
+            if each.error:
+                raise each.error
+            if each.statement:
+                parsed.append(each.statement)
+                planner.add(each.statement)
         except SqlError as error:
             errors += (error, *error.others)
-            planner.add_invalid(passage or Passage.verbatim(source, tokens))
+            planner.add_invalid(each.passage)
         if len(errors) >= MAX_ERRORS:
             break
     return errors

@@ -109,6 +109,7 @@ class _Analysis(Rehearsal):
             "guarantee": guarantee_of_files(overwrite=overwrite)
             if self.connectors.writes_files(table["connector"])
             else "",
+            **{key: self.plan[key] for key in ("mode", "trigger_ms") if key in self.plan},
         }
         frame = self._fits(step, table)
         if frame is None:

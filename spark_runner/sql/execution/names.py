@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import PermissiveSource, Source
+from spark_runner.connectors.base import SAMPLE_ROWS, PermissiveSource, Source, UnboundedSource
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.source import FileSource
 from spark_runner.connectors.parts import Parts
@@ -191,7 +191,9 @@ class ScriptSession:
         options: Mapping[str, Any],
         schema: StructType | None,
     ) -> DataFrame:
-        """The rows of a table that all fit; a subclass may read a stream."""
+        """The rows of a table that all fit, or some of one without an end; a subclass may read a stream."""
+        if isinstance(source, UnboundedSource):
+            return source.sample(self.session, options, schema, SAMPLE_ROWS)
         return source.read(self.session, options, schema)
 
     def _takes_bad_rows(self, step: Mapping[str, Any]) -> bool:
@@ -291,6 +293,9 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {missing_message(self.plan['directory'])}", step)
         if not self.connectors.can_read(step["connector"]):
             return
+        is_used = step["read"] or step.get("stream")
+        if not is_used and isinstance(self.connectors.source(step["connector"]), UnboundedSource):
+            return  # mode batch cannot read it
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
         only_elsewhere = step["written"] or step.get("explained") or step.get("only_with_options")
