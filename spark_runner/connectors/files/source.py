@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import TargetChanged
@@ -29,9 +30,15 @@ class FileSource:
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The files below `path` in micro-batches of at most `max_files_per_trigger`, oldest first."""
-        reader = session.readStream.format(self.format).options(**format_options(self.format, options))
+        reader = session.readStream
         if self.format != "parquet":
             reader = reader.option("mode", "FAILFAST")
+        return self._streamed(reader, options, schema)
+
+    def _streamed(
+        self, reader: DataStreamReader, options: Mapping[str, Any], schema: StructType | None
+    ) -> DataFrame:
+        reader = reader.format(self.format).options(**format_options(self.format, options))
         if self.format == "csv" and options["header"]:
             reader = reader.option("enforceSchema", "false")
         if schema is not None:
@@ -77,6 +84,15 @@ class TextSource(FileSource):
         reader = session.read.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", record)
         return self._loaded(
             session, reader, options, StructType([*schema.fields, StructField(record, StringType())])
+        )
+
+    def stream_all(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType, record: str
+    ) -> DataFrame:
+        """All records of new files; those that do not fit have their text in the column `record`."""
+        reader = session.readStream.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", record)
+        return self._streamed(
+            reader, options, StructType([*schema.fields, StructField(record, StringType())])
         )
 
 

@@ -10,21 +10,31 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Source, StreamingSource, Writer, WriteRequest, Written
+from spark_runner.connectors.base import (
+    PermissiveSource,
+    PermissiveStream,
+    Source,
+    StreamingSource,
+    Writer,
+    WriteRequest,
+    Written,
+)
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.caching import CachedNames
+from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
-from spark_runner.sql.execution.judgement import VERDICT
+from spark_runner.sql.execution.judgement import RECORD, VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
-from spark_runner.sql.execution.queries import StreamInserts, Target
+from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts, Target
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.replay import replayed
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
+from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
 from spark_runner.sql.text.errors import SqlError
@@ -100,6 +110,7 @@ class _Execution(ScriptSession):
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
+        self.of_streams: StreamQuarantine | None = None  # made with the first stream
         self.results: list[dict[str, Any]] = []
         named = (plan.get("bad_rows") or {}).get("table")
         self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
@@ -166,6 +177,20 @@ class _Execution(ScriptSession):
             return source.stream(self.session, options, schema)
         return source.read(self.session, options, schema)
 
+    def read_all(
+        self,
+        source: PermissiveSource,
+        step: Mapping[str, Any],
+        options: Mapping[str, Any],
+        schema: StructType,
+    ) -> DataFrame:
+        """All records of a table, as a stream where the mode of the script asks for it."""
+        if not step.get("stream"):
+            return super().read_all(source, step, options, schema)
+        if isinstance(source, PermissiveStream):
+            return source.stream_all(self.session, options, schema, RECORD)
+        return self.read_source(source, step, options, schema)
+
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
         table = self.target(step)
@@ -203,7 +228,9 @@ class _Execution(ScriptSession):
         self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
         """Start the streaming query of an INSERT; in mode available-now, wait for its end."""
-        sink = self.connectors.sink(table["connector"])
+        source, finish = _source(table, step), self.columns(table).checked_before_write
+        own = self.connectors.sink(table["connector"])
+        sink = JudgingSink(self._stream_quarantine(source), source, own, finish)
         self.streams.start(frame, step, Target(table, options, sink, self._mode(table, step)))
         self.written.add(comparable(table["location"]))
         if not self.streams.run_at_once:
@@ -218,8 +245,9 @@ class _Execution(ScriptSession):
         for each in ended:
             table, batches = each.target.table, each.batches
             written = Written(batches.rows, batches.preview)
-            found = _result(table, each.step, each.columns, written, each.seconds)
-            self.results.append({**found, "batches": batches.batches})
+            if each.step["kind"] == "insert":
+                found = _result(table, each.step, each.columns, written, each.seconds)
+                self.results.append({**found, "batches": batches.batches})
             if each.failure:
                 failed.append((self._write_error(each.failure, table, each.step), each.failure))
         if failed:
@@ -232,20 +260,55 @@ class _Execution(ScriptSession):
         if VERDICT not in frame.columns or id(step) in self.judged:
             return
         self.judged.add(id(step))
+        if frame.isStreaming:
+            self._judge_stream(step, frame)
+            return
         try:
             self.quarantine.take(frame, Origin.of(step["name"], step))
         except (ConnectorError, TooManyBadRows) as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
 
-    def accepted(self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
-        """The rows of an INSERT that fit; the others are set aside."""
-        if step["kind"] != "insert" or VERDICT not in frame.columns:
-            return super().accepted(table, step, frame)
-        return self.quarantine.split(frame, _source(table, step))
+    def _judge_stream(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Count them in a query of its own, whose progress is independent of those of the INSERTs."""
+        source = Origin.of(step["name"], step)
+        try:
+            sink = JudgingSink(self._stream_quarantine(source), source)
+            self.streams.start(frame, step, Target(step, {}, sink, "append"))
+        except (ConnectorError, *SPARK_ERRORS) as error:
+            raise self._write_error(error, step, step) from error
+        if not self.streams.run_at_once:
+            self.await_streams()
 
-    def _set_aside(self, name: str, rows: DataFrame) -> str:
+    def _stream_quarantine(self, source: Origin) -> StreamQuarantine:
+        """The quarantine of all streams; it goes on with the counts of `source`."""
+        if self.of_streams is None:
+            named = (self.plan.get("bad_rows") or {}).get("table")
+            place = str(self.plan.get("checkpoints") or "")
+            if not place:
+                raise ConnectorError(NO_CHECKPOINTS)
+            self.of_streams = StreamQuarantine(
+                self.session, self.quarantine, place, _RejectsTable(self, named) if named else None
+            )
+        self.of_streams.resume(source)
+        return self.of_streams
+
+    def accepted(
+        self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame, columns: DeclaredColumns
+    ) -> DataFrame:
+        """The rows of an INSERT that fit; the others are set aside. Those of a stream are split later."""
+        if step["kind"] != "insert" or VERDICT not in frame.columns:
+            return super().accepted(table, step, frame, columns)
+        if frame.isStreaming:
+            return frame
+        return columns.checked_before_write(self.quarantine.split(frame, _source(table, step)))
+
+    def named_table(self, name: str) -> Mapping[str, Any]:
+        """The table that the script names for rows that do not fit."""
+        return next(step for step in self.steps if step["kind"] == "table" and step["name"] == name)
+
+    def add_bad_rows(self, name: str, rows: DataFrame, writer: Writer) -> str:
         """Add rows to the table that the script names for those that do not fit; returns its location."""
-        table = next(step for step in self.steps if step["kind"] == "table" and step["name"] == name)
+        table = self.named_table(name)
         schema = self.schema(table)
         if schema is not None:
             rows = rows.select(
@@ -254,9 +317,13 @@ class _Execution(ScriptSession):
                     for field in schema.fields
                 ]
             )
-        request = WriteRequest("append", self.writer)
+        request = WriteRequest("append", writer)
         self.connectors.sink(table["connector"]).write(rows, self.options(table), request)
-        location = str(table["location"])
+        return str(table["location"])
+
+    def _set_aside(self, name: str, rows: DataFrame) -> str:
+        """Likewise; readers of the table see them."""
+        location, table = self.add_bad_rows(name, rows, self.writer), self.named_table(name)
         if location and self.running_set and self.connectors.writes_files(table["connector"]):
             self.running_set.add_written(location)
         elif location and not self.running_set:
@@ -293,12 +360,30 @@ class _Execution(ScriptSession):
             return error
         if isinstance(error, TooManyBadRows | ConnectorError):
             return self.error(f"table '{table['name']}': {error}", step)
+        if step["kind"] == "table":
+            return self.error(f"table '{table['name']}': {reason(error)}", step)
         found = self.sent.place(error, self.passage(step["query"]))
         if found:
             passage, offset = found
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
+
+
+class _RejectsTable:
+    """The table that a script names for rows that do not fit, for streams."""
+
+    def __init__(self, run: _Execution, name: str) -> None:
+        self._run, self._name = run, name
+
+    def recover(self, session: SparkSession, writer: Writer) -> None:
+        """Remove the rows of this writer."""
+        table = self._run.named_table(self._name)
+        self._run.connectors.sink(table["connector"]).recover(session, self._run.options(table), writer)
+
+    def add(self, rows: DataFrame, writer: Writer) -> str:
+        """Add rows; returns the location."""
+        return self._run.add_bad_rows(self._name, rows, writer)
 
 
 def _result(
