@@ -49,7 +49,7 @@ def recorded(name: str, number: int, place: object) -> dict[str, Any]:
     return {"table": name, "rows": 9, "quarantined": number, "dropped": 0, "place": str(place)}
 
 
-def write(folder: Path, name: str, *records: str) -> Path:
+def write(folder: Path, name: str, *records: str, run: str | None = None) -> Path:
     """A file as a driver writes it."""
     folder.mkdir(parents=True, exist_ok=True)
     count = len(records)
@@ -59,6 +59,7 @@ def write(folder: Path, name: str, *records: str) -> Path:
         "rule": ["decoding"] * count,
         "file": ["file:/in/people.csv"] * count,
         "source": ["people"] * count,
+        **({"run": [run] * count} if run else {}),
     }
     parquet.write_table(table(columns), folder / name)
     return folder / name
@@ -83,6 +84,18 @@ def test_rows_are_shown_as_a_table_as_json_and_as_lines(stage: Stage, show: Show
     code, stdout, stderr = show("-o", "jsonl", "-n", "1")
     assert (code, [json.loads(line)["record"] for line in stdout.splitlines()]) == (0, ["2,bob,x"])
     assert "1 of 2 rows are shown" in stderr
+
+
+def test_rows_of_other_runs_in_the_same_folder_are_not_shown(
+    stage: Stage, show: Show, tmp_path: Path
+) -> None:
+    ended(stage, recorded("people", 1, f"file:{tmp_path}/people"))
+    run = stage.client.detail(JOB).run_key
+    write(tmp_path / "people", "part-1.parquet", "2,bob,x", run="other")
+    write(tmp_path / "people", "part-2.parquet", "3,ann,y", run=run)
+    code, stdout, stderr = show("-o", "json")
+    assert (code, stderr) == (0, "")
+    assert [row["record"] for row in json.loads(stdout)] == ["3,ann,y"]
 
 
 def test_a_job_without_such_rows_is_no_failure(stage: Stage, show: Show) -> None:

@@ -58,9 +58,10 @@ def quarantine(
             options: dict[str, Any] = {"table": table, "script": script, "again": again, "wait": wait}
             replay_rows(client, detail, output=output, quiet=quiet, **options)
             return
-    places = set_aside_in(detail.attempts[-1]) if detail.attempts else []
+    last = detail.attempts[-1] if detail.attempts else {}
+    places = set_aside_in(last)
     failures = list[str]()
-    rows = list(itertools.islice(rows_of(places, failures.append), limit))
+    rows = list(itertools.islice(rows_of(places, str(last.get("run_key")), failures.append), limit))
     show_rows(rows, _COLUMNS, output)
     for message in failures:
         stderr_console().print(message, markup=False)

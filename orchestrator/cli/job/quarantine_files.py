@@ -7,11 +7,16 @@ from typing import Any
 from orchestrator.model.set_aside import SetAside
 
 _MOST_CHARACTERS = 10_000  # of one value
-_COLUMNS = ("source", "rule", "reason", "record", "file")  # of each row; older files may lack some
+_COLUMNS = ("source", "rule", "reason", "record", "file", "run")  # of each row; older files may lack some
 
 
-def rows_of(places: Iterable[SetAside], cannot_show: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """The rows in folders of this host; `cannot_show` gets a message for each part that cannot be shown."""
+def rows_of(
+    places: Iterable[SetAside], run_key: str, cannot_show: Callable[[str], None]
+) -> Iterator[dict[str, Any]]:
+    """The rows of a run in folders of this host, where other runs may have added theirs.
+
+    `cannot_show` gets a message for each part that cannot be shown.
+    """
     for each in places:
         folder = Path(each.place.removeprefix("file:"))
         files = _files(folder) if folder.is_absolute() else []
@@ -19,7 +24,9 @@ def rows_of(places: Iterable[SetAside], cannot_show: Callable[[str], None]) -> I
             rows, where = f"{each.quarantined:,} rows of table '{each.table}'", each.place or "another place"
             cannot_show(f"{rows} are in {where}, which this host cannot show")
         for file in files:
-            yield from _rows_in(file, cannot_show)
+            for row in _rows_in(file, cannot_show):
+                if row["run"] in {None, run_key}:
+                    yield row
 
 
 def _files(folder: Path) -> list[Path]:
