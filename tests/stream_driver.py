@@ -13,9 +13,9 @@ from typing import Any
 from spark_runner.sql.compiler.compile import compile_script
 
 
-def plan_of(text: str, folder: Path) -> dict[str, Any]:
+def plan_of(text: str, folder: Path, **variables: str) -> dict[str, Any]:
     """The plan of a job named `job` with its checkpoints in the folder."""
-    plan = compile_script(text, file="s.sql", base_dir=str(folder), variables={})
+    plan = compile_script(text, file="s.sql", base_dir=str(folder), variables=variables)
     found: dict[str, Any] = json.loads(json.dumps(plan))
     return {**found, "checkpoints": f"file:{folder}/checkpoints/job"}
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 PREVIEW_ROWS = 5
+SAMPLE_ROWS = 1000  # of a source without an end, for a look at its rows
 PREVIEW_CHARS = 60  # of one cell; a preview is for a terminal
 
 
@@ -70,6 +71,30 @@ class StreamingSource(Source, Protocol):
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The table as a streaming frame."""
+
+
+@runtime_checkable
+class UnboundedSource(StreamingSource, Protocol):
+    """A source whose rows may have no end: who looks at its rows reads some of them."""
+
+    def sample(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, rows: int
+    ) -> DataFrame:
+        """At most `rows` rows that are there, or would be, without a wait for more."""
+
+
+@runtime_checkable
+class PositionedSource(StreamingSource, Protocol):
+    """A source whose streams can begin at a position that a user gives."""
+
+    def stream_from(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str
+    ) -> DataFrame:
+        """The table as a streaming frame that begins at a position; raises ConnectorError for a wrong one.
+
+        Each start of the stream gets the same position, which `check_position` of the options has checked
+        at the submission of the job.
+        """
 
 
 class Sink(Protocol):

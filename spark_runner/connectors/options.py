@@ -37,12 +37,18 @@ class ConnectorOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     metadata: ClassVar[tuple[str, ...]] = ()  # what it knows of each row, for columns METADATA FROM
     streams: ClassVar[bool] = False  # its source can be read in micro-batches
+    unbounded: ClassVar[bool] = False  # its rows have no end: mode batch cannot read it
     is_constant: ClassVar[bool] = False  # its rows never change, so a stream may read them at its start
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
+
+    @classmethod
+    def check_position(cls, position: str) -> None:  # noqa: ARG003 - of subclasses
+        """Raise OptionError if its source cannot begin a stream at this position, which a user gives."""
+        raise OptionError("its connector cannot begin at a position; use --fresh to read all its data")
 
     def place(self) -> str:
         """Where the rows are, such as "kafka://host/topic": equal for the same rows; empty if unknown."""

@@ -78,6 +78,11 @@ BUILT_IN: Mapping[str, Connector] = {
         source="spark_runner.connectors.inline.source:InlineSource",
         on_executors=False,
     ),
+    "rate": Connector(
+        "spark_runner.connectors.rate.options:RateOptions",
+        source="spark_runner.connectors.rate.source:RateSource",
+        on_executors=False,
+    ),
 }
 
 

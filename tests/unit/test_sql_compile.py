@@ -105,7 +105,7 @@ P = "USING parquet OPTIONS (path"
         ("\n-- only words\n", 1, 1, "nothing to do"),
         (f"CREATE TABLE t {P} 'x');", 1, 1, "nothing to do"),
         ("SET spark.a = 1;\nMERGE INTO t", 2, 1, "'MERGE' is not supported here"),
-        ("SET job.mode = streaming", 1, 16, "job.mode 'streaming' is not supported yet"),
+        ("SET job.mode = streamin", 1, 16, "did you mean 'streaming'?"),
         ("CREATE TABLE t\n  USING parquet\n  OPTIONS (pth 'x')", 3, 12, "did you mean 'path'?"),
         ("CREATE TABLE t USING parqet", 1, 22, "unknown connector 'parqet'; did you mean 'parquet'?"),
         ("CREATE TABLE t USING wxyz", 1, 22, "known are parquet, csv, json, print, inline"),

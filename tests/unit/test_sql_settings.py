@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 
 from spark_runner.sql.compiler.compile import check_script, compile_script
-from spark_runner.sql.compiler.streaming_settings import JOB_MODE, PREFIXES, STREAMING_SETTINGS
+from spark_runner.sql.compiler.streaming_settings import JOB_MODE, JOB_TRIGGER, PREFIXES, STREAMING_SETTINGS
 from tests.unit.test_sql_check import places
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHOWN = "CREATE TABLE shown USING print; INSERT INTO shown SELECT 1"
+
+
+STREAM = """CREATE TABLE ticks (value BIGINT) USING rate; CREATE TABLE shown USING print;
+INSERT INTO shown SELECT value FROM ticks"""
+
+
+def streaming_plan(script: str) -> dict[str, Any]:
+    script = f"SET job.mode = streaming; {script}; {STREAM}"
+    return compile_script(script, file="s.sql", base_dir="/base", variables={})
 
 
 def settings(script: str) -> list[tuple[str, ...]]:
@@ -69,25 +78,75 @@ def test_the_mode_of_a_batch_is_accepted_and_is_no_setting_of_spark(setting: str
 
 @pytest.mark.parametrize("key", ["job.mode", "'execution.runtime-mode'", "execution.type"])
 @pytest.mark.parametrize("mode", ["streaming", "'STREAMING'"])
-def test_modes_that_are_not_supported_yet_are_refused_with_those_that_are(key: str, mode: str) -> None:
-    column, message = error(f"SET {key} = {mode}")
-    name, said = key.strip("'"), mode.strip("'").lower()
-    assert column == len(f"SET {key} = ") + 1
-    assert message == (
-        f"{name} '{said}' is not supported yet: this version runs a script in the mode 'batch'"
-        " or 'available-now' only"
-    )
+def test_the_mode_streaming_needs_a_table_that_streams(key: str, mode: str) -> None:
+    assert places(f"SET {key} = {mode};\n{SHOWN}") == [
+        (2, 45, "this INSERT reads no table that streams, which mode 'streaming' needs")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "milliseconds"),
+    [
+        ("job.trigger = '10 seconds'", 10_000),
+        ("'job.trigger' = '1 s'", 1000),
+        ("JOB.Trigger = 250ms", 250),
+        ("job.trigger = 1 Minute", 60_000),
+        ("job.trigger = 24 h", 86_400_000),
+        ("table.exec.mini-batch.allow-latency = '5 s'", 5000),
+        ("job.trigger = '1 s'; SET job.trigger = '2 s'", 2000),
+        ("job.trigger = '1 s'; RESET job.trigger", 10_000),
+        ("table.exec.mini-batch.allow-latency = 1s; RESET table.exec.mini-batch.allow-latency", 10_000),
+        ("job.trigger = '1 s'; RESET table.exec.mini-batch.allow-latency", 1000),
+        ("table.exec.mini-batch.enabled = true", 10_000),
+    ],
+)
+def test_a_trigger_is_a_time_in_mode_streaming(trigger: str, milliseconds: int) -> None:
+    assert streaming_plan(f"SET {trigger}")["trigger_ms"] == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("'10'", "it is a number and a unit, such as '10 seconds'"),
+        ("'10 parsecs'", "it is a number and a unit"),
+        ("'-1 s'", "it is a number and a unit"),
+        ("'1.5 s'", "it is a number and a unit"),
+        ("'0 s'", "it is from 100 ms to 24 hours"),
+        ("'25 hours'", "it is from 100 ms to 24 hours"),
+        ("'999999999999999999999 h'", "it is a number and a unit"),
+        ("''", "it is a number and a unit"),
+    ],
+)
+def test_other_triggers_are_refused_at_the_value(value: str, message: str) -> None:
+    column, found = error(f"SET job.trigger = {value}")
+    assert column == len("SET job.trigger = ") + 1
+    assert message in found
+
+
+@pytest.mark.parametrize("key", ["job.trigger", "table.exec.mini-batch.allow-latency"])
+@pytest.mark.parametrize("mode", ["batch", "available-now"])
+def test_a_trigger_has_no_meaning_in_other_modes(mode: str, key: str) -> None:
+    found = places(f"SET job.mode = '{mode}';\nSET {key} = '1 s';\n{STREAM}")
+    assert found[0][:2] == (2, 5)
+    assert found[0][2] == f"'{key}' needs job.mode 'streaming', and this script has mode '{mode}'"
+
+
+def test_two_settings_of_the_trigger_are_refused() -> None:
+    key = "table.exec.mini-batch.allow-latency"
+    assert places(f"SET job.mode = streaming; SET job.trigger = 1s;\nSET {key} = 2s; {STREAM}") == [
+        (2, 5, f"'{key}' and 'job.trigger' are both 'job.trigger'")
+    ]
 
 
 @pytest.mark.parametrize(
     ("setting", "column", "message"),
     [
         ("job.mode = bacth", 16, "job.mode cannot be 'bacth'; did you mean 'batch'?"),
-        ("job.mode = ''", 16, "job.mode cannot be ''; this version has batch, available-now"),
+        ("job.mode = ''", 16, "job.mode cannot be ''; this version has batch, available-now, streaming"),
         (
             "execution.runtime-mode = automatic",
             30,
-            "execution.runtime-mode cannot be 'automatic'; this version has batch, available-now",
+            "execution.runtime-mode cannot be 'automatic'; this version has batch, available-now, streaming",
         ),
         ("job.mod = batch", 5, "unknown setting 'job.mod'; did you mean 'job.mode'?"),
         (
@@ -146,25 +205,24 @@ def test_a_setting_for_what_spark_always_does_is_accepted_without_a_step(setting
     ("setting", "instead"),
     [
         ("table.exec.mini-batch.enabled = false", "Spark always processes batches"),
-        ("table.exec.mini-batch.allow-latency = '5 s'", "a batch does not wait for rows"),
-        ("table.exec.mini-batch.size = 5000", "a batch reads all its rows"),
+        ("table.exec.mini-batch.size = 5000", "max_files_per_trigger"),
         ("table.optimizer.agg-phase-strategy = ONE_PHASE", "aggregates before and after the shuffle"),
         ("table.optimizer.distinct-agg.split.enabled = false", "aggregates by the distinct values first"),
         ("table.exec.source.idle-timeout = '5 s'", "spark.sql.streaming.multipleWatermarkPolicy"),
-        ("table.exec.state.ttl = '1 h'", "a batch keeps no state"),
+        ("table.exec.state.ttl = '1 h'", "as long as WATERMARK FOR"),
         ("parallelism.default = 0", "a whole number from 1"),
         ("parallelism.default = -1", "a whole number from 1"),
         ("parallelism.default = 1000000000", "a whole number from 1"),
         ("table.local-time-zone = default", "the name of a time zone"),
         ("table.local-time-zone = ''", "the name of a time zone"),
-        ("execution.checkpointing.interval = 10s", "a retry of a batch replaces"),
+        ("execution.checkpointing.interval = 10s", "job.trigger is the time"),
         ("'state.backend.type' = 'rocksdb'", "keeps no state"),
         ("restart-strategy = fixed-delay", "`retry` of the definition"),
         ("restart-strategy.fixed-delay.attempts = 3", "`retry` of the definition"),
         ("pipeline.name = my-job", "`name` of the definition"),
         ("'pipeline.jars' = 'a.jar'", "`jars` or `packages` of `spark`"),
         ("sql-client.execution.result-mode = tableau", "USING print"),
-        ("table.dml-sync = false", "run one after another"),
+        ("table.dml-sync = false", "always waits for its INSERTs"),
         ("table.sql-dialect = hive", "SQL of Spark"),
     ],
 )
@@ -213,17 +271,14 @@ def test_a_key_that_has_set_nothing_resets_nothing() -> None:
 
 def test_a_script_with_several_wrong_settings_shows_all_of_them() -> None:
     script = (
-        "SET job.mode = streaming;\nSET 'table.exec.mini-batch.size' = '1';\nSET job.mod = batch;\n"
+        "SET job.mode = stream;\nSET 'table.exec.mini-batch.size' = '1';\nSET job.mod = batch;\n"
         f"SET parallelism.default = x;\nRESET table.exec.mini;\nRESET a b;\nSET spark.a = 1;\n{SHOWN}"
     )
     assert places(script) == [
         (
             1,
             16,
-            (
-                "job.mode 'streaming' is not supported yet: this version runs a script in the mode 'batch' or"
-                " 'available-now' only"
-            ),
+            "job.mode cannot be 'stream'",
         ),
         (2, 5, "'table.exec.mini-batch.size' would have no effect in Spark"),
         (3, 5, "unknown setting 'job.mod'"),
@@ -258,5 +313,5 @@ def test_each_key_of_the_table_is_reached_under_one_prefix_and_says_what_to_use(
         assert setting.key == setting.key.lower()
         assert f"{setting.key}.".startswith(PREFIXES)
         key = setting.key.replace("*", "some.key")
-        assert setting.instead in error(f"SET '{key}' = ''")[1] or setting.becomes == JOB_MODE
+        assert setting.instead in error(f"SET '{key}' = ''")[1] or setting.becomes in {JOB_MODE, JOB_TRIGGER}
         assert settings(f"RESET '{key}'") == []

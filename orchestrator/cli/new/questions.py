@@ -17,10 +17,11 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import parse_seconds
 from orchestrator.model.schedule import Schedule
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.compiler.settings import MODES
+from spark_runner.sql.compiler.modes import AVAILABLE_NOW, BATCH
 
 T = TypeVar("T")
 _EVERY = "every "
+_MODES = (BATCH, AVAILABLE_NOW)
 _SAMPLE_COLUMNS = CsvColumns(
     ",",
     (
@@ -60,7 +61,7 @@ def ask(name: str, folder: Path, given: Given) -> Answers:
         usual,
         lambda text: _target(text, folder, source, usual),
     )
-    _, mode = _answer(given.mode, f"Mode: {', '.join(MODES)}", MODES[0], _mode)
+    _, mode = _answer(given.mode, f"Mode: {', '.join(_MODES)}", _MODES[0], _mode)
     _, schedule = _answer(
         given.schedule,
         "Schedule: five fields of cron, or `every 10m` (empty: only when it is submitted)",
@@ -95,8 +96,8 @@ def _target(text: str, folder: Path, source: Source, usual: str) -> Target:
 
 def _mode(text: str) -> str:
     mode = text.lower()
-    if mode not in MODES:
-        hint = did_you_mean(mode, MODES) or f"; it is one of {', '.join(MODES)}"
+    if mode not in _MODES:
+        hint = did_you_mean(mode, _MODES) or f"; it is one of {', '.join(_MODES)}"
         raise DefinitionError(f"mode {text!r} is not supported{hint}")
     return mode
 

@@ -86,6 +86,10 @@ def _title(statement: Mapping[str, Any]) -> str:
 def _facts(statement: Mapping[str, Any]) -> Iterator[str]:
     if statement["kind"] == "insert":
         yield statement["guarantee"]
+        if trigger := statement.get("trigger_ms"):
+            yield f"mode {statement['mode']}, with a micro-batch each {trigger / 1000:g} s"
+        elif mode := statement.get("mode"):
+            yield f"mode {mode}"
     if why := statement.get("skipped"):
         yield f"not analysed: {why}"
 

@@ -5,11 +5,13 @@ from typing import Any, assert_never
 
 from spark_runner.sql.compiler.connections import ConnectionUnchecked, FindConnection
 from spark_runner.sql.compiler.declaration import declared
+from spark_runner.sql.compiler.functions import Functions
 from spark_runner.sql.compiler.inputs import check_input_survives
+from spark_runner.sql.compiler.modes import BATCH, DEFAULT_TRIGGER_MS, STREAMING, DefaultMode, check_bounded
 from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
 from spark_runner.sql.compiler.own_options import OwnTables, own_options
 from spark_runner.sql.compiler.scope import Scope
-from spark_runner.sql.compiler.settings import BATCH, Settings
+from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.statement_set import MAX_SHARED_STEPS, OpenSet, shared_names
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.streams import Streams
@@ -22,6 +24,7 @@ from spark_runner.sql.grammar.statements import (
     Assert,
     BeginSet,
     Cache,
+    CreateFunction,
     CreateTable,
     CreateView,
     EndSet,
@@ -53,11 +56,15 @@ class Planner:
     shared_steps: int = MAX_SHARED_STEPS
     effects: int = 0  # statements that write, show or check data
     needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
+    default: DefaultMode = field(default_factory=DefaultMode)
     settings: Settings = field(default_factory=Settings)
     streams: Streams | None = None  # None in mode batch
+    functions: Functions = field(default_factory=Functions)
 
     def __post_init__(self) -> None:
         self.own_tables = OwnTables(self.steps, self.scope)
+        self.settings.default_mode = self.settings.mode = self.default.mode
+        self.streams = _streams(self.default.mode)
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
@@ -69,7 +76,10 @@ class Planner:
         if self.streams:
             self.streams.check_statement(statement)
         self.needs_own_jvm |= not may_share(statement)
+        self.functions.see(statement)
         match statement:
+            case CreateFunction():
+                self.functions.add(statement, self.steps)
             case CreateTable():
                 self._add_checked_table(statement)
             case CreateView():
@@ -80,13 +90,13 @@ class Planner:
                 self._begin_set(statement)
             case EndSet():
                 self._end_set(statement)
-            case Cache() | Uncache():
-                self._add_cache(statement)
             case _:
                 self._add_inspection(statement)
 
-    def _add_inspection(self, statement: Query | Assert | Explain) -> None:
+    def _add_inspection(self, statement: Cache | Uncache | Query | Assert | Explain) -> None:
         match statement:
+            case Cache() | Uncache():
+                self._add_cache(statement)
             case Query():
                 self._add_query(statement)
             case Assert():
@@ -111,7 +121,7 @@ class Planner:
 
     def _change_mode(self, statement: SetStatement | ResetStatement) -> None:
         mode = self.settings.mode
-        self.streams = None if mode == BATCH else Streams(mode)
+        self.streams = _streams(mode)
         if self.scope.declared or self.effects:
             message = "a script has one mode; set it before the first CREATE, query and INSERT"
             raise statement.passage.error(message, statement.key_offset)
@@ -128,23 +138,42 @@ class Planner:
 
     def finish(self) -> None:
         """Complete the plan; raises SqlError if a statement set is open at the end of the script."""
+        self.settings.check_trigger()
         self.parts = self.settings.bad_rows.to_plan(self.scope, self.steps.made)
         if self.parts:
             self.steps.need_new_driver()
             self.needs_own_jvm = True  # rows that are kept while they are counted outlive a killed driver
-        if self.streams and self.settings.mode_set:
-            if self.parts:
-                message = (
-                    f"limits and tables for rows that do not fit need mode 'batch', not '{self.streams.mode}'"
-                )
-                raise self.settings.mode_set.passage.error(message)
-            self.parts = {"mode": self.streams.mode}
-            self.steps.need_new_driver()
-            self.needs_own_jvm = True  # the query of a killed driver would go on
+        if self.streams:
+            self._finish_streams(self.streams)
+        self.parts |= self.functions.to_plan()
         self.own_tables.finish()
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
             raise self.open_set.passage.error(message)
+
+    def _finish_streams(self, streams: Streams) -> None:
+        decided_by = self.settings.mode_set.passage if self.settings.mode_set else self.default.decided_by
+        if self.parts and decided_by:
+            message = f"limits and tables for rows that do not fit need mode 'batch', not '{streams.mode}'"
+            raise decided_by.error(message)
+        self.parts = {"mode": streams.mode}
+        if streams.mode == STREAMING:
+            self.parts["trigger_ms"] = self.settings.trigger_ms or DEFAULT_TRIGGER_MS
+        self.steps.need_new_driver()
+        self.needs_own_jvm = True  # the query of a killed driver would go on
+
+    def _reads(self, query: Passage) -> Reads:
+        """What a statement reads that is no declaration; raises SqlError for what has no end."""
+        reads = self.scope.reads(query)
+        if self.streams is None:
+            check_bounded(reads, query)
+        return reads
+
+    def unused(self) -> list[SqlError]:
+        """A warning for each name that no statement uses, in order of the script."""
+        functions = () if self.scope.computes_names else self.functions.unused()
+        found = [*self.scope.unused(), *functions]
+        return sorted(found, key=lambda warning: (warning.line, warning.column))
 
     def _add_checked_table(self, statement: CreateTable) -> None:
         try:
@@ -211,7 +240,7 @@ class Planner:
         None if the declaration of the target has an error.
         """
         statement = replace(statement, query=self.own_tables.query(statement.query))
-        reads = self.scope.reads(statement.query)
+        reads = self._reads(statement.query)
         target = self.scope.target(statement)
         if target is None:
             return None
@@ -297,13 +326,13 @@ class Planner:
 
     def _add_query(self, statement: Query) -> None:
         query = self.own_tables.query(statement.query)
-        self.scope.reads(query)
+        self._reads(query)
         self.steps.add("query", statement.passage, query=query.to_json(self.steps.values))
         self.effects += 1
 
     def _add_assert(self, statement: Assert) -> None:
         condition = self.own_tables.query(statement.condition)
-        self.scope.reads(condition)
+        self._reads(condition)
         facts = {"condition": condition.to_json(self.steps.values), "message": statement.message}
         self.steps.add("assert", statement.passage, **facts)
         self.effects += 1
@@ -312,7 +341,7 @@ class Planner:
         facts: dict[str, Any] = {"target": None, "by_name": False}
         if statement.insert is None:
             query = self.own_tables.query(statement.query)
-            self.scope.reads(query)
+            self._reads(query)
         elif (checked := self._checked(statement.insert)) is not None:
             target, _, insert = checked
             query = insert.query
@@ -331,6 +360,15 @@ class Planner:
         if name is None:
             return
         if isinstance(statement, Cache):
+            known = self.scope.names[statement.name.lower()]
+            if isinstance(known, Table):
+                check_bounded(Reads({0: known}), statement.passage)
+            elif isinstance(known, View):
+                check_bounded(known.reads, statement.passage)
             self.steps.add("cache", statement.passage, name=name, lazy=statement.lazy)
         else:
             self.steps.add("uncache", statement.passage, name=name)
+
+
+def _streams(mode: str) -> Streams | None:
+    return None if mode == BATCH else Streams(mode)

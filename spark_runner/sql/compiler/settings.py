@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.bad_rows import BAD_ROW_KEYS, BadRowSettings
+from spark_runner.sql.compiler.modes import BATCH, STREAMING, checked_mode, checked_trigger
 from spark_runner.sql.compiler.streaming_settings import (
     JOB_MODE,
+    JOB_TRIGGER,
     PREFIXES,
     STREAMING_SETTINGS,
     StreamingSetting,
@@ -15,9 +17,7 @@ from spark_runner.sql.grammar.statements import ResetStatement, SetStatement
 from spark_runner.sql.text.errors import SqlError
 
 JOB_PREFIX = "job."
-BATCH, AVAILABLE_NOW = "batch", "available-now"
-MODES = (BATCH, AVAILABLE_NOW)
-LATER_MODES = ("streaming",)
+_OWN_KEYS = (JOB_MODE, JOB_TRIGGER, *BAD_ROW_KEYS)
 
 _FAMILY = "*"
 _EXACT = {setting.key: setting for setting in STREAMING_SETTINGS if not setting.key.endswith(_FAMILY)}
@@ -31,8 +31,11 @@ class Settings:
     """Checks one SET and RESET after another; keys of streaming engines are compared without case."""
 
     bad_rows: BadRowSettings = field(default_factory=BadRowSettings)
+    default_mode: str = BATCH
     mode: str = BATCH
     mode_set: SetStatement | None = None  # where the script sets it
+    trigger_ms: int | None = None  # between two triggers of mode streaming
+    trigger_set: SetStatement | None = None  # where the script sets it
     _mapped: dict[str, str] = field(
         default_factory=dict
     )  # setting of Spark: the streaming setting that set it
@@ -57,17 +60,38 @@ class Settings:
         return self._reset(statement, setting)
 
     def _of_job(self, key: str, statement: SetStatement | ResetStatement) -> None:
-        if key not in {JOB_MODE, *BAD_ROW_KEYS}:
-            raise _unknown(statement, (JOB_MODE, *BAD_ROW_KEYS))
+        if key not in _OWN_KEYS:
+            raise _unknown(statement, _OWN_KEYS)
         if isinstance(statement, SetStatement):
-            self._set_mode(statement) if key == JOB_MODE else self.bad_rows.set(statement)
+            self._set_own(key, statement)
         elif key == JOB_MODE:
-            self.mode, self.mode_set = BATCH, None
+            self.mode, self.mode_set = self.default_mode, None
+        elif key == JOB_TRIGGER:
+            self.trigger_ms, self.trigger_set = None, None
         else:
             self.bad_rows.reset(key)
 
-    def _set_mode(self, statement: SetStatement) -> None:
-        self.mode, self.mode_set = _checked_mode(statement), statement
+    def _set_own(self, key: str, statement: SetStatement) -> None:
+        if key == JOB_MODE:
+            self.mode, self.mode_set = checked_mode(statement, _written(statement)), statement
+        elif key == JOB_TRIGGER:
+            self._set_trigger(statement)
+        else:
+            self.bad_rows.set(statement)
+
+    def _set_trigger(self, statement: SetStatement) -> None:
+        milliseconds, before = checked_trigger(statement, _written(statement)), self.trigger_set
+        if before and before.key.lower() != statement.key.lower():
+            message = f"'{statement.key}' and '{before.key}' are both '{JOB_TRIGGER}'; keep one of them"
+            raise statement.passage.error(message, statement.key_offset)
+        self.trigger_ms, self.trigger_set = milliseconds, statement
+
+    def check_trigger(self) -> None:
+        """Raise SqlError for an interval of triggers in a mode that has none."""
+        if self.trigger_set and self.mode != STREAMING:
+            key = self.trigger_set.key
+            message = f"'{key}' needs {JOB_MODE} '{STREAMING}', and this script has mode '{self.mode}'"
+            raise self.trigger_set.passage.error(message, self.trigger_set.key_offset)
 
     def _forget(self, key: str) -> None:
         """Spark's own key sets or resets `key`; an empty one resets all."""
@@ -82,8 +106,8 @@ class Settings:
             return None
         if not setting.becomes:
             raise _refused(statement, setting)
-        if setting.becomes == JOB_MODE:
-            self._set_mode(statement)
+        if setting.becomes in _OWN_KEYS:
+            self._set_own(setting.becomes, statement)
             return None
         if not setting.values.fullmatch(value):
             message = f"'{statement.key}' cannot be '{_written(statement)}'; {setting.instead}"
@@ -98,6 +122,11 @@ class Settings:
         return replace(statement, key=setting.becomes, value=value)
 
     def _reset(self, statement: ResetStatement, setting: StreamingSetting) -> ResetStatement | None:
+        if setting.becomes in _OWN_KEYS:
+            given = self.mode_set if setting.becomes == JOB_MODE else self.trigger_set
+            if given and given.key.lower() == setting.key:
+                self._of_job(setting.becomes, statement)
+            return None
         if self._mapped.get(setting.becomes) != setting.key:
             return None  # this key has not set anything
         del self._mapped[setting.becomes]
@@ -108,21 +137,6 @@ def _find(key: str) -> StreamingSetting | None:
     if key in _EXACT:
         return _EXACT[key]
     return next((setting for start, setting in _FAMILIES.items() if f"{key}.".startswith(start)), None)
-
-
-def _checked_mode(statement: SetStatement) -> str:
-    mode = statement.value.strip().lower()
-    if mode in MODES:
-        return mode
-    if mode in LATER_MODES:
-        message = (
-            f"{statement.key} '{mode}' is not supported yet: this version runs a script in the mode"
-            f" {' or '.join(map(repr, MODES))} only"
-        )
-    else:
-        hint = did_you_mean(mode, (*MODES, *LATER_MODES)) or f"; this version has {', '.join(MODES)}"
-        message = f"{statement.key} cannot be '{_written(statement)}'{hint}"
-    raise statement.passage.error(message, statement.value_offset)
 
 
 def _written(statement: SetStatement) -> str:

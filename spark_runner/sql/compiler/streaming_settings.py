@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 JOB_MODE = "job.mode"
+JOB_TRIGGER = "job.trigger"
 PREFIXES = (
     *("execution.", "jobmanager.", "parallelism.", "pipeline.", "python.", "restart-strategy."),
     *("sql-client.", "state.", "table.", "taskmanager."),
@@ -40,12 +41,12 @@ def _refused(instead: str, *keys: str) -> tuple[StreamingSetting, ...]:
 
 _NO_TIME = ("0", "0 ms", "0ms", "0 s", "0s")
 _PARALLEL = "it needs a whole number from 1; without it Spark uses its own default"
-_STREAMS = "job.mode 'streaming' is not supported yet"
 _OPTIMIZER = "remove it: the optimizer of Spark decides this by itself"
 _NO_UPDATES = "remove it: an INSERT writes each row once, and no row is updated later"
-_NO_STATE = f"remove it: a batch keeps no state, and {_STREAMS}"
-_NO_LATENCY = f"remove it: a batch does not wait for rows, and {_STREAMS}"
-_NO_WATERMARKS = f"remove it: a batch needs no watermarks, and {_STREAMS}"
+_NO_TTL = "remove it: Spark keeps state as long as WATERMARK FOR of the tables says"
+_NO_STATE = "remove it: a batch keeps no state, and Spark decides how streams keep theirs"
+_NO_LATENCY = f"remove it; {JOB_TRIGGER} is the time between two micro-batches of a stream"
+_NO_WATERMARKS = "remove it: WATERMARK FOR of a table is all that Spark needs, after each micro-batch"
 _NO_ASYNC = (
     "remove it: Spark calls functions and reads tables inside its tasks, and the number of tasks limits both"
 )
@@ -71,9 +72,7 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
         becomes="spark.sql.session.timeZone",
         values=_ZONE,
     ),
-    StreamingSetting(
-        "table.dml-sync", "remove it: the INSERTs of a script run one after another", accepted=("true",)
-    ),
+    StreamingSetting("table.dml-sync", "remove it: a job always waits for its INSERTs", accepted=("true",)),
     StreamingSetting(
         "table.sql-dialect", "remove it: each query is in the SQL of Spark", accepted=("default",)
     ),
@@ -81,8 +80,10 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
     StreamingSetting(
         "table.exec.mini-batch.enabled", "remove it: Spark always processes batches", accepted=("true",)
     ),
-    *_refused(_NO_LATENCY, "table.exec.mini-batch.allow-latency"),
-    *_refused(f"remove it: a batch reads all its rows, and {_STREAMS}", "table.exec.mini-batch.size"),
+    StreamingSetting("table.exec.mini-batch.allow-latency", f"use {JOB_TRIGGER}", becomes=JOB_TRIGGER),
+    *_refused(
+        "use an option of the table that streams, such as max_files_per_trigger", "table.exec.mini-batch.size"
+    ),
     StreamingSetting(
         "table.optimizer.agg-phase-strategy",
         "remove it: Spark always aggregates before and after the shuffle",
@@ -99,11 +100,12 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
     ),
     *_refused(_OPTIMIZER, "table.optimizer.incremental-agg-enabled", "table.exec.local-hash-agg.adaptive.*"),
     # State, watermarks, checkpoints
-    StreamingSetting("table.exec.state.ttl", _NO_STATE, accepted=_NO_TIME),
-    *_refused(_NO_STATE, "execution.min-idle-state-retention", "execution.max-idle-state-retention"),
+    StreamingSetting("table.exec.state.ttl", _NO_TTL, accepted=_NO_TIME),
+    *_refused(_NO_TTL, "execution.min-idle-state-retention", "execution.max-idle-state-retention"),
     StreamingSetting(
         "table.exec.source.idle-timeout",
-        f"{_NO_WATERMARKS}; streams of Spark have spark.sql.streaming.multipleWatermarkPolicy",
+        "remove it: a source without new rows holds the watermark back, unless"
+        " spark.sql.streaming.multipleWatermarkPolicy is max",
         accepted=_NO_TIME,
     ),
     *_refused(
@@ -113,7 +115,7 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
         "execution.periodic-watermarks-interval",
     ),
     *_refused(
-        f"remove it: a retry of a batch replaces what the failed attempt wrote, and {_STREAMS}",
+        f"remove it: each micro-batch is a checkpoint, and {JOB_TRIGGER} is the time between two of them",
         *("execution.checkpointing.*", "execution.savepoint.*", "execution.state-recovery.*"),
     ),
     *_refused(_NO_STATE, "state.*", "table.exec.async-state.*"),

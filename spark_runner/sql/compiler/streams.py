@@ -3,18 +3,22 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from spark_runner.sql.compiler.modes import STREAMING
 from spark_runner.sql.compiler.names import Reads, Table
 from spark_runner.sql.compiler.tables import TableSpec
 from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
+    CreateFunction,
     CreateTable,
     CreateView,
     Insert,
     ResetStatement,
     SetStatement,
 )
+from spark_runner.sql.text.passage import Passage
 
+_STATEMENTS = (SetStatement, ResetStatement, CreateTable, CreateView, CreateFunction, Insert)
 _SMALLEST_DELAY = 4  # tokens of `ts - INTERVAL '5' SECOND` at least
 
 
@@ -25,10 +29,11 @@ class Streams:
     mode: str
     read: dict[str, str] = field(default_factory=dict)  # comparable place -> name of the table
     written: set[str] = field(default_factory=set)
+    read_whole: dict[str, str] = field(default_factory=dict)  # as `read`, of tables that do not stream
 
     def check_statement(self, statement: AnyStatement) -> None:
         """Raise SqlError for a statement that reads all rows of a table."""
-        if not isinstance(statement, SetStatement | ResetStatement | CreateTable | CreateView | Insert):
+        if not isinstance(statement, _STATEMENTS):
             raise statement.passage.error(
                 f"a script in mode '{self.mode}' has SET, CREATE and INSERT alone; put this statement into a"
                 " script in mode 'batch'"
@@ -54,9 +59,13 @@ class Streams:
         streams = [table for table in reads.tables.values() if table.spec.streams]
         for table in reads.tables.values():
             _check_table(table, self.mode)
+        if not streams and reads.has_invalid:
+            return
         if not streams:
             message = f"this INSERT reads no table that streams, which mode '{self.mode}' needs"
             raise passage.error(f"{message}; use mode 'batch'", offset)
+        if self.mode == STREAMING:
+            self._check_together(target, reads, passage, offset)
         for table in streams:
             self.read[table.place] = table.name
         self.written.add(target.place)
@@ -70,6 +79,25 @@ class Streams:
             )
             raise passage.error(message, offset)
 
+    def _check_together(self, target: Table, reads: Reads, passage: Passage, offset: int) -> None:
+        """Raise SqlError for an INSERT whose meaning depends on another one that runs at the same time."""
+        whole = {table.place: table.name for table in reads.tables.values() if not table.spec.streams}
+        self.read_whole |= {place: name for place, name in whole.items() if place}
+        if target.place and target.place in self.written and target.spec.options.get("mode") == "error":
+            message = (
+                f"table '{target.name}' has option mode 'error', and in mode '{self.mode}' two INSERTs write"
+                " to it at the same time; use mode 'append', or one INSERT with UNION ALL"
+            )
+            raise passage.error(message, offset)
+        written = {*self.written, target.place}
+        both = [name for place, name in self.read_whole.items() if place in written]
+        if both:
+            message = (
+                f"table '{both[0]}' is read as a whole and written by the same script, and in mode"
+                f" '{self.mode}' both happen at the same time; use two jobs"
+            )
+            raise passage.error(message, offset)
+
 
 def _check_table(table: Table, mode: str) -> None:
     connector, at = table.spec.connector, table.name_offset
@@ -77,7 +105,7 @@ def _check_table(table: Table, mode: str) -> None:
         message = f"connector '{connector}' of table '{table.name}' cannot stream; use mode 'batch'"
         raise table.passage.error(message, at)
     if table.spec.streams and not table.stored:
-        message = f"table '{table.name}' needs declared columns in mode '{mode}': new files decide nothing"
+        message = f"table '{table.name}' needs declared columns in mode '{mode}': new rows decide nothing"
         raise table.passage.error(message, at)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from spark_runner.connectors import registry
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.options import FileOptions
-from spark_runner.connectors.options import Guarantee, to_plan, validate
+from spark_runner.connectors.options import Guarantee, options_of, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.connections import (
     Connection,
@@ -39,6 +39,7 @@ class TableSpec:
     upserts: bool  # it replaces rows by the primary key
     guarantee: Guarantee  # of its sink
     streams: bool = False  # its new rows can be read in micro-batches, and the table does not refuse that
+    unbounded: bool = False  # its rows have no end
     may_be_static: bool = False  # a stream may read all its rows at its start
 
 
@@ -87,8 +88,19 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         upserts=checked.upserts,
         guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
         streams=checked.streams and getattr(checked, "streaming", True),
+        unbounded=checked.unbounded,
         may_be_static=checked.is_constant or not getattr(checked, "streaming", True),
     )
+
+
+def is_unbounded(statement: CreateTable, find: FindConnection | None) -> bool:
+    """Whether the rows of a table have no end, as far as its connector is known."""
+    try:
+        options = current_keys(statement)
+        shared = take_connection(statement, options, find)
+        return options_of(_connector(statement, options, shared and shared[0])).unbounded
+    except (SqlError, OptionError):
+        return False  # the check of the table reports it
 
 
 def names_files(statement: CreateTable) -> bool:

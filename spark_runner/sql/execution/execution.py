@@ -10,22 +10,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Source, StreamingSource, Writer, WriteRequest, Written
+from spark_runner.connectors.base import (
+    PositionedSource,
+    Source,
+    StreamingSource,
+    Writer,
+    WriteRequest,
+    Written,
+)
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
-from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS
 from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
+from spark_runner.sql.execution.queries import StreamInserts, Target
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
 from spark_runner.sql.execution.replay import replayed
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
-from spark_runner.sql.execution.streaming import MicroBatches, drain
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
 from spark_runner.sql.text.errors import SqlError
@@ -46,12 +53,12 @@ def execute(
     """Run the statements of a plan in order; returns one dict per INSERT.
 
     Each dict has target, connector, location (empty if it has none), rows, seconds, line, columns, and
-    preview: up to five rows of the target as text. Settings, tables and views exist in a session of this run
-    only. A further attempt of a run first removes the rows that earlier ones added; without a `writer` the
-    run has one attempt. `shares_jvm`: other jobs use the same JVM. `resolver`
-    gives references their values. `bad_rows` gets the counts of rows that do not fit, one dict for each table
-    that was read or written with rules. `control` ends streaming queries early, and gets their triggers.
-    Raises SqlError at the failed place.
+    preview: up to five rows of the target as text; of a streaming query also batches. Settings, tables and
+    views exist in a session of this run only. A further attempt of a run first removes the rows that earlier
+    ones added; without a `writer` the run has one attempt. `shares_jvm`: other jobs use the same JVM.
+    `resolver` gives references their values. `bad_rows` gets the counts of rows that do not fit, one dict for
+    each table that was read or written with rules. `control` ends streaming queries early, and gets their
+    triggers. Raises SqlError at the failed place.
     """
     plan = with_built_ins(plan)
     check_plan(plan, shares_jvm=shares_jvm)
@@ -60,7 +67,7 @@ def execute(
     resolver = resolver or Resolver()
     plan = replayed(spark.newSession(), plan, resolver) if plan.get("replay") else plan
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex), resolver)
-    run.control = control or run.control
+    run.streams = StreamInserts(run.session, plan, control or StreamControl())
     if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
         rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None, resolver)
@@ -70,7 +77,12 @@ def execute(
     try:
         for step in plan["steps"]:
             run.step(step)
+        run.await_streams()
+    except SqlError:
+        run.streams.wait(ending=True)
+        raise
     finally:
+        run.streams.close()
         run.cached.clear()
         if bad_rows is not None:
             bad_rows += run.quarantine.found.values()
@@ -89,12 +101,14 @@ class _Execution(ScriptSession):
         resolver: Resolver,
     ) -> None:
         super().__init__(session, plan, report, resolver)
-        self.writer, self.control = writer, StreamControl()
-        self.inserts = sum(step["kind"] == "insert" for step in self.steps)
+        self.writer = writer
+        self.streams = StreamInserts(session, plan, StreamControl())
+        self.inserts, self.started = sum(step["kind"] == "insert" for step in self.steps), 0
         self.written: set[str] = set()  # locations that this run has written to
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
+        self.begun = Record("", "")  # the positions at which the tables are declared now
         self.results: list[dict[str, Any]] = []
         named = (plan.get("bad_rows") or {}).get("table")
         self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
@@ -158,72 +172,82 @@ class _Execution(ScriptSession):
     ) -> DataFrame:
         """The rows of a table, as a stream where the mode of the script asks for it."""
         if step.get("stream") and isinstance(source, StreamingSource):
-            return source.stream(self.session, options, schema)
-        return super().read_source(source, step, options, schema)
+            position = self.begun.position(step["name"])
+            if position is None:
+                return source.stream(self.session, options, schema)
+            if not isinstance(source, PositionedSource):
+                raise ConnectorError(f"connector '{step['connector']}' cannot begin at a position")
+            return source.stream_from(self.session, options, schema, position)
+        return source.read(self.session, options, schema)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
         table = self.target(step)
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
-        self.report(f"INSERT {verb} {table['name']} ({len(self.results) + 1} of {self.inserts})")
+        self.started += 1
+        self.report(f"INSERT {verb} {table['name']} ({self.started} of {self.inserts})")
         started = time.monotonic()
         location, options = table["location"], self.options(table)
         try:
             frame = self.query(step, table)
+            if frame.isStreaming:
+                self._start(frame, table, step, options)
+                return
             if self.running_set:
                 self.running_set.check_reads(frame, step, self.error)
-            written = self._written(frame, table, step, options)
+            key = tuple(table.get("primary_key", ()))
+            request = WriteRequest(self._mode(table, step), self.writer, key)
+            written = self.connectors.sink(table["connector"]).write(frame, options, request)
             if written.rejected is not None:
                 self.quarantine.rejected(written.rejected, _source(table, step), accepted=written.rows)
-        except (TooManyBadRows, ConnectorError) as error:
-            raise self.error(f"table '{table['name']}': {error}", step) from error
-        except SPARK_ERRORS as error:
+        except (TooManyBadRows, ConnectorError, *SPARK_ERRORS) as error:
             raise self._write_error(error, table, step) from error
         finally:
             self.quarantine.release()
         self.written.add(comparable(location))
-        self.results.append(
-            {
-                "target": table["name"],
-                "connector": table["connector"],
-                "location": location,
-                "rows": written.rows,
-                "seconds": round(time.monotonic() - started, 3),
-                "line": step["line"],
-                "columns": frame.columns,
-                "preview": written.preview,
-            }
-        )
+        seconds = round(time.monotonic() - started, 3)
+        self.results.append(_result(table, step, frame.columns, written, seconds))
         if location and self.running_set:
             if self.connectors.writes_files(table["connector"]):
                 self.running_set.add_written(location)
         elif location:
             self.refresh(location)
 
-    def _written(
+    def _start(
         self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Written:
-        sink, mode = self.connectors.sink(table["connector"]), self._mode(table, step)
-        key = tuple(table.get("primary_key", ()))
-        if not frame.isStreaming:
-            return sink.write(frame, options, WriteRequest(mode, self.writer, key))
-        if not self.plan.get("checkpoints"):
-            raise ConnectorError(
-                "a stream needs a folder for its progress that outlives its driver; an operator can set"
-                " `checkpoints`"
-            )
-        before = self.steps[: self.steps.index(step) + 1]
-        number = sum(each["kind"] == "insert" and each["target"] == step["target"] for each in before)
-        place = f"{self.plan['checkpoints']}/{folder_name(table['name'], number)}"
-        meant = [each for each in before if each["kind"] != "insert" or each is step]
-        checkpoint = Checkpoint(self.session, place)
-        with checkpoint.opened(fingerprint(self.plan, meant)) as stream:
-            batches = MicroBatches(sink, options, stream, mode, key)
-            try:
-                drain(frame, table["name"], place, batches.write)
-            except SPARK_ERRORS as error:
-                raise (batches.failure or error) from error
-        return Written(batches.rows, batches.preview)
+    ) -> None:
+        """Start the streaming query of an INSERT; in mode available-now, wait for its end."""
+
+        def begun_at(record: Record) -> DataFrame:
+            if record.positions == self.begun.positions:
+                return frame
+            self.begun = record
+            self.declare_again([each["name"] for each in self.declared if _streams(each)])
+            return self.query(step, table)
+
+        sink = self.connectors.sink(table["connector"])
+        self.streams.start(begun_at, step, Target(table, options, sink, self._mode(table, step)))
+        self.written.add(comparable(table["location"]))
+        if not self.streams.run_at_once:
+            self.await_streams()
+            if table["location"]:
+                self.refresh(table["location"])
+
+    def await_streams(self) -> None:
+        """Wait for the end of the streaming queries; raises SqlError at the INSERT of each that failed."""
+        ended = self.streams.wait()
+        failed = list[tuple[SqlError, Exception]]()
+        for each in ended:
+            table, batches = each.target.table, each.batches
+            written = Written(batches.rows, batches.preview)
+            found = _result(table, each.step, each.columns, written, each.seconds)
+            self.results.append({**found, "batches": batches.batches})
+            if each.failure:
+                failed.append((self._write_error(each.failure, table, each.step), each.failure))
+        if failed:
+            error, cause = failed[0]
+            error.others = tuple(other for other, _ in failed[1:])
+            raise error from cause
 
     def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
         """Count the rows of a table that do not fit, and set them aside, at its first declaration."""
@@ -287,12 +311,35 @@ class _Execution(ScriptSession):
         return str(table["options"].get("mode", "append"))
 
     def _write_error(self, error: Exception, table: Mapping[str, Any], step: Mapping[str, Any]) -> SqlError:
+        if isinstance(error, SqlError):
+            return error
+        if isinstance(error, TooManyBadRows | ConnectorError):
+            return self.error(f"table '{table['name']}': {error}", step)
         found = self.sent.place(error, self.passage(step["query"]))
         if found:
             passage, offset = found
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
+
+
+def _result(
+    table: Mapping[str, Any], step: Mapping[str, Any], columns: list[str], written: Written, seconds: float
+) -> dict[str, Any]:
+    return {
+        "target": table["name"],
+        "connector": table["connector"],
+        "location": table["location"],
+        "rows": written.rows,
+        "seconds": seconds,
+        "line": step["line"],
+        "columns": columns,
+        "preview": written.preview,
+    }
+
+
+def _streams(step: Mapping[str, Any]) -> bool:
+    return step["kind"] == "table" and bool(step.get("stream"))
 
 
 def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:

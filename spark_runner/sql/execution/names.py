@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import PermissiveSource, Source
+from spark_runner.connectors.base import SAMPLE_ROWS, PermissiveSource, Source, UnboundedSource
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.source import FileSource
 from spark_runner.connectors.parts import Parts
@@ -17,6 +17,7 @@ from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.fit import fit
 from spark_runner.sql.execution.folder import is_accessible, missing_message
+from spark_runner.sql.execution.functions import FunctionError
 from spark_runner.sql.execution.judgement import (
     FILE,
     QUARANTINE_SCHEMA,
@@ -27,6 +28,7 @@ from spark_runner.sql.execution.judgement import (
     visible,
 )
 from spark_runner.sql.execution.replayed_rows import replayed_rows
+from spark_runner.sql.execution.script_functions import declare_function, register_offered
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
@@ -71,6 +73,7 @@ class ScriptSession:
         self.inferred: dict[
             int, StructType
         ] = {}  # columns found in files, by the id of the step of the table
+        register_offered(session, plan, self.source)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Run an INSERT."""
@@ -85,6 +88,8 @@ class ScriptSession:
                 self._table(step)
             case "view":
                 self._view(step)
+            case "function":
+                self._function(step)
             case "insert":
                 self.insert(step)
             case kind:
@@ -191,7 +196,9 @@ class ScriptSession:
         options: Mapping[str, Any],
         schema: StructType | None,
     ) -> DataFrame:
-        """The rows of a table that all fit; a subclass may read a stream."""
+        """The rows of a table that all fit, or some of one without an end; a subclass may read a stream."""
+        if isinstance(source, UnboundedSource):
+            return source.sample(self.session, options, schema, SAMPLE_ROWS)
         return source.read(self.session, options, schema)
 
     def _takes_bad_rows(self, step: Mapping[str, Any]) -> bool:
@@ -291,6 +298,9 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {missing_message(self.plan['directory'])}", step)
         if not self.connectors.can_read(step["connector"]):
             return
+        is_used = step["read"] or step.get("stream")
+        if not is_used and isinstance(self.connectors.source(step["connector"]), UnboundedSource):
+            return  # mode batch cannot read it
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
         only_elsewhere = step["written"] or step.get("explained") or step.get("only_with_options")
@@ -304,6 +314,14 @@ class ScriptSession:
         self.declare(step)
         self.declared.append(step)
         self.words[id(step)] = names_in(self.passage(step["query"]).tokens)
+
+    def _function(self, step: Mapping[str, Any]) -> None:
+        self.report(f"CREATE FUNCTION {step['name']}")
+        try:
+            declare_function(self.session, self.plan, step, self.passage)
+        except (FunctionError, *SPARK_ERRORS) as error:
+            words = str(error) if isinstance(error, FunctionError) else reason(error)
+            raise self.error(f"function '{step['name']}': {words}", step) from error
 
     def _fitted(self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any]) -> DataFrame:
         schema = self.schema(table)

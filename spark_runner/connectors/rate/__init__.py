@@ -1,0 +1,1 @@
+"""Rows made at a given rate, to try streams."""

@@ -1,0 +1,77 @@
+"""Reports the triggers of streaming queries, also those that found no new rows."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from spark_runner.sql.execution.streaming import MicroBatches
+
+IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
+IDLE_MILLISECONDS = 1000  # at most one report of an idle trigger in this time
+
+
+class Triggers(StreamingQueryListener):
+    """Passes on the facts of each trigger of the queries that are added by their names.
+
+    Spark calls it in a thread of its own, and logs its errors.
+    """
+
+    def __init__(self, triggered: Callable[[str, Mapping[str, Any]], None]) -> None:
+        self._triggered = triggered
+        self._guard = threading.Lock()  # of the fields below
+        self._batches: dict[str, MicroBatches] = {}  # by the name of the query
+        self._names: dict[str, str] = {}  # by the id of the run of the query
+        self._facts: dict[str, dict[str, Any]] = {}
+
+    def add(self, name: str, batches: MicroBatches) -> None:
+        """Report the query of this name, which starts next."""
+        with self._guard:
+            self._batches[name] = batches
+            self._facts[name] = {"triggers": 0}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - of Spark
+        """Remember the run: an idle trigger does not name its query."""
+        with self._guard:
+            self._names[str(event.runId)] = event.name or ""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - of Spark
+        """Report a trigger that ran a micro-batch."""
+        progress = event.progress
+        milliseconds = progress.durationMs.get("triggerExecution", 0)
+        self._report(
+            progress.name or "",
+            {
+                "batch": progress.batchId,
+                "at": progress.timestamp,
+                "seconds": round(milliseconds / 1000, 3),
+                "rows_per_second": round(progress.inputRowsPerSecond or 0.0, 1),
+            },
+        )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - of Spark
+        """Report a trigger that found nothing to do."""
+        with self._guard:
+            name = self._names.get(str(event.runId), "")
+        self._report(name, {"at": event.timestamp, "rows_per_second": 0.0})
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - of Spark
+        """Do nothing: who waits for the query sees its end."""
+
+    def _report(self, name: str, news: Mapping[str, Any]) -> None:
+        with self._guard:
+            batches = self._batches.get(name)
+            if batches is None:
+                return
+            facts = self._facts[name]
+            count = facts["triggers"] + 1
+            rows = {"rows": batches.last_rows, "total_rows": batches.rows}
+            self._facts[name] = facts = {**facts, **rows, **news, "triggers": count}
+        self._triggered(name, facts)

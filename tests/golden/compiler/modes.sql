@@ -1,0 +1,129 @@
+-- case: a stream of files
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a FROM s
+
+-- case: a stream with a trigger
+SET job.mode = 'streaming';
+SET 'job.trigger' = '500 ms';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a FROM s
+
+-- case: a table without an end decides the mode
+CREATE TABLE ticks (value BIGINT) USING rate OPTIONS (rows_per_second 10);
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT value FROM ticks
+
+-- case: a table without an end that a view reads decides the mode
+CREATE TABLE ticks (value BIGINT, `timestamp` TIMESTAMP) WITH ('connector' = 'rate', 'rows-per-second' = '10');
+CREATE VIEW v AS SELECT value FROM ticks;
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT * FROM v
+
+-- case: a table without an end that nothing reads decides nothing
+CREATE TABLE ticks (value BIGINT) USING rate;
+SELECT 1
+
+-- case: a table without an end in mode batch
+SET job.mode = batch;
+CREATE TABLE ticks (value BIGINT) USING rate;
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a.value
+FROM ticks AS a
+
+-- case: a query of a table without an end
+CREATE TABLE ticks (value BIGINT) USING rate;
+SELECT * FROM ticks
+
+-- case: cached rows of a table without an end
+CREATE TABLE ticks (value BIGINT) USING rate;
+CREATE TABLE shown USING print;
+CACHE TABLE ticks;
+INSERT INTO shown SELECT 1
+
+-- case: the mode that a table decided, with other settings of it
+CREATE TABLE ticks (value BIGINT) USING rate;
+SET job.error.limit.rows = 5;
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT value FROM ticks
+
+-- case: a trigger in the mode that a table decided
+SET job.trigger = '1 s';
+CREATE TABLE ticks (value BIGINT) USING rate;
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT value FROM ticks
+
+-- case: the mode that a table decided, after a reset
+SET job.mode = batch;
+RESET job.mode;
+CREATE TABLE ticks (value BIGINT) USING rate;
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT value FROM ticks
+
+-- case: a mode after the first table
+CREATE TABLE ticks (value BIGINT) USING rate;
+SET job.mode = 'streaming';
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT value FROM ticks
+
+-- case: columns that connector rate does not have
+SET job.mode = 'streaming';
+CREATE TABLE ticks (valu BIGINT) USING rate;
+CREATE TABLE more USING rate OPTIONS (rows_per_second 0, ramp 5);
+SELECT 1
+
+-- case: a target of connector rate
+CREATE TABLE ticks (value BIGINT) USING rate;
+INSERT INTO ticks SELECT 1
+
+-- case: two streams into one table
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a FROM s;
+INSERT INTO t SELECT a + 1 FROM s
+
+-- case: two streams into one table that must be empty
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out', mode 'error');
+INSERT INTO t SELECT a FROM s;
+INSERT INTO t SELECT a + 1 FROM s
+
+-- case: a table that is written, then read as a whole, by queries that run at the same time
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE w (a INT) USING json OPTIONS (path '/out', streaming 'false');
+CREATE TABLE u USING json OPTIONS (path '/more');
+INSERT INTO t SELECT a FROM s;
+INSERT INTO u SELECT s.a FROM s JOIN w USING (a)
+
+-- case: a table that is read as a whole, then written, by queries that run at the same time
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE w (a INT) USING json OPTIONS (path '/out', streaming 'false');
+CREATE TABLE u USING json OPTIONS (path '/more');
+INSERT INTO u SELECT s.a FROM s JOIN w USING (a);
+INSERT INTO t SELECT a FROM s
+
+-- case: a table that is written, then read as a whole, by queries one after another
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE w (a INT) USING json OPTIONS (path '/out', streaming 'false');
+CREATE TABLE u USING json OPTIONS (path '/more');
+INSERT INTO t SELECT a FROM s;
+INSERT INTO u SELECT s.a FROM s JOIN w USING (a)
+
+-- case: a trigger that is no time
+SET job.mode = 'streaming';
+SET job.trigger = 'soon';
+SELECT 1
+
+-- case: a trigger in mode batch
+SET job.trigger = '10 seconds';
+SELECT 1
