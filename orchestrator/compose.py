@@ -29,6 +29,7 @@ from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.hooks import Hook, Hooks, installed_hooks
 from orchestrator.handlers.worker_context import Admission, DriverControl, JobRules, Reporting, WorkerContext
 from orchestrator.history.history import History
+from orchestrator.history.hours import HOUR_SECONDS
 from orchestrator.leader.audit_trail import AuditTrail
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
@@ -181,10 +182,12 @@ def build_worker(
     guarded: bool = True,
     accepts: Callable[[str], bool] | None = None,
     logs: LogPipeline | None = None,
+    hour_seconds: float = HOUR_SECONDS,
 ) -> Worker:
     """A worker with its own session; without `guarded` it claims jobs however busy its host is.
 
-    `logs`: the pipeline of this process; the worker announces its trouble.
+    `logs`: the pipeline of this process; the worker announces its trouble. `hour_seconds`: the time that an
+    entry of a running stream in the history covers.
     """
     # Unique: nodes of a killed worker are never mistaken for those of its successor.
     name = f"{os.uname().nodename.replace('.', '_')}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
@@ -233,12 +236,13 @@ def build_worker(
             settings.references,
             settings.connector_jars,
             settings.quarantine,
-            Checkpoints(settings.checkpoints, f"file:{settings.state_dir.absolute()}/checkpoints"),
+            Checkpoints(settings.checkpoints, settings.own_checkpoints),
+            settings.functions,
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
             callbacks=Callbacks(check=policy.check_callback),
-            history=History(session, nodes),
+            history=History(session, nodes, hour_seconds=hour_seconds),
             audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
             archive=open_archive(settings.archive, settings.state_dir),
         ),

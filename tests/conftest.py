@@ -28,6 +28,7 @@ pytest_plugins = [
     "tests.servers.kubernetes.fixtures",
     "tests.queues_support",
     "tests.jobs_support",
+    "tests.streams_support",
     "tests.pid_namespaces",
     "tests.kubernetes_support",
     "tests.runner_support",

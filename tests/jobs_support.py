@@ -14,6 +14,7 @@ from orchestrator.client.client import Client
 from orchestrator.compose import DRIVER_MAIN, build_queue_set, build_worker, open_session
 from orchestrator.config.settings import Settings
 from orchestrator.handlers.hooks import Hook
+from orchestrator.history.hours import HOUR_SECONDS
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.limits import Limits
@@ -77,6 +78,7 @@ class Deployment:
         scrub_interval: float = 600,
         hooks: Iterable[Hook] = (),
         logs: LogPipeline | None = None,
+        hour_seconds: float = HOUR_SECONDS,
         **more: object,
     ) -> Worker:
         """Start a worker with stand-in drivers; `more` are limits of the configuration."""
@@ -91,6 +93,7 @@ class Deployment:
             limits=lambda: limits,
             hooks=hooks,
             logs=logs,
+            hour_seconds=hour_seconds,
         )
         self._workers.append(worker)
         worker.start()

@@ -42,10 +42,14 @@ class StandInWatch:
         return {"input_bytes": 1000, "input_rows": 10}
 
 
-if __name__ == "__main__":
+def stand_in_spark() -> Any:
+    """Replaces the class SparkSession."""
     session = StandInSession()
     builder = SimpleNamespace(getOrCreate=lambda: session)
-    spark = SimpleNamespace(builder=builder, getActiveSession=lambda: session)
-    setattr(jvm, "SparkSession", spark)  # noqa: B010 - a replacement that mypy would refuse
+    return SimpleNamespace(builder=builder, getActiveSession=lambda: session)
+
+
+if __name__ == "__main__":
+    setattr(jvm, "SparkSession", stand_in_spark())  # noqa: B010 - a replacement that mypy would refuse
     setattr(driver, "SparkMonitor", StandInWatch)  # noqa: B010 - likewise
     sys.exit(driver.main(sys.argv[-1:]))

@@ -1,6 +1,7 @@
 """The admin operations: everything that an operator changes, each act recorded with its author."""
 
 from orchestrator.admin.job_changes import Operator
+from orchestrator.admin.name_slot import NameSlots
 from orchestrator.admin.operations import JobOperations
 from orchestrator.admin.pools import PoolOperations
 from orchestrator.admin.removal import Removal
@@ -18,7 +19,7 @@ class AdminOperations:
     """Jobs, pools, limits and schedules. Safe to use from several threads.
 
     `config` holds the limits of all workers, `schedules` the periodic jobs, `history` their measured runs,
-    `connections` the connections of scripts.
+    `connections` the connections of scripts, `names` the slots of job names.
     """
 
     def __init__(self, queue_set: QueueSet) -> None:
@@ -33,3 +34,4 @@ class AdminOperations:
         self.schedules = ScheduleStore(session, nodes, queue_set.clock.now_ms)
         self.connections = ConnectionStore(session, nodes)
         self.history = History(session, nodes)
+        self.names = NameSlots(queue_set)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orchestrator.admission.slots import Slots
 from orchestrator.audit.trail import Trail
 from orchestrator.model.act import Act
-from orchestrator.model.errors import AlreadyEnded
+from orchestrator.model.errors import AlreadyEnded, NotStreaming
 from orchestrator.model.job import JobView, state_of, view_of
 from orchestrator.model.paths import Nodes
 from orchestrator.model.stop_requests import is_request_for, request_to_stop
@@ -23,6 +23,7 @@ from queues import (
     commit_once,
 )
 from spark_runner.protocol.attempt import Attempt, attempt_path
+from spark_runner.protocol.stop_order import GRACEFUL
 
 
 class SideNodes:
@@ -32,10 +33,17 @@ class SideNodes:
         self._session, self._layout = queue_set.session, queue_set.layout
         self._slots = Slots(queue_set.session, Nodes(queue_set.layout.root), queue_set.pools)
 
-    def stop_creation(self, record: Record, act: Act) -> list[Operation]:
+    def stop_creation(self, record: Record, act: Act, *, graceful: bool = False) -> list[Operation]:
         """The operations that request the end of a job; none when it is requested already."""
         path = self._layout.stop(record.pool, record.id)
-        asked = {"run_key": record.run_key, "since": act.at, "by": act.by, "host": act.host}
+        asked: dict[str, object] = {
+            "run_key": record.run_key,
+            "since": act.at,
+            "by": act.by,
+            "host": act.host,
+        }
+        if graceful:
+            asked[GRACEFUL] = True
         return request_to_stop(path, self._session.get(path), asked, login=self._login(record))
 
     def stop_removals(self, record: Record, *pools: str) -> list[Delete]:
@@ -92,16 +100,20 @@ class Stops:
         self._trail = Trail(queue_set.session, Nodes(queue_set.layout.root))
         self._nodes = SideNodes(queue_set)
 
-    def request(self, job_id: str) -> JobView:
+    def request(self, job_id: str, *, graceful: bool = False) -> JobView:
         """Request the end of a job, held or not, and return the job as it was then; `wait` shows the result.
 
-        Raises AlreadyEnded, ItemNotFound.
+        `graceful`: the streaming queries of the job end after their current micro-batch. A later request
+        without it ends the job at once. Raises AlreadyEnded, ItemNotFound, and NotStreaming for a graceful
+        request to a job without micro-batches.
         """
         record, version = self._set.read(job_id)
-        act = self._trail.act("kill")
+        act = self._trail.act("kill", GRACEFUL if graceful else "")
         for _ in range(_MAX_TRIES):
             view = _unended(record)
-            was_made = self._make(record, version, act)
+            if graceful and not view.mode:
+                raise NotStreaming(job_id)
+            was_made = self._make(record, version, act, graceful=graceful)
             after = self._read_again(record)
             if was_made:
                 pool = None if after is None or view_of(after[0]).is_final else after[0].pool
@@ -127,11 +139,11 @@ class Stops:
             return None
         return (record, version) if record.run_key == before.run_key else None
 
-    def _make(self, record: Record, version: int, act: Act) -> bool:
+    def _make(self, record: Record, version: int, act: Act, *, graceful: bool) -> bool:
         """Create the request unless the record has changed, so that no ended job gets one."""
         unchanged = Check(self._layout.record(record.id), version)
         # Also refused when the request is created or removed meanwhile.
-        change = self._nodes.stop_creation(record, act)
+        change = self._nodes.stop_creation(record, act, graceful=graceful)
         entries = [self._trail.job_entry(act, record)] if change else []
         done = self._commit([unchanged, *change, *entries])
         if not done and self._session.exists(self._layout.stops(record.pool)) is None:

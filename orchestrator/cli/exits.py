@@ -11,6 +11,7 @@ from orchestrator.logs.visible import visible
 from orchestrator.model.errors import (
     AlreadyEnded,
     AlreadyExists,
+    CheckpointNotFound,
     ConnectionNotFound,
     DefinitionError,
     HistoryNotFound,
@@ -67,7 +68,15 @@ _MAX_CHARACTERS = 20_000  # of an error message, which may quote a text of any s
 _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
     ((Unreachable, AccessDenied, OutcomeUnknown, SessionLost, NotRunning), Exit.UNREACHABLE),
     (
-        (ItemNotFound, NoSuchAttempt, NoSuchPool, ScheduleNotFound, HistoryNotFound, ConnectionNotFound),
+        (
+            ItemNotFound,
+            NoSuchAttempt,
+            NoSuchPool,
+            ScheduleNotFound,
+            HistoryNotFound,
+            ConnectionNotFound,
+            CheckpointNotFound,
+        ),
         Exit.NOT_FOUND,
     ),
     (

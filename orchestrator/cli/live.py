@@ -54,6 +54,8 @@ def describe_progress(progress: dict[str, Any] | None) -> str:
     if progress is None:
         return ""
     parts, stages = [str(progress.get("phase") or "")], progress.get("stages")
+    if progress.get("stopping") is True:
+        parts.append("ends after the current micro-batch")
     parts += [
         f"stage {stage.get('stage')}: {stage.get('done')}/{stage.get('tasks')} tasks"
         for stage in (stages if isinstance(stages, list) else ())

@@ -117,3 +117,28 @@ def parse_seconds_of(option: str, text: str | None) -> float | None:
         return parse_seconds(text)
     except ValueError as error:
         raise DefinitionError(f"{option}: {error}") from error
+
+
+def parse_checkpoint(*, resume: bool, fresh: bool, positions: list[str] | None) -> dict[str, Any] | None:
+    """The field `checkpoint` for the options --resume, --fresh and --from; raises DefinitionError.
+
+    A position may contain `=`, so the name of its table is what precedes the first one.
+    """
+    given = [
+        name for name, value in (("--resume", resume), ("--fresh", fresh), ("--from", positions)) if value
+    ]
+    if len(given) > 1:
+        raise DefinitionError(f"give only one of {' and '.join(given)}")
+    if not given:
+        return None
+    found = dict[str, str]()
+    for each in positions or []:
+        table, equals, position = each.partition("=")
+        name, value = (table, position) if equals else ("*", each)
+        if not (name and value):
+            raise DefinitionError(f"--from {each!r}: write POSITION or TABLE=POSITION")
+        if name in found:
+            whose = "all tables" if name == "*" else f"table {name!r}"
+            raise DefinitionError(f"--from is given twice for {whose}")
+        found[name] = value
+    return {"start": "resume" if resume else "fresh", **({"positions": found} if found else {})}

@@ -55,7 +55,8 @@ def up(
 ) -> None:
     """Run ZooKeeper and a worker in the foreground, for development; commands in other terminals find them.
 
-    Ctrl-C ends both: running jobs are killed and end as KILL, waiting jobs stay for the next `up`.
+    Ctrl-C ends both: running jobs are killed and end as KILL, waiting jobs stay for the next `up`. Streams
+    get some seconds to end after their current micro-batch, as SUCCESS.
     """
     interrupt = Interrupt.install()
     settings = _settings(slots, metrics_address)
@@ -75,26 +76,29 @@ def up(
         while not interrupt.wait(_CHECK_SECONDS):
             pass
         served.stop_accepting()
-        _stop_running_jobs(
-            build_client(session, settings), served, quiet, limit=settings.kill_grace * 2 + _SETTLE_SECONDS
-        )
+        _stop_running_jobs(build_client(session, settings), served, quiet, grace=settings.kill_grace)
     raise typer.Exit(interrupt.exit_code)
 
 
-def _stop_running_jobs(client: Client, served: Worker, quiet: bool, limit: float) -> None:  # typer's flag
-    """Kill the running jobs and wait for their end: their ZooKeeper is about to stop."""
-    deadline, asked = time.monotonic() + limit, set()
-    while time.monotonic() < deadline:
+def _stop_running_jobs(client: Client, served: Worker, quiet: bool, *, grace: float) -> None:  # typer's flag
+    """Kill the running jobs and wait for their end: their ZooKeeper is about to stop.
+
+    For `grace` seconds streams may end after their current micro-batch.
+    """
+    begun, limit = time.monotonic(), 3 * grace + _SETTLE_SECONDS
+    asked = dict[str, bool]()  # by id, whether it was a graceful request
+    while (passed := time.monotonic() - begun) < limit:
         running = [job for job in client.jobs(_ON_THEIR_WAY) if job.is_readable]
         if not running and not served.is_busy():
             return
         for job in running:
-            if job.id in asked:
+            graceful = bool(job.mode) and passed < grace
+            if asked.get(job.id) in {False, graceful}:
                 continue
-            asked.add(job.id)
-            _say(quiet, f"stopping {job.id}")
+            asked[job.id] = graceful
+            _say(quiet, f"stopping {job.id}" + (" after its current micro-batch" if graceful else ""))
             with contextlib.suppress(AlreadyEnded, ItemNotFound):
-                client.kill(job.id)
+                client.kill(job.id, graceful=graceful)
         threading.Event().wait(_LOOK_SECONDS)
     _say(quiet, f"some jobs have not ended within {limit:.0f} s; their drivers end with this process")
 

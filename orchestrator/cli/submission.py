@@ -18,15 +18,21 @@ _DEFINITIONS = {".yaml", ".yml", ".json"}
 
 
 def load_definition(
-    file: str, variables: dict[str, str], *, attempts: int | None = None, pool: str | None = None
+    file: str,
+    variables: dict[str, str],
+    *,
+    attempts: int | None = None,
+    pool: str | None = None,
+    checkpoint: dict[str, Any] | None = None,
 ) -> Definition:
     """The definition in a file, for a script without a definition, or on standard input for `-`.
 
-    `variables` and `pool` override those of the definition. `attempts` applies only to a script without a
-    definition. Raises DefinitionError.
+    `variables`, `pool` and `checkpoint` override those of the definition. `attempts` applies only to a script
+    without a definition. Raises DefinitionError.
     """
     path = Path(file)
-    chosen: dict[str, Any] = {} if pool is None else {"pool": pool}
+    given = {"pool": pool, "checkpoint": checkpoint}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if file == "-":
         try:
             text = read_standard_input()

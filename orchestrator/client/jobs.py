@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from orchestrator.model.act import Act
+from orchestrator.model.checkpoint import bound_to_checkpoint, check_checkpoint
 from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError, WaitTimeout
 from orchestrator.model.job import JobState, JobView, view_of
 from orchestrator.model.paths import Nodes
-from orchestrator.model.plan import Plan, compile_program, encode_plan, plan_path
+from orchestrator.model.plan import Plan, compile_program, encode_plan, mode_of, plan_path, trigger_seconds_of
 from orchestrator.model.states import Queue
 from orchestrator.policy.policy import Policy
 from queues import Create, Entrance, Operation, check_id, encode
@@ -68,6 +69,8 @@ class Jobs:
         if definition.script and plan is None:
             raise DefinitionError(f"the script of {definition.name!r} was not compiled")
         self._policy.check(definition.pool, definition, plan=plan)
+        check_checkpoint(definition, plan)
+        definition = bound_to_checkpoint(definition, plan)
         job_id = str(uuid.uuid4()) if job_id is None else check_id(job_id)
         document = encode(definition.model_dump(mode="json", exclude_defaults=True))
         compiled = None if plan is None else encode_plan(plan)
@@ -80,7 +83,11 @@ class Jobs:
 
         submitted = Act.now(self._session, "submit", origin)
         state = JobState.enqueued(
-            definition.name, queued_limit=definition.timeout.queued, submitted=submitted
+            definition.name,
+            mode=mode_of(plan),
+            trigger_seconds=trigger_seconds_of(plan),
+            queued_limit=definition.timeout.queued,
+            submitted=submitted,
         )
         record = self._entrance.put(
             Queue.ACCEPT,

@@ -10,6 +10,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StringConstraints,
     ValidationError,
     field_validator,
     model_validator,
@@ -18,7 +19,7 @@ from pydantic import (
 from orchestrator.config.listening import Listening, is_loopback
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.sources import PREFIX, from_environment, from_file, merged
-from orchestrator.config.tables import ArchiveSettings, DriverSettings, PoolPolicy, WarmSettings
+from orchestrator.config.tables import ALL_POOLS, ArchiveSettings, DriverSettings, PoolPolicy, WarmSettings
 from orchestrator.config.zookeeper import DriverAccess, GroupLogin, LoginFile, TlsFiles
 from orchestrator.logs.settings import LogSettings
 from orchestrator.model.errors import SettingsError
@@ -30,6 +31,8 @@ _NAME = "spark-job-orchestrator"
 _CONFIG = "ORCHESTRATOR_CONFIG"
 _PORT = re.compile(r"[0-9]{1,5}")
 _MAX_PORT = 65535
+_FunctionName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+_Target = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")]
 _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
@@ -118,15 +121,19 @@ class Settings(BaseModel):
         description="by connector: jars that Spark loads instead of its packages, as hosts without a"
         " Maven repository need",
     )
+    functions: dict[_FunctionName, _Target] = Field(
+        default_factory=dict,
+        description="of the platform, for all scripts: name -> module:function of a package on the workers",
+    )
     quarantine: str = Field(
         "",
         description="URL of a folder that all nodes share, for rows that do not fit; empty = the folder of"
         " the run, for drivers of this host",
     )
-    checkpoints: str = Field(
-        "",
-        description="URL of a folder that all nodes share, for the progress of jobs that read streams;"
-        " empty = `checkpoints` in the state_dir, for local Spark",
+    checkpoints: dict[str, str] = Field(
+        default_factory=dict,
+        description="by pool, * = all: URL of a folder that all nodes share, for the progress of jobs that"
+        " read streams; a text is that of all pools; empty = `checkpoints` in the state_dir, for local Spark",
     )
     warm: WarmSettings = Field(
         default_factory=WarmSettings.model_construct,
@@ -176,6 +183,11 @@ class Settings(BaseModel):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("checkpoints", mode="before")
+    @classmethod
+    def _of_all_pools(cls, value: object) -> object:
+        return ({ALL_POOLS: value} if value else {}) if isinstance(value, str) else value
 
     @field_validator("zookeeper_hosts")
     @classmethod
@@ -251,6 +263,11 @@ class Settings(BaseModel):
         addresses = self.zookeeper_hosts.partition("/")[0].split(",")
         hosts = [address.rpartition(":")[0] or address for address in map(str.strip, addresses)]
         return all(is_loopback(host.strip("[]")) for host in hosts)
+
+    @property
+    def own_checkpoints(self) -> str:
+        """The URL of the folder for the progress of local Spark, where no other is set."""
+        return f"file:{self.state_dir.absolute()}/checkpoints"
 
     @property
     def logs_dir(self) -> Path:

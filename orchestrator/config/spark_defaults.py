@@ -5,12 +5,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from orchestrator.config.tables import ALL_POOLS
 from orchestrator.model.errors import SettingsError
 from orchestrator.model.fields import explain
 from orchestrator.model.spark import Spark
 from spark_runner.runners.warm import WarmSpec
-
-ALL_POOLS = "*"
 
 
 def pool_spark(tables: Mapping[str, Mapping[str, Any]]) -> Callable[[str, Spark], Spark]:

@@ -11,6 +11,9 @@ from spark_runner.protocol.sizing import memory_bytes
 if TYPE_CHECKING:
     from spark_runner.protocol.warm_files import Recycling
 
+ALL_POOLS = "*"
+"""The key of what applies to each pool without its own."""
+
 
 class ArchiveSettings(BaseModel):
     """Jobs are archived in an Elasticsearch index if `url` is set, otherwise in files."""
@@ -83,6 +86,7 @@ class PoolPolicy(BaseModel):
     service_accounts: _Patterns = Field(None, description="of drivers and executors on Kubernetes")
     conf: _Patterns = Field(None, description="names of Spark properties that definitions set")
     connectors: _Patterns = Field(None, description="of tables in scripts")
+    functions: _Patterns = Field(None, description="of the platform, in scripts; in lower case")
 
 
 class WarmSettings(BaseModel):

@@ -11,6 +11,7 @@ from orchestrator.admission.hosts import reaches
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot, Job
 from orchestrator.model.definition import Timeout
+from orchestrator.model.mode_limits import run_limit, stall_limit
 from orchestrator.model.states import Queue
 from queues import AccessDenied, NodeData, Session, Stat
 from spark_runner.protocol.attempt import Attempt, AttemptState, attempt_path
@@ -120,14 +121,14 @@ def _stuck(snapshot: ClusterSnapshot, run: _OpenAttempt) -> Finding | None:
         return None
     runs = (snapshot.now - run.attempt.changed_ms) / 1000
     still = -math.inf if run.alive is None else (snapshot.now - run.alive.modified) / 1000
-    if limits.run and runs > limits.run + _GRACE_SECONDS:
+    longest = run_limit(limits, run.job.state.mode)
+    stall = stall_limit(limits, run.job.state.trigger_seconds)
+    if longest and runs > longest + _GRACE_SECONDS:
         path = run.attempt.path
-        what = f"{job_id} has run for {runs:.0f} s, longer than timeout.run ({limits.run:g} s)"
-    elif limits.stall and still > limits.stall:
+        what = f"{job_id} has run for {runs:.0f} s, longer than timeout.run ({longest:g} s)"
+    elif stall and still > stall:
         path = run.attempt.alive
-        what = (
-            f"{job_id} has made no progress for {still:.0f} s, longer than timeout.stall ({limits.stall:g} s)"
-        )
+        what = f"{job_id} has made no progress for {still:.0f} s, longer than timeout.stall ({stall:g} s)"
     else:
         return None
     remedy = f"see `orchestrator job logs {job_id}`; `orchestrator job kill {job_id}` ends it"

@@ -6,7 +6,7 @@ from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.model.job import CallbackState, JobError, JobState
 from orchestrator.model.states import Queue, Status, check_transition
-from orchestrator.model.waiting import Reason, Waiting
+from orchestrator.model.waiting import Reason, Waiting, at_checkpoint
 from queues import timestamp
 from spark_runner.protocol.attempt import attempt_path, intent, run_name
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
@@ -55,6 +55,8 @@ def handle(job: JobContext) -> Action:
     if isinstance(taken, Waiting):
         if definition.concurrency:
             context.admission.declined.add_named(job.id, definition.name, definition.concurrency)
+        if taken.reason == Reason.CONCURRENCY and definition.checkpoint is not None:
+            taken = at_checkpoint(definition.name)
         return _declined(job, taken)
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
@@ -72,6 +74,7 @@ def handle(job: JobContext) -> Action:
     changes = {
         "attempt": number,
         "place": place.to_json(),
+        "checkpoint": _checkpoint(job, place.backend),
         "slot": taken.slot,
         "name_slot": taken.name_slot,
         "callback": CallbackState(),
@@ -80,6 +83,14 @@ def handle(job: JobContext) -> Action:
         **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "last_seen")),
     }
     return SetStatus(Status.RUNNING, changes=changes, extra=(announced, *taken.operations))
+
+
+def _checkpoint(job: JobContext, backend: str) -> str | None:
+    """The folder of its checkpoints, for those who look at the job."""
+    name, pool = job.definition.name, job.claim.record.pool
+    if job.definition.checkpoint is None:
+        return None
+    return job.context.rules.checkpoints.of_job(name, pool, backend) or None
 
 
 def _declined(job: JobContext, waiting: Waiting) -> Release:

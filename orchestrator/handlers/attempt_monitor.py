@@ -155,6 +155,7 @@ class AttemptMonitor:
     runner: Runner | None = None  # polled in bulk while the job waits; None: the driver is out of reach
     run: str = ""
     submitted: int = 0  # submissions by this worker
+    recorded_hours: int = 0  # the full hours of a stream up to which the history is written
     ends_driver: bool = False  # the next call of the handler ends the driver, which may take long
     _settling_since: float | None = None  # monotonic
     _name_until: float | None = None  # monotonic

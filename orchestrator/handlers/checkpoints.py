@@ -1,20 +1,34 @@
 """Where jobs that read streams keep their progress."""
 
 import urllib.parse
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.config.tables import ALL_POOLS
+from queues import LOW_LANE_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The URL of a folder that all nodes share, and that of a folder of this host; empty without one."""
+    """The URLs of folders that all nodes share, by pool (* = all), and that of a folder of this host."""
 
-    shared: str = ""
+    shared: Mapping[str, str] = field(default_factory=dict)
     own: str = ""
 
-    def of_job(self, name: str, backend: str) -> str:
+    def of_job(self, name: str, pool: str, backend: str) -> str:
         """The URL of the folder of a job; empty if no folder outlives its driver.
 
         The name of the job is its identity: a job that is submitted again continues.
         """
-        place = self.shared or (self.own if backend == "local" else "")
+        main = pool.removesuffix(LOW_LANE_SUFFIX)
+        shared = self.shared.get(main) or self.shared.get(ALL_POOLS, "")
+        place = shared or (self.own if backend == "local" else "")
         return f"{place.rstrip('/')}/{urllib.parse.quote(name, safe='')}" if place else ""
+
+    def places(self) -> dict[str, str]:
+        """The pool of each folder with folders of jobs; `*` where it is that of several."""
+        found = dict[str, str]()
+        for pool, url in (*self.shared.items(), (ALL_POOLS, self.own)):
+            if url:
+                found.setdefault(url.rstrip("/"), pool)
+        return found

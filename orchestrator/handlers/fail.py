@@ -3,10 +3,12 @@
 from orchestrator.handlers.actions import Action, DeadLetter, SetStatus
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.liveness import ran_seconds
 from orchestrator.handlers.notices import with_running
 from orchestrator.handlers.record_run import record_run
 from orchestrator.model.backoff import jittered
 from orchestrator.model.job import CallbackState, JobError
+from orchestrator.model.mode_limits import reset_after
 from orchestrator.model.states import Status
 from queues import LOW_LANE_SUFFIX, Create, Delete, Operation
 
@@ -25,16 +27,17 @@ def handle(job: JobContext) -> Action:
     error = state.error or JobError(error_class="lost", message="the job failed and recorded no reason")
     if error.error_class == "timeout" and error.type == "QueuedTimeout":
         return conclude(job, Status.ERROR_FAIL)  # no attempt has failed
-    failed = {"failures": state.failures + 1}
+    failed = {"failures": _failures_before(job) + 1}
     is_reporting = state.callback.attempts > 0 and not state.callback.done
     is_demoted = error.error_class == "timeout" and definition.timeout.on_run == "demote"
-    if is_reporting or not (is_demoted or _is_retried(job, error)):
+    if is_reporting or not (is_demoted or _is_retried(job, error, failed["failures"])):
         return conclude(job, Status.ERROR_FAIL, failed)
     if state.callback.stopped or job.is_stopped():
-        # A receiver whose answer made it a failure gets no second call about a cancellation.
+        # A receiver whose answer made it a failure gets no second call about a cancellation. A driver that
+        # was to end after its micro-batch has failed to.
         return (
             conclude(job, Status.ERROR_FAIL, failed)
-            if state.callback.done
+            if state.callback.done or job.stops_gracefully
             else SetStatus(Status.CANCEL, failed)
         )
     if is_demoted:
@@ -43,9 +46,16 @@ def handle(job: JobContext) -> Action:
     return SetStatus(Status.ACCEPT, with_running(job, {**failed, "callback": CallbackState()}), delay=delay)
 
 
-def _is_retried(job: JobContext, error: JobError) -> bool:
+def _failures_before(job: JobContext) -> int:
+    """The failed attempts in a row before this one: a stable attempt clears those before it."""
+    stable = reset_after(job.definition.retry, job.state.mode)
+    attempt = job.last_attempt() if stable and job.state.failures else None
+    return 0 if attempt is not None and ran_seconds(attempt) >= stable else job.state.failures
+
+
+def _is_retried(job: JobContext, error: JobError, failures: int) -> bool:
     retry = job.definition.retry
-    if job.state.failures + 1 >= retry.attempts:
+    if failures >= retry.attempts:
         return False
     if error.error_class == "timeout":
         return job.definition.timeout.on_run == "retry"

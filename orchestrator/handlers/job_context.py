@@ -34,6 +34,7 @@ from queues import (
 )
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
 from spark_runner.protocol.errors import RefusedSubmission
+from spark_runner.protocol.stop_order import is_graceful
 from spark_runner.runners.base import Runner, Submission, SubmissionPlace
 
 
@@ -56,6 +57,7 @@ class JobContext:
         self.delivery: CallbackDelivery | None = None  # of the first event in the outbox
         self.next_try = 0.0  # monotonic; to deliver that event after a failed try
         self.stop_act: Act | None = None  # the act of the stop request, once it was read
+        self.stops_gracefully = False  # the stop request that was read last lets a micro-batch end
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None
 
@@ -264,7 +266,7 @@ class JobContext:
         # The stop node of an earlier job with this id has another run key.
         meant = self.run_key.encode() in found[0] and not is_time_limit(found[0])
         if meant:
-            self.stop_act = act_in(found[0])
+            self.stop_act, self.stops_gracefully = act_in(found[0]), is_graceful(found[0])
         return Delete(self.stop_path, found[1].version), meant
 
     def request_to_stop(self, attempt: Attempt) -> tuple[Operation, ...]:
@@ -277,3 +279,7 @@ class JobContext:
         """Whether a request to stop this job exists."""
         request = self.stop_request()
         return request is not None and request[1]
+
+    def is_stopped_at_once(self) -> bool:
+        """Whether a request to stop this job exists that lets no micro-batch end."""
+        return self.is_stopped() and not self.stops_gracefully

@@ -3,12 +3,11 @@
 from orchestrator.handlers.actions import Action, Keep, SetStatus, Wait
 from orchestrator.handlers.conclude import conclude
 from orchestrator.handlers.job_context import JobContext
-from orchestrator.handlers.liveness import absence, observed_end, with_application
+from orchestrator.handlers.liveness import absence, killed, observed_end, with_application
 from orchestrator.handlers.record_run import record_run
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.model.states import Status
 from orchestrator.model.times import stored_time
-from queues import Set, timestamp
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner
 
@@ -25,7 +24,7 @@ def handle(job: JobContext) -> Action:
     match attempt.state:
         case AttemptState.INTENT:
             # The node first, so that a driver that starts now ends at once; then the processes.
-            return SetStatus(Status.KILL, extra=(_killed(attempt),))
+            return SetStatus(Status.KILL, extra=(killed(attempt),))
         case AttemptState.STARTED if runner is not None:
             return _end(job, attempt, runner)
         case AttemptState.STARTED:
@@ -34,7 +33,7 @@ def handle(job: JobContext) -> Action:
             left = absence(job, attempt, job.current_monitor())
             if left is not None and left <= 0:
                 return SetStatus(
-                    Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),)
+                    Status.KILL, extra=(killed(with_application(attempt, job.current_monitor())),)
                 )
             # A stop node older than the login of the driver is not readable for the driver.
             stop = job.request_to_stop(attempt) if attempt.login else ()
@@ -51,7 +50,7 @@ def _end(job: JobContext, attempt: Attempt, runner: Runner) -> Action:
     if left is not None and left > 0 and observed_end(job, attempt, runner) is None:
         # Its cluster has ended every driver that it lists; this one may still run on a node that is cut off.
         return Wait(min(left, _UNSEEN_LOOK_SECONDS))
-    return SetStatus(Status.KILL, extra=(_killed(with_application(attempt, job.current_monitor())),))
+    return SetStatus(Status.KILL, extra=(killed(with_application(attempt, job.current_monitor())),))
 
 
 def _ended(job: JobContext, attempt: Attempt) -> Action:
@@ -78,7 +77,3 @@ def _ended(job: JobContext, attempt: Attempt) -> Action:
 def _may_be_retried(job: JobContext) -> bool:
     kind = None if job.state.error is None else job.state.error.error_class
     return kind == "timeout" or (kind == "killed" and kind in job.definition.retry.on)
-
-
-def _killed(attempt: Attempt) -> Set:
-    return attempt.advance(AttemptState.KILLED, ended=timestamp())

@@ -6,7 +6,7 @@ from dataclasses import replace
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.job import JobError
-from orchestrator.model.times import moment
+from orchestrator.model.times import moment, seconds_between
 from queues import AccessDenied, NodeData, Set, decode, timestamp
 from spark_runner.protocol.attempt import Attempt, AttemptState, application_in
 from spark_runner.runners.base import Runner, Submission
@@ -64,9 +64,30 @@ def absence_limit(job: JobContext) -> float:
 
 def lost(job: JobContext, attempt: Attempt) -> Set:
     """The compare-and-set that marks the attempt as lost, with the reason."""
-    message = f"its driver has shown no life for {absence_limit(job):.0f} s, longer than its lease"
+    silent = round(absence_limit(job))
+    message = f"its driver has shown no life for {silent} s, longer than its lease"
     error = JobError(error_class="lost", message=message)
-    return attempt.advance(AttemptState.LOST, ended=timestamp(), error=error.model_dump())
+    return attempt.advance(
+        AttemptState.LOST, ended=timestamp(), error=error.model_dump(), silent_seconds=silent
+    )
+
+
+def ran_seconds(attempt: Attempt) -> float:
+    """How long an ended attempt has run for certain.
+
+    The time needs two witnesses: the clocks of the hosts that wrote the attempt, and that of the ensemble.
+    The shorter time counts, without the silence after which a driver counts as lost.
+    """
+    by_hosts = seconds_between(attempt.document.get("started"), attempt.document.get("ended")) or 0.0
+    by_ensemble = (attempt.changed_ms - attempt.created_ms) / 1000
+    silent = attempt.document.get("silent_seconds")
+    silence = float(silent) if isinstance(silent, int | float) and silent > 0 else 0.0
+    return max(0.0, min(by_hosts, by_ensemble) - silence)
+
+
+def killed(attempt: Attempt) -> Set:
+    """The compare-and-set that ends the attempt on request."""
+    return attempt.advance(AttemptState.KILLED, ended=timestamp())
 
 
 def age(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:

@@ -1,13 +1,18 @@
-"""Records an ended attempt in the history of its job name."""
+"""Records ended attempts, and the full hours of running streams, in the history of their job name."""
+
+import math
+from collections.abc import Callable
+from typing import Any
 
 from loguru import logger
 
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.verdict import verdict_of_attempt
-from orchestrator.history.history import is_run, run_of
+from orchestrator.history.history import History, is_run, run_of
+from orchestrator.history.hours import StreamTotals, hour_of
 from orchestrator.model.spark import Spark
 from queues import OutcomeUnknown, SessionLost, Unreachable
-from spark_runner.protocol.attempt import AttemptState
+from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission
 
 
@@ -26,16 +31,38 @@ def record_run(job: JobContext) -> None:
         return
     # An attempt that its time limit ended is `killed`; the record stores the reason.
     error = state.error if attempt.state is AttemptState.KILLED else verdict_of_attempt(attempt).error
+    _record(history, job, lambda: run_of(attempt, job_id=job.id, spark=_spark(job), error=error))
+    job.recorded_run = state.attempt
+
+
+def record_hour(job: JobContext, attempt: Attempt) -> float:
+    """Record the last full hour of a started attempt that reads streams; returns the seconds to the next one.
+
+    Several workers may do that one after another: the ring holds each hour of a run once. Hours count from
+    the start of the driver, by the clock of the ensemble.
+    """
+    history, monitor = job.context.reporting.history, job.current_monitor()
+    if history is None or not job.state.mode:
+        return math.inf
+    ran = max(0.0, (job.context.clock.confirmed_ms() - attempt.changed_ms) / 1000)
+    hour, since = divmod(ran, history.hour_seconds)
+    if int(hour) > monitor.recorded_hours:
+        totals = StreamTotals.of(job.alive())
+        if totals is not None:  # otherwise no micro-batch has run yet
+            _record(history, job, lambda: hour_of(attempt, int(hour), totals, job_id=job.id))
+        monitor.recorded_hours = int(hour)
+    return history.hour_seconds - since
+
+
+def _record(history: History, job: JobContext, entry: Callable[[], dict[str, Any]]) -> None:
     try:
-        run = run_of(attempt, job_id=job.id, spark=_spark(job), error=error)
-        history.record(job.definition.name, run)
+        history.record(job.definition.name, entry())
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
-    except Exception as error_of_ours:  # noqa: BLE001 - an error of the history must not stop a job
-        logger.opt(exception=error_of_ours).warning(
-            "{} is not in the history: {}", attempt.run, error_of_ours
+    except Exception as error:  # noqa: BLE001 - an error of the history must not stop a job
+        logger.opt(exception=error).warning(
+            "attempt {} of {} is not in the history: {}", job.state.attempt, job.id, error
         )
-    job.recorded_run = state.attempt
 
 
 def _spark(job: JobContext) -> Spark:

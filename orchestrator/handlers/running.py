@@ -7,8 +7,9 @@ decide, never the memory of this worker.
 from collections.abc import Sequence
 
 from orchestrator.handlers import submission, supervision
-from orchestrator.handlers.actions import Action, Release, SetStatus, Wait
+from orchestrator.handlers.actions import Action, Keep, Release, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.liveness import killed
 from orchestrator.handlers.notices import alongside
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.model.states import Status
@@ -27,24 +28,39 @@ def handle(job: JobContext) -> Action:
 
 
 def _look(job: JobContext) -> Action:
-    if job.is_stopped():
-        return SetStatus(Status.KILL, job.current_monitor().seen())
+    is_stopped = job.is_stopped()
+    if is_stopped and (step := _obey(job)) is not None:
+        return step
     attempt = job.attempt()
     if attempt is None:
         return SetStatus(Status.ACCEPT)
-    if not attempt.state.is_open:
-        return (
-            (None if job.is_unsent(attempt) else _settle(job, attempt))
-            or submission.again(job, attempt)
-            or move_by(attempt, verdict_of_attempt(attempt), **_seen(job, attempt))
-        )
+    if attempt.state.is_open:
+        return _follow(job, attempt, is_stopped=is_stopped)
+    return (
+        (None if job.is_unsent(attempt) else _settle(job, attempt))
+        or submission.again(job, attempt)
+        or move_by(attempt, verdict_of_attempt(attempt), **_seen(job, attempt))
+    )
+
+
+def _obey(job: JobContext) -> Action | None:
+    """The step after a request to stop; None where the driver ends by itself, after its micro-batch."""
+    if not job.stops_gracefully:
+        return SetStatus(Status.KILL, job.current_monitor().seen())
+    is_noted = job.stop_act is None or job.stop_act in job.state.actions
+    return None if is_noted else Keep()  # the transition adds the act to the record
+
+
+def _follow(job: JobContext, attempt: Attempt, *, is_stopped: bool) -> Action:
     monitor = job.current_monitor()
     monitor.follow(attempt.run, job.context.drivers.runners.at(job.place(attempt)))
     if monitor.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
         return left
-    if attempt.state is AttemptState.INTENT:
-        return submission.look(job, attempt, monitor)
-    return supervision.look(job, attempt, monitor)
+    if attempt.state is AttemptState.STARTED:
+        return supervision.look(job, attempt, monitor)
+    if is_stopped:  # a driver that starts now has this step refused, and ends by itself later
+        return SetStatus(Status.KILL, monitor.seen(), extra=(killed(attempt),))
+    return submission.look(job, attempt, monitor)
 
 
 def _left_to_its_host(job: JobContext, attempt: Attempt) -> Release | None:

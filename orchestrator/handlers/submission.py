@@ -135,6 +135,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             policy=job.context.rules.policy,
             references=job.context.rules.references,
             connector_jars=job.context.rules.connector_jars,
+            functions=job.context.rules.functions,
             quarantine=job.context.rules.quarantine,
             checkpoints=job.context.rules.checkpoints,
         )

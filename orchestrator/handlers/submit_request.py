@@ -9,8 +9,9 @@ from typing import Any
 
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.handlers.checkpoints import Checkpoints
+from orchestrator.handlers.functions import offered_functions, packages_of
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
-from orchestrator.model.definition import Definition
+from orchestrator.model.definition import CheckpointUse, Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, plan_references, program_of
 from orchestrator.model.schedule import FIRE_TIME
@@ -22,6 +23,7 @@ from spark_runner.connectors.registry import Connector, installed
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.sql.python_modules import file_names
 from spark_runner.sql.text.built_ins import values_of
 
 SHORT_SECONDS = 60.0  # of a whole run; after that a JVM with both compilers is as fast
@@ -60,6 +62,7 @@ def submit_request(
     is_warm: bool,
     policy: Policy,
     connector_jars: Mapping[str, tuple[str, ...]],
+    functions: Mapping[str, str] | None = None,
     quarantine: str = "",
     checkpoints: Checkpoints | None = None,
     references: ReferenceSettings | None = None,
@@ -69,13 +72,16 @@ def submit_request(
     `plan` is that of a SQL script, as submitted; `spark` is the part of the definition with defaults filled
     in; `created` is when the job was submitted; `zookeeper` is the connection of the driver. `is_short`
     requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
-    replace the packages of connectors, `references` are the sources of values for the plan, `quarantine` is
-    the URL of the folder for rows that do not fit, `checkpoints` are the folders for the progress of streams.
+    replace the packages of connectors, `functions` are those of the operator, `references` are the sources of
+    values for the plan, `quarantine` is the URL of the folder for rows that do not fit, `checkpoints` are the
+    folders for the progress of streams.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
     program = program_of(definition, plan)
     connectors = connectors_of(plan)
+    offered = offered_functions(plan, functions or {})
+    policy.check_functions(pool, offered)
     directory = definition.directory
     used = plan_references(plan)
     scopes = {each.scope for each in used} - {""}
@@ -95,8 +101,12 @@ def submit_request(
                 "denied_formats": denied,
                 "built_ins": values_of(job_id, attempt.number, _time_of(definition, created)),
                 "quarantine": f"{quarantine.rstrip('/')}/{job_id}/{attempt.run}" if quarantine else "",
-                "checkpoints": (checkpoints or Checkpoints()).of_job(definition.name, spark.target.backend),
+                "checkpoints": (checkpoints or Checkpoints()).of_job(
+                    definition.name, pool, spark.target.backend
+                ),
+                "checkpoint": {**_checkpoint_use(definition), "run_key": attempt.run_key},
                 "connectors": {name: found.to_json() for name, found in connectors.items()},
+                **python_code(conf, offered),
             }
         )
     run_plan = RunPlan(
@@ -114,9 +124,13 @@ def submit_request(
         references=references.sources(scopes).to_json() if used else {},
     )
     may_share = script is not None and not (
-        script["names_files"] or script["needs_own_jvm"] or any(_of_connectors(connectors, connector_jars))
+        script["names_files"]
+        or script["needs_own_jvm"]
+        or offered
+        or any(_of_connectors(connectors, connector_jars))
     )
     modules = {name for each in connectors.values() for name in each.python_packages()}
+    modules.update(packages_of(offered))
     return SubmitRequest(
         run=attempt.run,
         incarnation=incarnation,
@@ -158,6 +172,14 @@ def spark_properties(
     return found.properties
 
 
+def python_code(conf: Mapping[str, str], offered: Mapping[str, str]) -> dict[str, Any]:
+    """The parts of a plan that say where its functions are: in files of the job, or of the platform."""
+    return {
+        "python_files": file_names(conf.get("spark.submit.pyFiles", "").split(",")),
+        "functions": dict(offered),
+    }
+
+
 def connectors_of(plan: Plan | None) -> dict[str, Connector]:
     """The connectors of the tables of a script; raises DefinitionError for one that is not installed here."""
     used = {step["connector"] for step in (plan or {}).get("steps", ()) if step.get("kind") == "table"}
@@ -175,6 +197,11 @@ def _of_connectors(
         package for name, each in connectors.items() if name not in replaced for package in each.packages
     ]
     return packages, [jar for name in connectors for jar in replaced.get(name, ())]
+
+
+def _checkpoint_use(definition: Definition) -> dict[str, Any]:
+    """How the job uses its checkpoint; jobs that older versions submitted continue."""
+    return (definition.checkpoint or CheckpointUse()).model_dump(mode="json")
 
 
 def _time_of(definition: Definition, created: str) -> datetime:

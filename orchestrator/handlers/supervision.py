@@ -14,9 +14,11 @@ from orchestrator.handlers.liveness import (
     with_application,
 )
 from orchestrator.handlers.notices import with_warning
+from orchestrator.handlers.record_run import record_hour
 from orchestrator.handlers.verdict import move_by, verdict_of_exit
 from orchestrator.handlers.warnings import rest_seconds
 from orchestrator.model.job import JobError
+from orchestrator.model.mode_limits import run_limit, stall_limit
 from orchestrator.model.states import Status
 from queues import Operation
 from spark_runner.protocol.attempt import Attempt
@@ -53,7 +55,8 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
         ended is not None
     ):  # its session has not expired, or its backend is wrong: its own outcome has priority
         often = _CONTRADICTION_LOOK_SECONDS
-    return Wait(min(often, run_left, stall_left, math.inf if left is None else left))
+    hour_left = math.inf if left is not None else record_hour(job, attempt)
+    return Wait(min(often, run_left, stall_left, hour_left, math.inf if left is None else left))
 
 
 def record_warning(job: JobContext, monitor: AttemptMonitor, warning: str | None) -> SetStatus | None:
@@ -85,12 +88,12 @@ def _lost(job: JobContext, attempt: Attempt) -> SetStatus:
 
 
 def _run_left(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float:
-    limit = job.definition.timeout.run
+    limit = run_limit(job.definition.timeout, job.state.mode)
     return limit - age(job, attempt, monitor) if limit else math.inf
 
 
 def _over_limit(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> SetStatus:
-    limit = job.definition.timeout.run
+    limit = run_limit(job.definition.timeout, job.state.mode)
     message = f"it ran for longer than timeout.run ({limit:g} s)"
     error = JobError(error_class="timeout", type="RunTimeout", message=message)
     extra: tuple[Operation, ...] = ()
@@ -104,7 +107,7 @@ def _warning(job: JobContext, monitor: AttemptMonitor, left: float | None) -> tu
 
     `left` is the result of `absence`.
     """
-    stall_left, limit = math.inf, job.definition.timeout.stall
+    stall_left, limit = math.inf, stall_limit(job.definition.timeout, job.state.trigger_seconds)
     if limit:
         stall_left = limit - monitor.life.seconds_without_progress()
     if message := trouble(job, monitor):

@@ -25,6 +25,7 @@ _FACTS = {
     "bad_rows": list,
     "error": dict,
     "metrics": dict,
+    "streamed": dict,
     "exit_code": int,
     "application_id": str,
     "ui": str,

@@ -55,6 +55,7 @@ class JobRules:
     connector_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quarantine: str = ""  # URL of a folder for rows that do not fit
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    functions: Mapping[str, str] = field(default_factory=dict)  # of the operator: name -> module:function
 
 
 @dataclass(frozen=True, slots=True)

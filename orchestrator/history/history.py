@@ -11,6 +11,7 @@ from typing import Any
 
 from loguru import logger
 
+from orchestrator.history.hours import HOUR_SECONDS, StreamTotals, key_of, with_news
 from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.job import JobError
 from orchestrator.model.paths import Nodes
@@ -78,6 +79,8 @@ def run_of(attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | Non
         entry["class"] = "killed" if error is None else error.error_class
     if error is not None:
         entry |= {"type": error.type, "message": error.message[:_MAX_MESSAGE_CHARACTERS]}
+    if (totals := StreamTotals.of(document)) is not None:
+        entry |= totals.to_json()
     entry["metrics"] = metrics
     return _fitting(entry)
 
@@ -134,14 +137,17 @@ class Ring:
         return encode({"name": self.name, "runs": list(self.runs)})
 
     def with_run(self, run: Run) -> "Ring":
-        """The ring with this run in order, each run once; returns itself if nothing changes.
+        """The ring with this run in order, each run and each hour of it once; itself if nothing changes.
 
         A run that ended before all runs of a full ring was dropped before, and is not stored again.
         """
-        if any(each["run"] == run["run"] for each in self.runs):
+        if any(key_of(each) == key_of(run) for each in self.runs):
             return self
-        runs = sorted([*self.runs, run], key=_order)[-MAX_RUNS:]
-        if all(each is not run for each in runs):
+        added = with_news(run, self.runs)
+        if added is None:
+            return self
+        runs = sorted([*self.runs, added], key=_order)[-MAX_RUNS:]
+        if all(each is not added for each in runs):
             return self
         ring = Ring(self.name, runs)
         while len(ring.runs) > 1 and len(ring.encode()) > MAX_RING_BYTES:
@@ -165,8 +171,10 @@ class History:
     Runs that several threads record at the same time are written together, in one multi.
     """
 
-    def __init__(self, session: Session, nodes: Nodes) -> None:
+    def __init__(self, session: Session, nodes: Nodes, *, hour_seconds: float = HOUR_SECONDS) -> None:
+        """`hour_seconds`: the time that an entry of a running stream covers."""
         self._session, self._nodes = session, nodes
+        self.hour_seconds = hour_seconds
         self._guard, self._writing = threading.Lock(), threading.Lock()
         self._waiting: _Batch = defaultdict(list)
         self._has_folder = False

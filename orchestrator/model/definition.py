@@ -47,6 +47,11 @@ class Retry(DefinitionPart):
         5,
         description="tries to submit one attempt after transient failures; not counted as attempts",
     )
+    reset_after: Annotated[Seconds, Field(ge=0)] | None = Field(
+        None,
+        description="an attempt that ran for this time clears the failures before it; 0 = never; "
+        "by default 1h in mode streaming, else never",
+    )
 
     def delay_after(self, failures: int) -> float:
         """The seconds to wait after this many failures in a row (1 = the first), before jitter."""
@@ -62,8 +67,10 @@ class Timeout(DefinitionPart):
     submit: Annotated[Seconds, Field(ge=1)] = Field(
         300.0, description="from the intent until the driver has started the attempt"
     )
-    run: Annotated[Seconds, Field(ge=0)] = Field(
-        7_200.0, description="of one attempt, from the start of its driver; then it is killed"
+    run: Annotated[Seconds, Field(ge=0)] | None = Field(
+        None,
+        description="of one attempt, from the start of its driver; then it is killed; "
+        "by default 2h, and no limit in mode streaming",
     )
     on_run: Literal["fail", "retry", "demote"] = Field(
         "fail", description="after `run`: the job ends, gets another attempt, or one in the low lane"
@@ -97,6 +104,33 @@ class Callback(DefinitionPart):
         return value
 
 
+class CheckpointUse(DefinitionPart):
+    """How a script that reads streams begins, where earlier runs have left a checkpoint."""
+
+    start: Literal["continue", "resume", "fresh"] = Field(
+        "continue",
+        description="`continue` refuses the checkpoint of a changed script, `resume` takes it over, `fresh`"
+        " puts it away and reads all data anew",
+    )
+    positions: dict[str, str] = Field(
+        default_factory=dict,
+        description="by table, `*` = all: where it begins to read; for files a time, such as"
+        " 2026-11-01T00:00:00Z; needs `start: fresh`",
+    )
+
+    @field_validator("positions", mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        return texts(value)
+
+    @model_validator(mode="after")
+    def _begins_anew(self) -> Self:
+        if self.positions and self.start != "fresh":
+            message = f"'positions' need 'start: fresh', not '{self.start}'"
+            raise ValueError(message)
+        return self
+
+
 class Definition(DefinitionPart):
     """A push job. `script` and `python` hold the text of the program itself."""
 
@@ -121,6 +155,9 @@ class Definition(DefinitionPart):
         0, description="most running jobs of this name, in all pools; 0 = no limit"
     )
     schedule: Schedule = Schedule.model_construct()
+    checkpoint: CheckpointUse | None = Field(
+        None, description="of a script that reads streams: how it uses its checkpoint; see docs/modes.md"
+    )
     variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
     labels: dict[str, str] = Field(default_factory=dict)
 

@@ -66,6 +66,17 @@ class AttemptOpen(StateConflict):
         self.job_id = job_id
 
 
+class NotStreaming(StateConflict):
+    """The job has no micro-batches after which it could end."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id!r} runs no SQL script in mode 'streaming' or 'available-now', so it has no"
+            f" micro-batch to end after; `orchestrator job kill {job_id}` ends it at once"
+        )
+        self.job_id = job_id
+
+
 class NotConfirmed(OrchestratorError):
     """The operation cannot be undone, and it was not confirmed."""
 
@@ -129,6 +140,27 @@ class CorruptConnection(OrchestratorError):
         self.name = name
         self.path = path
         self.reason = reason
+
+
+class CheckpointNotFound(OrchestratorError):
+    """The job has no such checkpoint in the folders that this host knows."""
+
+    def __init__(self, name: str, target: str | None, hint: str) -> None:
+        whose = "" if target is None else f" of target {target!r}"
+        super().__init__(
+            f"job {name!r} has no checkpoint{whose} in the folders that this host knows{hint};"
+            " `job checkpoint list` shows all"
+        )
+        self.name = name
+
+
+class JobRunning(StateConflict):
+    """A job of this name is running, and the operation is for a name without one."""
+
+    def __init__(self, name: str, job_id: str) -> None:
+        holder = f"job {job_id!r}" if job_id else "a job, or a removal of its checkpoints,"
+        super().__init__(f"{holder} of the name {name!r} is running; wait for its end, or stop it")
+        self.name = name
 
 
 class HistoryNotFound(OrchestratorError):

@@ -81,6 +81,8 @@ class JobState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
+    mode: str = ""  # of a SQL script that reads streams; empty for `batch` and for programs
+    trigger_seconds: float = 0.0  # of mode `streaming`: the time between two micro-batches
     status: Status
     previous: Status | None = None  # the former status
     attempt: int = 0  # the number of the last attempt; never reset
@@ -95,6 +97,7 @@ class JobState(BaseModel):
     ended: str | None = None  # the time of the last verdict
     application_id: str | None = None  # of the last attempt, once known
     place: dict[str, Any] | None = None  # the backend and host of the last attempt
+    checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     unsent: int = 0  # the attempt that was given up before it was sent to its backend
     error: JobError | None = None
     warning: str | None = None  # the reason for RUNNING_WARN
@@ -118,11 +121,21 @@ class JobState(BaseModel):
     actions: tuple[Act, ...] = ()  # the last acts of operators, oldest first
 
     @classmethod
-    def enqueued(cls, name: str, *, queued_limit: float = 0.0, submitted: Act | None = None) -> "JobState":
+    def enqueued(
+        cls,
+        name: str,
+        *,
+        mode: str = "",
+        trigger_seconds: float = 0.0,
+        queued_limit: float = 0.0,
+        submitted: Act | None = None,
+    ) -> "JobState":
         """The state of a job that is enqueued now."""
         now = timestamp()
         return cls(
             name=name,
+            mode=mode,
+            trigger_seconds=trigger_seconds,
             status=Status.ACCEPT,
             created=now,
             updated=now,
@@ -160,6 +173,7 @@ class JobView(BaseModel):
     id: str
     run_key: str = Field(exclude=True)
     name: str
+    mode: str = ""  # `streaming` or `available-now`; empty for other jobs
     pool: str
     queue: Queue
     status: Status
@@ -170,6 +184,7 @@ class JobView(BaseModel):
     started: str | None
     ended: str | None
     application_id: str | None = None
+    checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     error: JobError | None
     buried_error: JobError | None = None  # in dead: the error before the one that moved it there
     warning: str | None = None

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
 from orchestrator.logs.visible import visible
+from orchestrator.model.checkpoint import check_checkpoint
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from queues import decode, encode
@@ -17,6 +18,7 @@ from spark_runner.protocol.run_plan import JarProgram, Program, PythonProgram, S
 from spark_runner.references.reference import InvalidReference, Reference, from_json, references_in
 from spark_runner.sql.compiler.compile import Check, check_script
 from spark_runner.sql.compiler.connections import FindConnection
+from spark_runner.sql.compiler.python_files import PythonFiles
 from spark_runner.sql.compiler.steps import OLDEST_PLAN_VERSION, PLAN_VERSION
 from spark_runner.sql.text.source import ScriptSource
 
@@ -25,6 +27,7 @@ Plan = Mapping[str, Any]
 
 MAX_PLAN_BYTES = 256 * 1024  # it is part of the multi that enqueues the job, as is the definition
 _NODE = "plan"
+_PY_FILES = "spark.submit.pyFiles"
 _IN_DEFINITION = ("file", "source", "directory")
 
 
@@ -41,10 +44,12 @@ def compile_program(definition: Definition, connections: FindConnection | None =
     if definition.python:
         _check_python(definition)
     if not definition.script:
+        check_checkpoint(definition, None)
         return None
     found = check_sql(definition, _file(definition), connections)
     if found.plan is None:
         raise found.error()
+    check_checkpoint(definition, found.plan)
     return found.plan
 
 
@@ -67,6 +72,7 @@ def check_sql(
         variables=definition.variables,
         only_declares=only_declares,
         connections=connections,
+        python_files=_python_files(definition),
     )
     if found.plan is None:
         return found
@@ -78,6 +84,12 @@ def check_sql(
         )
         return Check(None, (ScriptSource(file, text).error(message, 0),))
     return replace(found, plan=kept)
+
+
+def _python_files(definition: Definition) -> PythonFiles:
+    """The Python files of a definition; files that `conf` names are not looked into."""
+    own = definition.spark
+    return PythonFiles(() if _PY_FILES in own.conf else own.py_files, definition.directory)
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -112,6 +124,18 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
     return SqlProgram({**plan, **text})
 
 
+def mode_of(plan: Plan | None) -> str:
+    """The mode of a script that reads streams; empty for other scripts, and for programs."""
+    mode = None if plan is None else plan.get("mode")
+    return mode if isinstance(mode, str) else ""
+
+
+def trigger_seconds_of(plan: Plan | None) -> float:
+    """The seconds between two micro-batches of a script of mode `streaming`; 0 for others."""
+    interval = None if plan is None else plan.get("trigger_ms")
+    return interval / 1000 if isinstance(interval, int) else 0.0
+
+
 def plan_references(plan: Plan | None) -> list[Reference]:
     """The references in a plan, each once; raises DefinitionError where they are damaged."""
     found = dict[Reference, None]()
@@ -123,6 +147,14 @@ def plan_references(plan: Plan | None) -> list[Reference]:
             raise DefinitionError(f"the references of its plan cannot be read: {error}") from error
         found |= dict.fromkeys(reference for each in pieces for reference in references_in(each))
     return list(found)
+
+
+def called_functions(plan: Plan | None) -> list[str]:
+    """The functions of a plan that Spark does not have; raises DefinitionError where they are damaged."""
+    found = [] if plan is None else plan.get("calls", [])
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise DefinitionError("the `calls` of its plan cannot be read; submit the job again")
+    return found
 
 
 def _check_shape(plan: Plan) -> None:

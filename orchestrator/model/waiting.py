@@ -41,6 +41,12 @@ def at_cap(pool: str, running: int, cap: int) -> Waiting:
     return Waiting(reason=Reason.CAP, message=f"{running} jobs of pool {pool} run, and its cap is {cap}")
 
 
+def at_checkpoint(name: str) -> Waiting:
+    """Another job of the name runs, and this one continues from its checkpoint."""
+    words = f"a job named {name} runs, or its checkpoints are being removed; one job at a time uses them"
+    return Waiting(reason=Reason.CONCURRENCY, message=words)
+
+
 def at_concurrency(name: str, running: int, limit: int) -> Waiting:
     """As many jobs of one name run as its concurrency allows."""
     words = f"{running} jobs named {name} run, and its concurrency is {limit}"

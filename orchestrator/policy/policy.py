@@ -4,7 +4,7 @@ The rules bind definitions. The setting `spark` of a pool belongs to the operato
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from orchestrator.config.tables import PoolPolicy
 from orchestrator.model.definition import Definition
@@ -88,6 +88,15 @@ class Policy:
         """
         rules = Rules(pool, self._tables)
         check_files(rules, definition, target, runs_as=not {rules.pool, ALL_POOLS}.isdisjoint(self._run_as))
+
+    def check_functions(self, pool: str, names: Iterable[str]) -> None:
+        """Raise PolicyRefused for a function of the platform that the pool may not call.
+
+        A driver knows only the functions that its worker gives it, so this check needs no second one.
+        """
+        rules = Rules(pool, self._tables)
+        for name in names:
+            rules.allow("functions", name, f"the function {name!r}")
 
     def denied_formats(self, pool: str) -> list[str]:
         """The file formats that queries of the pool may not name: the driver checks them again."""

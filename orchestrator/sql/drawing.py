@@ -88,6 +88,8 @@ def _boxes(flows: Sequence[Flow]) -> list[_Box]:
         if flow.statement == "CREATE TABLE":
             known.pop(flow.declares.lower(), None)
             continue
+        if flow.statement == "CREATE FUNCTION":
+            continue
         name = flow.writes or flow.declares or f"{flow.statement} in line {flow.line}"
         sources = read(flow.reads)
         level = max((box.level for box in sources), default=-1) + 1

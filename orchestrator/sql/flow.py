@@ -13,6 +13,7 @@ from spark_runner.sql.grammar.statements import (
     AnyStatement,
     Assert,
     BeginSet,
+    CreateFunction,
     CreateTable,
     CreateView,
     Explain,
@@ -113,6 +114,8 @@ def _flow(
     match statement:
         case CreateView():
             found = Flow(line, "CREATE VIEW", _reads(statement.query, names), declares=statement.name)
+        case CreateFunction():
+            found = Flow(line, "CREATE FUNCTION", declares=statement.name, location=statement.target)
         case Query():
             found = Flow(line, "query", _reads(statement.query, names))
         case Assert():

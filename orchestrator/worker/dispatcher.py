@@ -165,6 +165,6 @@ class JobDispatcher:
         queue = job.claim.queue
         if not job.claim.hold.for_stop or not job.state.handler_errors or queue in _STOPPED_AT_ONCE:
             return 0.0
-        if queue == Queue.RUNNING and job.is_stopped():
+        if queue == Queue.RUNNING and job.is_stopped_at_once():
             return 0.0
         return (job.claim.record.token.due - self._context.clock.now_ms()) / 1000

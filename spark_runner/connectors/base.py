@@ -68,9 +68,17 @@ class PermissiveStream(Source, Protocol):
     """A source whose stream can also have records which do not fit the declared columns."""
 
     def stream_all(
-        self, session: SparkSession, options: Mapping[str, Any], schema: StructType, record: str
+        self,
+        session: SparkSession,
+        options: Mapping[str, Any],
+        schema: StructType,
+        record: str,
+        position: str | None,
     ) -> DataFrame:
-        """The table as a streaming frame with one more column, as that of `PermissiveSource.read_all`."""
+        """The table as a streaming frame with one more column, as that of `PermissiveSource.read_all`.
+
+        `position` is where it begins, as for `PositionedSource`; None: at its start.
+        """
 
 
 @runtime_checkable
@@ -91,6 +99,20 @@ class UnboundedSource(StreamingSource, Protocol):
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, rows: int
     ) -> DataFrame:
         """At most `rows` rows that are there, or would be, without a wait for more."""
+
+
+@runtime_checkable
+class PositionedSource(StreamingSource, Protocol):
+    """A source whose streams can begin at a position that a user gives."""
+
+    def stream_from(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str
+    ) -> DataFrame:
+        """The table as a streaming frame that begins at a position; raises ConnectorError for a wrong one.
+
+        Each start of the stream gets the same position, which `check_position` of the options has checked
+        at the submission of the job.
+        """
 
 
 class Sink(Protocol):

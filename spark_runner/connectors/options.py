@@ -45,6 +45,11 @@ class ConnectorOptions(BaseModel):
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
 
+    @classmethod
+    def check_position(cls, position: str) -> None:  # noqa: ARG003 - of subclasses
+        """Raise OptionError if its source cannot begin a stream at this position, which a user gives."""
+        raise OptionError("its connector cannot begin at a position; use --fresh to read all its data")
+
     def place(self) -> str:
         """Where the rows are, such as "kafka://host/topic": equal for the same rows; empty if unknown."""
         return ""

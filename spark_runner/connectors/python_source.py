@@ -5,13 +5,15 @@ the serialized class: options of Spark itself, which may hold a password, would 
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
+
+from spark_runner.protocol.redacted import spellings_within
 
 _NUMBERS = itertools.count()
 
@@ -21,6 +23,58 @@ class TableSource(DataSource):
 
     table: Mapping[str, Any] = {}
     """The options of the table, as its model checked them."""
+
+
+class TaskError(Exception):
+    """An error of a reader or writer in a task, whose text Spark shows in its UI and its event log."""
+
+
+def _read(self: Any, partition: object) -> Iterator[object]:
+    """Read as the class does that this one masks: its rows come after the call."""
+    try:
+        yield from super(type(self), self).read(partition)
+    except Exception as error:  # noqa: BLE001 - any error has a text
+        raise _masked(error, self.secrets) from None
+
+
+def _call(name: str) -> Callable[..., object]:
+    """A method that calls the one of this name of the class that it masks."""
+
+    def call(self: Any, *arguments: object) -> object:
+        try:
+            return getattr(super(type(self), self), name)(*arguments)
+        except Exception as error:  # noqa: BLE001 - likewise
+            raise _masked(error, self.secrets) from None
+
+    return call
+
+
+def _masked(error: Exception, secrets: tuple[str, ...]) -> TaskError:
+    text = str(error)
+    for secret in secrets:  # the longest first
+        text = text.replace(secret, "***")
+    return TaskError(f"{type(error).__name__}: {text}")
+
+
+def _masking(source: type[TableSource], secrets: tuple[str, ...]) -> dict[str, Any]:
+    """Members of a subclass whose readers and writers mask their errors."""
+
+    def masking(make: Callable[[], Any], methods: Mapping[str, Any]) -> Any:
+        try:
+            made = make()
+        except Exception as error:  # noqa: BLE001 - likewise
+            raise _masked(error, secrets) from None
+        made.__class__ = type(type(made).__name__, (type(made),), {"secrets": secrets, **methods})
+        return made
+
+    reads = {"partitions": _call("partitions"), "read": _read}
+    writes = {name: _call(name) for name in ("write", "commit", "abort")}
+    return {
+        "reader": lambda self, schema: masking(lambda: source.reader(self, schema), reads),
+        "writer": lambda self, schema, overwrite: masking(
+            lambda: source.writer(self, schema, overwrite), writes
+        ),
+    }
 
 
 def read_by(
@@ -41,7 +95,9 @@ def write_by(source: type[TableSource], frame: DataFrame, options: Mapping[str, 
 def _registered(source: type[TableSource], session: SparkSession, options: Mapping[str, Any]) -> str:
     """Register a subclass with these options; returns its name, which no other table of the JVM has."""
     name = f"{source.__name__}_{next(_NUMBERS)}_{session.sparkContext.applicationId}".lower()
-    members = {"table": dict(options), "name": classmethod(lambda _cls: name)}
+    members: dict[str, Any] = {"table": dict(options), "name": classmethod(lambda _cls: name)}
+    if secrets := tuple(spellings_within(map(str, options.values()))):
+        members |= _masking(source, secrets)
     session.dataSource.register(type(source.__name__, (source,), members))
     if (jvm := session._jvm) is not None:  # noqa: SLF001 - PySpark has no public way to the active session
         # A writer looks the name up in the active session of its thread, not in that of its frame.

@@ -68,6 +68,26 @@ def _explain(request: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
+def _checkpoints(request: Mapping[str, Any]) -> dict[str, Any]:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    from spark_runner.connectors.errors import ConnectorError  # noqa: PLC0415 - as above
+    from spark_runner.sql.checkpoints.listing import checkpoints_in  # noqa: PLC0415 - as above
+    from spark_runner.sql.checkpoints.removal import remove  # noqa: PLC0415 - as above
+    from spark_runner.sql.execution.hadoop_folders import folders_of  # noqa: PLC0415 - as above
+
+    spark = SparkSession.builder.getOrCreate()
+    if request["action"] == "list":
+        folders = folders_of(spark, request["place"])
+        found = checkpoints_in(folders, request["place"], request["name"])
+        return {"found": [each.to_json() for each in found]}
+    try:
+        remove(folders_of(spark, request["url"]), request["url"])
+    except ConnectorError as error:
+        return {"error": str(error)}
+    return {"error": ""}
+
+
 def _resolver(request: Mapping[str, Any]) -> Any:
     from spark_runner.references.masks import Masks  # noqa: PLC0415 - as above
     from spark_runner.references.resolver import Resolver  # noqa: PLC0415 - as above
@@ -87,6 +107,7 @@ def _session(request: Mapping[str, Any]) -> Any:
 
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "checkpoints": _checkpoints,
     "explain": _explain,
     "preview": _preview,
 }

@@ -16,6 +16,7 @@ from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.log_limit import limit_own_logs
 from spark_runner.protocol.redacted import add_secrets, redacted
 from spark_runner.protocol.run_plan import RunPlan
+from spark_runner.protocol.stop_order import is_graceful
 from spark_runner.protocol.zookeeper import (
     AccessDenied,
     Check,
@@ -35,7 +36,7 @@ from spark_runner.protocol.zookeeper import (
 from spark_runner.sql.execution.stream_control import StreamControl
 
 _BEAT_SECONDS = 2.0  # between looks for orders when no watch fires
-_AT_ONCE = ("phase", "application_id")  # shown without waiting for `_PROGRESS_SECONDS`
+_AT_ONCE = ("phase", "application_id", "stopping")  # shown without waiting for `_PROGRESS_SECONDS`
 _PROGRESS_SECONDS = 2.0  # between writes to ZooKeeper, for human readers; more writes would only be load
 
 
@@ -180,6 +181,8 @@ class AttemptHolder:
 
     def _show_progress(self) -> None:
         progress: dict[str, Any] = {"phase": self._phase, **self.streams.shown()}
+        if self.streams.stopping.is_set():
+            progress["stopping"] = True
         if self._watch is not None:
             progress |= self._watch.shown()
         is_urgent = any(progress.get(name) != self._shown.get(name) for name in _AT_ONCE)
@@ -222,8 +225,10 @@ class AttemptHolder:
         attempt = self._read()
         if attempt.state is not AttemptState.STARTED or not self._is_ours(attempt):
             raise self._superseded(attempt)
-        if self._is_stopped():
-            self._obey_stop(attempt)
+        if (order := self._stop_order()) is not None:
+            if not is_graceful(order):
+                self._obey_stop(attempt)
+            self.streams.stopping.set()
         if self._generation != self._session.generation:
             generation = self._session.generation
             stat = self._session.exists(attempt.alive)
@@ -233,17 +238,18 @@ class AttemptHolder:
             self._generation = generation
         self._show_progress()
 
-    def _is_stopped(self) -> bool:
+    def _stop_order(self) -> bytes | None:
+        """The contents of the stop node for this job; None without one."""
         try:
             stop = self._session.get(self._stop_path, self._wake.set)
         except AccessDenied:  # the node belongs to another job: this driver could read its own
-            return False
-        return stop is not None and self._run_key.encode() in stop[0]
+            return None
+        return stop[0] if stop is not None and self._run_key.encode() in stop[0] else None
 
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:
             if not self._ended.is_set():
-                facts: dict[str, Any] = {"ended": timestamp()}
+                facts: dict[str, Any] = {"ended": timestamp(), **self.streams.totals()}
                 if self._watch is not None:  # without asking Spark, which may no longer answer
                     facts |= redacted({**self._watch.application, "metrics": self._watch.measured()})
                 self._close_attempt(attempt.advance(AttemptState.KILLED, **facts), attempt.alive)

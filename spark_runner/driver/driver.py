@@ -88,6 +88,7 @@ def _run(plan: RunPlan, holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any]
     ended, exit_code = _run_program(plan, holder, jvm, facts)
     if metrics := holder.finish_watching():
         facts["metrics"] = metrics
+    facts |= holder.streams.totals(facts.get("tables", ()))
     return {**ended, "exit_code": exit_code, **facts}, exit_code
 
 

@@ -147,14 +147,15 @@ def application_in(document: Mapping[str, Any]) -> str | None:
 class Attempt:
     """An attempt as it was read, with the version that the next change must match.
 
-    `changed_ms` is the time of the last write (the start, once it is started), in epoch milliseconds of the
-    ensemble.
+    `changed_ms` is the time of the last write (the start, once it is started) and `created_ms` that of the
+    intent, in epoch milliseconds of the ensemble.
     """
 
     path: str
     version: int
     document: Mapping[str, Any]
     changed_ms: int = 0
+    created_ms: int = 0
 
     @classmethod
     def read(cls, session: Session, path: str, wake: Wake | None = None) -> "Attempt | None":
@@ -180,7 +181,7 @@ class Attempt:
             if found[1].version == VERSION_INTENT:
                 raise
             started = {"state": AttemptState.STARTED.value}
-            unreadable = cls(path, found[1].version, started, found[1].modified)
+            unreadable = cls(path, found[1].version, started, found[1].modified, found[1].created)
             named = {"run_key": unreadable.run_key, "attempt": unreadable.number}
             return replace(unreadable, document={**named, **started})
 
@@ -189,7 +190,7 @@ class Attempt:
         """The attempt in these bytes; raises ValueError for bytes that are not an attempt."""
         document = decode(data)
         AttemptState(str(document.get("state")))
-        return cls(path, stat.version, document, stat.modified)
+        return cls(path, stat.version, document, stat.modified, stat.created)
 
     @property
     def state(self) -> AttemptState:

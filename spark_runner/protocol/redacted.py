@@ -26,6 +26,12 @@ def spellings(secrets: Iterable[str]) -> list[str]:
     return spellings_of(secrets)
 
 
+def spellings_within(texts: Iterable[str]) -> list[str]:
+    """The `spellings` of those known secrets that one of the texts holds."""
+    texts = list(texts)
+    return spellings(secret for secret in _known if any(secret in text for text in texts))
+
+
 def redacted(value: Any) -> Any:
     """A JSON value with the secrets in all its strings masked."""
     from orchestrator.logs.record.redaction import REDACTOR  # noqa: PLC0415 - see above

@@ -102,7 +102,7 @@ class SubmitRequest:
     conf: Mapping[str, str] = field(default_factory=dict)  # Spark properties
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()  # values of its settings that no log may show
-    python_packages: tuple[str, ...] = ()  # of connectors: they travel with the code of the driver
+    python_packages: tuple[str, ...] = ()  # of connectors and functions; they travel with the driver
     is_short: bool = False  # its start takes longer than its computation
     is_warm: bool = False  # it may run in a JVM that other jobs share, if there is one
 

@@ -19,6 +19,7 @@ _MODULES = {
     "orchestrator.logs": ("__init__", "files"),
     "orchestrator.logs.record": ("__init__", "redaction", "secret_patterns", "text"),
 }
+_MAX_PACKAGE_BYTES = 64 * 1024 * 1024  # the zip travels to each driver and executor
 _COMPILED = frozenset({".so", ".pyd", ".dylib"})
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold: equal files make equal zips
 _MODE = 0o100644 << 16  # readable by all: it holds nothing secret, and the cluster's user is another one
@@ -63,7 +64,7 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _files(package: str) -> Iterator[tuple[str, Path]]:
-    """All files of a package of connectors, by their names in the zip."""
+    """All files of a package of connectors or functions, by their names in the zip."""
     if package in _PACKAGES:
         return
     try:
@@ -71,20 +72,37 @@ def _files(package: str) -> Iterator[tuple[str, Path]]:
     except (ImportError, ValueError):  # no name of a module, or in a package that cannot be imported
         spec = None
     if spec is None or not (spec.submodule_search_locations or (spec.has_location and spec.origin)):
-        raise SubmissionError(f"the Python package {package} of a connector is not installed on this host")
+        raise SubmissionError(
+            f"the Python package {package} of a connector or function is not installed on this host"
+        )
     if not spec.submodule_search_locations:
         yield f"{package}.py", _source(package, Path(str(spec.origin)))
         return
+    size = 0
     for root in spec.submodule_search_locations:
         for path in Path(root).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                yield f"{package}/{path.relative_to(root).as_posix()}", _source(package, path)
+            inner = path.relative_to(root)
+            if not path.is_file() or "__pycache__" in inner.parts:
+                continue
+            if not path.resolve().is_relative_to(Path(root).resolve()):
+                message = (
+                    f"{path} of the Python package {package} of a connector is a link to a file elsewhere"
+                )
+                raise SubmissionError(f"{message}, which does not travel; install a copy of the file")
+            size += path.stat().st_size
+            if size > _MAX_PACKAGE_BYTES:
+                raise SubmissionError(
+                    f"the Python package {package} of a connector has more than"
+                    f" {_MAX_PACKAGE_BYTES // 1024**2} MiB, which is the limit; install it in the Python of"
+                    " all nodes, and leave it out of `modules`"
+                )
+            yield f"{package}/{inner.as_posix()}", _source(package, path)
 
 
 def _source(package: str, path: Path) -> Path:
     if path.suffix in _COMPILED:
         raise SubmissionError(
-            f"the Python package {package} of a connector has compiled modules ({path.name}), which cannot"
-            " travel; install it in the Python of all nodes, and leave it out of `modules`"
+            f"the Python package {package} of a connector or function has compiled modules ({path.name}),"
+            " which cannot travel; install it in the Python of all nodes, and leave it out of `modules`"
         )
     return path

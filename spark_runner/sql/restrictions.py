@@ -11,7 +11,14 @@ from typing import Any
 
 from spark_runner.sql.grammar.query import query
 from spark_runner.sql.grammar.references import formats_named, names_files_of
-from spark_runner.sql.grammar.statements import BeginSet, Cache, ResetStatement, SetStatement, Statement
+from spark_runner.sql.grammar.statements import (
+    BeginSet,
+    Cache,
+    CreateFunction,
+    ResetStatement,
+    SetStatement,
+    Statement,
+)
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
@@ -34,8 +41,8 @@ def may_share(statement: Statement) -> bool:
         return setting_may_share(statement.key, statement.value)
     if isinstance(statement, ResetStatement):
         return reset_may_share(statement.key)
-    if isinstance(statement, Cache | BeginSet):
-        return False  # cached rows outlive a driver that is killed
+    if isinstance(statement, Cache | BeginSet | CreateFunction):
+        return False  # cached rows and Python processes outlive a driver that is killed
     return tokens_may_share(statement.tokens)
 
 
@@ -88,7 +95,7 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     if not (denied or shares_jvm):
         return
     source = ScriptSource(plan["file"], plan["source"])
-    if shares_jvm and plan.get("bad_rows"):
+    if shares_jvm and (plan.get("bad_rows") or plan.get("functions")):
         raise source.error(_OWN_JVM, 0)
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
@@ -107,7 +114,7 @@ def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bo
     """Raise SqlError for a setting that may not change, and for kept rows or secrets in a shared JVM."""
     keeps = step["kind"] == "cache" or step.get("cached")
     keeps = keeps or any(each.get("action", "fail") != "fail" for each in step.get("expectations", ()))
-    may_share = not (keeps or step.get("references"))
+    may_share = not (keeps or step.get("references") or step["kind"] == "function")
     if step["kind"] in {"set", "reset"}:
         key = step["key"]
         may_share = setting_may_share(key, step["value"]) if step["kind"] == "set" else reset_may_share(key)

@@ -174,3 +174,7 @@ SELECT customer, sum(price) AS price FROM orders GROUP BY customer HAVING sum(pr
 SELECT id AS customer, count(*) FROM orders GROUP BY id, customer
 ----
 SELECT id, ${attempt} AS attempt, '${ds}' AS ds FROM orders WHERE id > ${attempt}
+----
+CREATE TABLE ticks (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL '5' SECOND) USING rate OPTIONS (rows_per_second 10);
+CREATE VIEW seen AS SELECT value, `timestamp` AS at FROM ticks;
+INSERT INTO shown SELECT value + 1 FROM seen JOIN pairs ON pairs.a = value

@@ -231,7 +231,7 @@ SELECT * FROM t
 --> 1:50 option 'mode' of connector 'csv' cannot be '${secret}': Input should be 'append' or 'error'
 ----
 SET job.mode = 'x${secret}'
---> 1:16 job.mode cannot be 'x${secret}'; this version has batch, available-now
+--> 1:16 job.mode cannot be 'x${secret}'; this version has batch, available-now, streaming
 ----
 CREATE TABLE t USING csv OPTIONS (pth 't');
 SELECT id, nmae FROM t; SELECT idd FROM orders
@@ -265,3 +265,34 @@ SELECT max_by(day, prize) AS d, map('a', idd)['a'], array(iddd)[0] FROM orders
 ----
 SELECT s.n FROM (SELECT id AS m FROM orders) AS s
 --> 1:10 's' has no column 'n'; known are m
+----
+CREATE TABLE ticks (value BIGINT) USING rate OPTIONS (rows_per_second 10);
+SELECT * FROM ticks
+--> 2:15 table 'ticks' of connector 'rate' has no end, and mode 'batch' reads all rows; an INSERT in mode 'available-now' or 'streaming' can read it
+----
+CREATE TABLE ticks (value BIGINT) USING rate OPTIONS (rows_per_sec 10);
+INSERT INTO shown SELECT value FROM ticks
+--> 1:55 unknown option 'rows_per_sec' of connector 'rate'; did you mean 'rows_per_second'?
+----
+CREATE TABLE ticks (value BIGINT) USING rate;
+INSERT INTO shown SELECT valu FROM ticks
+--> 2:26 unknown column 'valu'; did you mean 'value'?
+----
+SET job.trigger = '10 secs';
+SELECT * FROM pairs
+--> 1:5 'job.trigger' needs job.mode 'streaming', and this script has mode 'batch'
+----
+SET job.trigger = '10'
+--> 1:19 'job.trigger' cannot be '10'; it is a number and a unit, such as '10 seconds'
+----
+CREATE TEMPORARY FUNCTION slug AS 'shop.slug' LANGUAGE PYTHON; SELECT slug(nmae) FROM orders
+--> 1:76 unknown column 'nmae'; did you mean 'name'?
+----
+CREATE FUNCTION slug AS 'shop.slug'; SELECT slug(name) FROM orders
+--> 1:8 write CREATE TEMPORARY FUNCTION: a function ends with the script
+----
+CREATE TEMPORARY FUNCTION slug AS 'os.system'; SELECT slug(name) FROM orders
+--> 1:35 'os' is a module of Python itself; a function is in a Python file of the job (`spark.py_files` of the definition)
+----
+CREATE TEMPORARY FUNCTION trim AS 'shop.trim'; SELECT trim(name) FROM orders
+--> 1:27 Spark has a function 'trim', and would call that one; choose another name

@@ -14,7 +14,7 @@ from spark_runner.sql.text.tokens import split
 from spark_runner.sql.text.variables import expand
 from tests.golden.cases import Case, shown
 
-_PASSAGES = ("query", "condition", "columns", "expression", "type")
+_PASSAGES = ("query", "condition", "columns", "expression", "type", "returns")
 _USUAL = {  # of tables: left out, so that the lines stay short
     "mode": "append",
     "partition_by": [],
@@ -65,7 +65,8 @@ def _message(what: str, error: SqlError) -> str:
 def _plan(plan: Mapping[str, Any]) -> str:
     flags = [name for name in ("names_files", "needs_own_jvm") if plan[name]]
     modes = [f"{name}={plan[name]}" for name in ("mode", "trigger_ms") if name in plan]
-    return " ".join([f"plan {plan['version']}", *modes, *flags, *plan["formats"]])
+    calls = [f"calls={','.join(plan['calls'])}"] if "calls" in plan else []
+    return " ".join([f"plan {plan['version']}", *modes, *flags, *plan["formats"], *calls])
 
 
 def _step(source: ScriptSource, values: Sequence[str], step: Mapping[str, Any]) -> str:

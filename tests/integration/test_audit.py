@@ -26,6 +26,7 @@ from orchestrator.logs.spool.limits import WhenFull
 from orchestrator.logs.spool.reader import SpoolReader
 from orchestrator.model.act import Act
 from orchestrator.model.definition import build_definition
+from orchestrator.model.errors import NotStreaming
 from orchestrator.model.job import state_of
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
@@ -143,6 +144,25 @@ def test_a_request_to_stop_says_who_asked_and_has_one_entry(stage: Stage) -> Non
     assert node is not None
     assert decode(node[0])["by"] == ME
     assert [(event.act.action, event.act.by) for event in events_of(stage)] == [("kill", ME)]
+
+
+def test_a_graceful_stop_and_the_kill_after_it_have_an_entry_each(stage: Stage) -> None:
+    stage.put(Queue.RUNNING, None, AttemptState.STARTED, mode="streaming")
+    stage.client.kill(JOB, graceful=True)
+    stage.client.kill(JOB, graceful=True)  # requested already: nothing changes
+    stage.client.kill(JOB)
+    stage.client.kill(JOB, graceful=True)  # does not weaken the kill
+    assert [(event.act.action, event.act.detail) for event in events_of(stage)] == [
+        ("kill", "graceful"),
+        ("kill", ""),
+    ]
+
+
+def test_a_refused_graceful_stop_has_no_entry_and_no_node(stage: Stage) -> None:
+    stage.put(Queue.RUNNING, None, AttemptState.STARTED)
+    with pytest.raises(NotStreaming):
+        stage.client.kill(JOB, graceful=True)
+    assert (events_of(stage), stage.session.exists(stage.stop())) == ([], None)
 
 
 def test_a_record_keeps_the_last_ten_acts(stage: Stage) -> None:

@@ -34,6 +34,7 @@ from tests.hostile.powers import powers
 from tests.jobs_support import Deployment, python_job, stand_ins, waits_for
 from tests.run_plans import run_plan
 from tests.servers.secured import ADA, SECRET, Secured
+from tests.streams_support import Streams
 from tests.waiting import wait_until
 
 SHOW_PLAN = "import os, shutil; shutil.copy(os.environ['ORCHESTRATOR_RUN_DIR'] + '/plan.json', {!r})\n"
@@ -492,7 +493,30 @@ def test_a_request_to_stop_can_be_read_by_the_driver_that_it_is_for_alone(
     deployment.client.kill(job_id)
     wait_until(lambda: attempt_of(deployment, job_id).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
     other = late_driver(job_id, Login.random("run-another"))
-    assert not other._is_stopped()  # noqa: SLF001 - the check of its guard
+    assert other._stop_order() is None  # noqa: SLF001 - the check of its guard
+
+
+def test_a_driver_with_a_login_of_its_own_obeys_a_graceful_stop_and_the_kill_after_it(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    streams = Streams(deployment, tmp_path / "stream")
+    worker = streams.worker()
+    ends, killed = streams.submit(), streams.submit()
+    for job_id in (ends, killed):
+        streams.wait_for_batch(job_id)
+    hangs = streams.change("hangs")
+    worker.drain()  # only the drivers obey
+    for job_id in (ends, killed):
+        deployment.client.kill(job_id, graceful=True)
+        streams.wait_for_stopping(job_id)
+    deployment.client.kill(killed)
+    wait_until(lambda: streams.attempt(killed).state is AttemptState.KILLED, WAIT_S, "it has obeyed")
+    hangs.unlink()
+    wait_until(lambda: streams.attempt(ends).state is AttemptState.SUCCEEDED, WAIT_S, "it has ended")
+    streams.worker()
+    assert deployment.wait(ends).job.status is Status.SUCCESS
+    assert deployment.wait(killed).job.status is Status.KILL
+    assert not any(map(streams.stop_exists, (ends, killed)))
 
 
 # ---------------------------------------------------------------------- drivers of earlier versions

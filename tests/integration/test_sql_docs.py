@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.sql.compiler.compile import check_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.built_ins import values_of
 
 pytestmark = pytest.mark.spark
@@ -33,4 +34,9 @@ def test_a_script_of_the_pages_runs_without_a_warning(
     (tmp_path / "orders").mkdir()
     plan["checkpoints"] = f"file:{tmp_path}/checkpoints/docs"
     plan["quarantine"] = f"file:{tmp_path}/quarantine"
-    execute(spark, plan, lambda _phase: None)
+
+    def end() -> None:
+        control.stopping.set()  # a stream ends after its first trigger
+
+    control = StreamControl(end)
+    execute(spark, plan, lambda _phase: None, control=control)

@@ -26,7 +26,8 @@ def run(spark: SparkSession, folder: Path, text: str) -> None:
     check = compiler.check_script(text, file="s.sql", base_dir=str(folder), variables={})
     assert check.plan is not None, check.errors
     built_ins = values_of("corpus", 1, datetime.now(UTC))
-    execute(spark, {**json.loads(json.dumps(check.plan)), "built_ins": built_ins}, lambda _phase: None)
+    here = {"built_ins": built_ins, "checkpoints": f"file:{folder}/checkpoints"}
+    execute(spark, {**json.loads(json.dumps(check.plan)), **here}, lambda _phase: None)
 
 
 def has_wrong_columns(text: str) -> bool:

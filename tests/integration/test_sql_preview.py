@@ -37,6 +37,7 @@ def test_the_first_rows_have_columns_types_and_cut_cells(show: Preview) -> None:
         "columns": [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}],
         "rows": [["1", "a"], ["2", None], ["3", "ccc…"]],
         "has_more": False,
+        "filtered": [],
     }
     first = show(SOURCE, "src", rows=2)
     assert len(first["rows"]) == 2
@@ -104,6 +105,18 @@ def test_a_row_that_violates_an_expectation_is_an_error_as_in_a_run(show: Previe
         USING inline OPTIONS (rows '[[1], [2]]');"""
     with pytest.raises(SqlError, match="violates 'small'"):
         show(text, "t")
+
+
+def test_a_table_whose_rows_may_be_left_out_is_named(show: Preview) -> None:
+    rule = "CONSTRAINT small EXPECT (id < 2) ON VIOLATION DROP ROW"
+    shown = show(
+        f"""CREATE TABLE src (id INT, {rule}) USING inline OPTIONS (rows '[[1], [2]]');
+        CREATE TABLE other (id INT) USING inline OPTIONS (rows '[[1], [2]]');
+        CREATE VIEW both AS SELECT id FROM src JOIN other USING (id);""",
+        "both",
+    )
+    assert shown["rows"] == [["1"]]
+    assert shown["filtered"] == ["src"]
 
 
 def test_two_columns_of_one_name_and_large_values_are_shown(show: Preview) -> None:

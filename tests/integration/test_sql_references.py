@@ -19,6 +19,7 @@ from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution import folder
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
+from tests.failing_source import refused
 from tests.vault_connector import Vault, vault
 
 pytestmark = pytest.mark.spark
@@ -129,6 +130,29 @@ def test_an_error_of_a_connector_is_reported_without_the_value(run: Run) -> None
         run(text)
     assert "the server refuses ***" in redacted(str(caught.value))
     assert isinstance(sys.stderr, MaskedStream)
+
+
+@pytest.mark.parametrize(
+    "insert", ["INSERT INTO good SELECT * FROM bad", "INSERT INTO bad SELECT * FROM good"]
+)
+def test_an_error_in_a_task_has_no_value_where_spark_shows_it(
+    run: Run, spark: SparkSession, insert: str
+) -> None:
+    text = (
+        "CREATE TABLE bad (n INT) USING refused OPTIONS (url 'http://me:${secret:crm/password}@host');"
+        f"CREATE TABLE good (n INT) USING parquet OPTIONS (path 'good'); {insert};"
+    )
+    before = f"INSERT INTO good VALUES (1); {insert}"  # noqa: S608 - nothing comes from outside
+    text = text.replace(insert, before) if insert.endswith("good") else text
+    with refused(), pytest.raises(SqlError) as caught:
+        run(text)
+    assert "no connection to http://me:***@host" in caught.value.message
+    context: Any = spark.sparkContext
+    none = context._gateway.new_array(context._jvm.double, 0)  # noqa: SLF001 - PySpark has no public access to Java
+    stages = context._jsc.sc().statusStore().stageList(None, False, False, none, None)  # noqa: SLF001 - what the UI shows
+    reasons = [str(stages.apply(index).failureReason()) for index in range(stages.size())]
+    assert any("http://me:***@host" in reason for reason in reasons)
+    assert not [reason for reason in reasons if "of-the-references" in reason]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Rows of a quarantine that go again: the target is as if they had been good in the first run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +35,15 @@ def run(spark: "SparkSession", tmp_path: Path) -> Run:
     """Run a script; returns what it says of bad rows."""
     (tmp_path / "in.csv").write_text(RAW, "utf-8")
 
-    def run_script(*parts: str, replays: Bad | None = None, key: str = "first", attempt: int = 1) -> Bad:
+    def run_script(
+        *parts: str,
+        replays: Bad | None = None,
+        key: str = "first",
+        attempt: int = 1,
+        more: Mapping[str, Any] | None = None,
+    ) -> Bad:
         plan = compile_script("".join(parts), file="s.sql", base_dir=str(tmp_path), variables={})
+        plan["steps"] += [more] if more else []
         if replays is not None:
             rows = chosen(set_aside_in({"bad_rows": replays}), None, "job")
             plan = dict(replay_plan(plan, rows, run_key="first", attempt=1))
@@ -176,6 +183,14 @@ def test_an_insert_whose_result_would_be_wrong_is_refused_before_any_write(
         run(LIMIT, MENDED, OUT, more, inserts.format(folder=tmp_path), replays=first, key="again")
     assert rows(spark, tmp_path / "out") == before
     assert not (tmp_path / "more").exists()
+
+
+def test_a_statement_of_an_unknown_kind_is_refused(run: Run, tmp_path: Path) -> None:
+    first = run(LIMIT, SRC, OUT, INSERT)
+    step = {"kind": "merge", "line": 1, "column": 1}
+    with pytest.raises(SqlError, match="a replay of rows cannot run this statement"):
+        run(LIMIT, MENDED, OUT, INSERT, replays=first, key="again", more=step)
+    assert not (tmp_path / "bad" / "again").exists()
 
 
 def test_rows_that_are_not_all_there_are_not_replayed(

@@ -46,11 +46,12 @@ class Job:
         **variables: str,
     ) -> list[dict[str, Any]]:
         def look() -> None:
-            self.shown = control.shown().get("streams", {})
+            self.shown = own.shown().get("streams", {})
             if ends(self.shown):
-                control.stopping.set()
+                own.stopping.set()
 
-        control = control or StreamControl(look)
+        own = StreamControl(look)
+        control = control or own
         at_last = threading.Timer(90, control.stopping.set)  # a test that fails must not wait forever
         at_last.start()
         try:

@@ -187,7 +187,7 @@ class ScriptedDriver:
         try:
             with self.in_user_code(pool, name):
                 self.ledger.add("start", self.stored.run, self.stored.incarnation, pool=pool, name=name)
-                exec(plan["python"]["text"], self._functions())  # noqa: S102 - the script of a test
+                exec(_program(plan), self._functions())  # noqa: S102 - the script of a test
         except Exception as error:  # noqa: BLE001 - any exception is the outcome of user code
             said = {"class": "user", "type": type(error).__name__, "message": str(error)}
             return {"state": "failed", "exit_code": 1, "error": said}
@@ -220,6 +220,13 @@ class ScriptedDriver:
     def _say(self, words: str) -> None:
         with self.stored.stdout.open("a", encoding="utf-8") as log:
             log.write(f"{words}\n")
+
+
+def _program(plan: dict[str, Any]) -> str:
+    """The Python text of the job; that of a SQL script is its first line, a comment."""
+    if "python" in plan:
+        return str(plan["python"]["text"])
+    return str(plan["sql"]["source"]).partition("\n")[0].removeprefix("-- ")
 
 
 def _fail(message: str) -> NoReturn:

@@ -3,6 +3,7 @@
 import copy
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,10 +18,12 @@ from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.model.definition import Callback, Definition, build_definition
 from orchestrator.model.job import CallbackState, JobError, JobState
 from orchestrator.model.states import FINAL, Status, check_transition
+from queues import Wake
 from queues.claims.claim import Claim
 from queues.model.names import Layout, Token
 from queues.model.operations import Check, Delete
 from queues.model.record import Record
+from spark_runner.protocol.attempt import Attempt
 
 URL = "http://there/ended"
 STOP = Delete("/stop", 3)
@@ -57,6 +60,7 @@ class Job(JobContext):
     def __init__(self, status: Status, receiver: Receiver | None = None, **fields: Any) -> None:
         self.receiver = receiver or Receiver()
         self.stopped: bool | None = None  # None = no stop node, False = one for an earlier job
+        self.last: Attempt | None = None
         token = Token(due=1, seq=1, id="job")
         record = Record("job", "key", status.queue.value, fields.pop("pool", "default"), token, "nonce")
         claim = SimpleNamespace(record=record, id="job", version=0)
@@ -82,6 +86,9 @@ class Job(JobContext):
 
     def stop_request(self) -> tuple[Delete, bool] | None:
         return None if self.stopped is None else (STOP, self.stopped)
+
+    def last_attempt(self, wake: Wake | None = None) -> Attempt | None:  # noqa: ARG002 - as its base
+        return self.last
 
     def take(self, action: Action) -> Action:
         if isinstance(action, SetStatus | Finish):
@@ -432,6 +439,57 @@ def test_a_stop_request_keeps_a_failed_job_from_its_next_attempt(
     job.stopped = stopped
     assert outcome(fail.handle(job)) == expected
     assert job.receiver.bodies == []
+
+
+def test_a_driver_that_fails_after_a_graceful_request_is_not_retried() -> None:
+    job = failed(retry=RETRY)
+    job.stopped = job.stops_gracefully = True
+    assert outcome(fail.handle(job)) == "ERROR_FAIL"
+
+
+def ran(seconds: float, *, by_ensemble: float | None = None, **facts: Any) -> Attempt:
+    """An attempt that has failed after so many seconds."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    times = {"started": start.isoformat(), "ended": (start + timedelta(seconds=seconds)).isoformat()}
+    changed = round((seconds if by_ensemble is None else by_ensemble) * 1000)
+    return Attempt("/a/attempt-2-key", 2, {"state": "failed", **times, **facts}, changed)
+
+
+STABLE = {**RETRY, "reset_after": "1h", "delay": "1s", "factor": 10}
+
+
+@pytest.mark.parametrize(
+    ("last", "counted"),
+    [
+        (ran(3600), 1),
+        (ran(3599), 3),
+        (ran(9000, by_ensemble=3599), 3),  # the clock of its host has jumped
+        (ran(3599, by_ensemble=9000), 3),
+        (ran(4500, silent_seconds=930), 3),  # it was lost, and may have run for less
+        (ran(4530, silent_seconds=930), 1),
+        (ran(3599, silent_seconds=-930), 3),
+        (ran(3599, started="2020"), 3),
+        (ran(3600, ended=None), 3),
+        (None, 3),
+    ],
+)
+def test_a_stable_attempt_clears_the_failures_before_it(last: Attempt | None, counted: int) -> None:
+    job = failed(retry=STABLE | {"attempts": 4}, state={"failures": 2})
+    job.last = last
+    action = moved(fail.handle(job))
+    assert (action.status, action.changes["failures"]) == (Status.ACCEPT, counted)
+    assert (action.delay < 2) is (counted == 1)  # the delays start again, too
+    last_try = failed(retry=STABLE | {"attempts": 3}, state={"failures": 2})
+    last_try.last = last
+    assert outcome(fail.handle(last_try)) == ("ACCEPT" if counted == 1 else "ERROR_FAIL")
+
+
+@pytest.mark.parametrize(("mode", "counted"), [("streaming", 1), ("available-now", 3), ("", 3)])
+def test_by_default_only_a_stream_becomes_stable(mode: str, counted: int) -> None:
+    for retry, expected in ((RETRY, counted), (RETRY | {"reset_after": 0}, 3)):
+        job = failed(retry=retry | {"attempts": 9}, state={"failures": 2, "mode": mode})
+        job.last = ran(3600)
+        assert moved(fail.handle(job)).changes["failures"] == expected
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,21 @@ def test_the_zip_of_the_driver_holds_its_files(tmp_path: Path, site: Path) -> No
 
 
 def test_a_package_that_cannot_travel_is_refused(tmp_path: Path, site: Path) -> None:
-    with pytest.raises(SubmissionError, match="no_such_package of a connector is not installed"):
+    with pytest.raises(SubmissionError, match="no_such_package of a connector or function is not installed"):
         driver_zip(tmp_path / "zips", ("no_such_package",))
     (site / "http_rows" / "fast.cpython-311-x86_64-linux-gnu.so").touch()
     with pytest.raises(SubmissionError, match=r"has compiled modules \(fast\.cpython"):
+        driver_zip(tmp_path / "zips", ("http_rows",))
+    (site / "http_rows" / "fast.cpython-311-x86_64-linux-gnu.so").unlink()
+    large = site / "http_rows" / "large.bin"
+    with large.open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    with pytest.raises(SubmissionError, match="has more than 64 MiB"):
+        driver_zip(tmp_path / "zips", ("http_rows",))
+    large.unlink()
+    (tmp_path / "password").write_text("x", "utf-8")
+    (site / "http_rows" / "link.txt").symlink_to(tmp_path / "password")
+    with pytest.raises(SubmissionError, match=r"link\.txt of .* is a link to a file elsewhere"):
         driver_zip(tmp_path / "zips", ("http_rows",))
 
 
@@ -173,7 +184,7 @@ def test_a_part_whose_module_ends_the_process_is_an_error(
 
 @pytest.mark.parametrize("package", ["sys", "../x", "no_such_package.inner", ".x"])
 def test_what_is_no_package_of_files_is_refused_in_words(tmp_path: Path, package: str) -> None:
-    with pytest.raises(SubmissionError, match="of a connector is not installed on this host"):
+    with pytest.raises(SubmissionError, match="of a connector or function is not installed on this host"):
         driver_zip(tmp_path / "zips", (package,))
 
 

@@ -23,6 +23,7 @@ OTHERS: list[dict[str, Any]] = [
     {"state": "succeeded", "exit_code": "0"},
     {"state": "succeeded", "application_id": {"a": 1}},
     {"state": "succeeded", "metrics": "x"},
+    {"state": "succeeded", "streamed": [1]},
     {"state": "succeeded", "metrics": {"x": "A" * 300_000}},
     {"state": "succeeded", "metrics": {"x": "\ud800"}},
     {"state": "failed", "error": "words"},

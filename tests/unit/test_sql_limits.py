@@ -106,6 +106,16 @@ REFUSED = {
         {},
         "unknown option",
     ),
+    "a name of a module of all the text": (
+        f"CREATE TEMPORARY FUNCTION f AS '{filled('a.')}b'",
+        {},
+        "is no function of Python",
+    ),
+    "calls of unknown functions": (
+        f"{SHOWN}INSERT INTO shown SELECT " + ", ".join(f"f{n}(1)" for n in range(30_000)),
+        {},
+        "the script calls more than 500 functions",
+    ),
     "deep rows": (
         f"CREATE TABLE t (a INT) USING inline OPTIONS (rows '{filled('[')}')",
         {},
@@ -171,6 +181,13 @@ COMPILED = {
         "SET parallelism.default = 2; RESET;" * (MANY - 1) + f"{SHOWN}INSERT INTO shown SELECT 1",
         {},
     ),
+    "functions": (
+        SHOWN
+        + "".join(f"CREATE TEMPORARY FUNCTION f{n} AS 'm{n}.f' RETURNS ARRAY<INT>;" for n in range(990))
+        + f"INSERT INTO shown SELECT {', '.join(f'f{n % 990}(1)' for n in range(30_000))}",
+        {},
+    ),
+    "calls of an unknown function": (f"{SHOWN}INSERT INTO shown SELECT {filled('f(1), ')} 1", {}),
     "doubled quotes": (f"{SHOWN}INSERT INTO shown SELECT " + filled("''"), {}),
     "closed comments in comments": (f"{'/*' * 90_000}{'*/' * 90_000}{SHOWN}INSERT INTO shown SELECT 1", {}),
     "semicolons": (f"{filled(';')}{SHOWN}INSERT INTO shown SELECT 1", {}),

@@ -138,6 +138,12 @@ def test_a_fingerprint_changes_with_what_a_query_computes_alone() -> None:
 
 def test_a_job_has_a_folder_of_its_own_only_where_it_outlives_the_driver() -> None:
     own = f"file:{Path('/state/checkpoints')}"
-    assert Checkpoints("", own).of_job("a/b", "local") == f"{own}/a%2Fb"
-    assert Checkpoints("", own).of_job("a", "yarn") == ""
-    assert Checkpoints("hdfs://n/c/", own).of_job("a", "yarn") == "hdfs://n/c/a"
+    assert Checkpoints({}, own).of_job("a/b", "p", "local") == f"{own}/a%2Fb"
+    assert Checkpoints({}, own).of_job("a", "p", "yarn") == ""
+
+
+def test_a_pool_has_its_own_folder_or_that_of_all_pools() -> None:
+    places = Checkpoints({"*": "hdfs://n/c/", "etl": "s3a://b/c"}, "file:/own")
+    assert places.of_job("a", "p", "yarn") == "hdfs://n/c/a"
+    assert places.of_job("a", "etl.low", "local") == "s3a://b/c/a", "a low lane is that of its pool"
+    assert places.places() == {"hdfs://n/c": "*", "s3a://b/c": "etl", "file:/own": "*"}

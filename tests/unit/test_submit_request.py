@@ -34,6 +34,7 @@ def request_with_jars(
     policy: Policy | None = None,
     plan: Plan | None = None,
     quarantine: str = "",
+    functions: dict[str, str] | None = None,
     **fields: Any,
 ) -> SubmitRequest:
     document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
@@ -57,6 +58,7 @@ def request_with_jars(
         policy=policy or Policy(),
         connector_jars=jars,
         quarantine=quarantine,
+        functions=functions,
         references=references,
     )
 

@@ -1,4 +1,4 @@
-"""`orchestrator job`: submit, list, show, wait, kill, retry, remove, history, quarantine, logs."""
+"""`orchestrator job`: submit and inspect jobs, act on them, and on what they leave behind."""
 
 from orchestrator.cli.lazy import Command, lazy_app
 
@@ -45,6 +45,11 @@ app = lazy_app(
             "quarantine",
             "orchestrator.cli.job.quarantine:quarantine",
             "Show rows that did not fit in the last attempt of a job.",
+        ),
+        Command(
+            "checkpoint",
+            "orchestrator.cli.job.checkpoint:app",
+            "List and remove the progress of jobs that read streams.",
         ),
         Command(
             "logs",

@@ -13,14 +13,31 @@ JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of t
 
 
 def kill(
-    job_ids: JobIds, output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False
+    job_ids: JobIds,
+    graceful: Annotated[
+        bool,
+        typer.Option("--graceful", help="Let streaming queries end their current micro-batch first."),
+    ] = False,
+    output: Output = OutputFormat.TABLE,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Request the stop of jobs in any queue; wait for their end with `job wait`.
 
+    With --graceful, a running job ends as SUCCESS after the current micro-batch of its queries, however long
+    that takes; a later `job kill` ends it at once. Jobs that read no stream are refused with exit code 5.
+
     Example: orchestrator job kill flights-1 flights-2
     """
+    words = "asked to end {} after its current micro-batch" if graceful else "asked to stop {}"
     with connected(start_own=False) as (client, _):
-        act_on_each(job_ids, client.kill, lambda job_id, _: f"asked to stop {job_id}", output, quiet=quiet)
+        act_on_each(
+            job_ids,
+            lambda job_id: client.kill(job_id, graceful=graceful),
+            lambda job_id, _: words.format(job_id),
+            output,
+            quiet=quiet,
+        )
 
 
 def retry(

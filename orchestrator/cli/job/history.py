@@ -24,6 +24,7 @@ _COLUMNS = {
     "gc": "GC",
     "skew": "skew",
 }
+_OF_STREAMS = {"rows": "rows", "batches": "batches"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT = 1024
 
@@ -38,13 +39,18 @@ def history(
 ) -> None:
     """Show the duration and resources of the last 50 runs of a name, with the failed ones, latest last.
 
+    A running stream has one entry for each full hour, with the rows and micro-batches of that hour; the entry
+    of its run has those since the last full hour.
+
     Example: orchestrator job history flights -o jsonl
     """
     with connected() as (client, _):
 
         def show() -> None:
             runs = client.history(name)[-(limit or 0) :]
-            show_rows([_row(run, output) for run in runs], _COLUMNS, output)
+            is_stream = any(name in run for run in runs for name in _OF_STREAMS)
+            columns = _COLUMNS | _OF_STREAMS if is_stream else _COLUMNS
+            show_rows([_row(run, output) for run in runs], columns, output)
 
         repeat(show, watch)
 
@@ -60,7 +66,7 @@ def _row(run: Mapping[str, Any], output: OutputFormat) -> dict[str, Any]:
         "attempt": run.get("attempt"),
         "started_here": local_time(run.get("started")),
         "took": "" if run.get("seconds") is None else duration(run["seconds"]),
-        "ended_as": run.get("state") if run.get("class") is None else f"{run.get('state')} ({run['class']})",
+        "ended_as": _end(run),
         "read": _size(metrics.get("input_bytes")),
         "written": _size(metrics.get("output_bytes")),
         "heap": _size(_most(executors, driver, "heap_peak_bytes")),
@@ -68,7 +74,15 @@ def _row(run: Mapping[str, Any], output: OutputFormat) -> dict[str, Any]:
         "spilled": _size(metrics.get("spill_disk_bytes")),
         "gc": "" if gc is None else f"{gc:.1%}",
         "skew": "" if ratio is None else f"{ratio:g}",
+        **{name: run.get(name, "") for name in _OF_STREAMS},
     }
+
+
+def _end(run: Mapping[str, Any]) -> str:
+    """How it ended; for an hour of a running stream, which one."""
+    if "hour" in run:
+        return f"running (hour {run['hour']})"
+    return f"{run.get('state')}" + ("" if run.get("class") is None else f" ({run['class']})")
 
 
 def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -31,6 +31,7 @@ def show_detail(detail: JobDetail) -> None:
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
         "spark": " · ".join(application(progress)),
+        "progress": job.checkpoint or "",
         "callback": _callback(job),
         "held by": str((detail.held_by or {}).get("worker", "")),
         "node": detail.record_path,

@@ -13,6 +13,7 @@ from orchestrator.cli.options import (
     Quiet,
     Variables,
     Verbose,
+    parse_checkpoint,
     parse_seconds_of,
     parse_variables,
 )
@@ -44,6 +45,20 @@ def submit(
         bool, typer.Option("--no-spark", help="With --dry-run: leave out Spark's analysis of a SQL script.")
     ] = False,
     output: Output = OutputFormat.TABLE,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the checkpoint of a stream with a changed script.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Put the checkpoint of a stream away, and read all data anew.")
+    ] = False,
+    positions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="[TABLE=]POSITION",
+            help="As --fresh, but begin there: for files a time such as 2026-11-01T00:00:00Z.",
+        ),
+    ] = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -51,10 +66,12 @@ def submit(
 
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
-    definition = load_definition(file, parse_variables(variables), pool=pool)
+    checkpoint = parse_checkpoint(resume=resume, fresh=fresh, positions=positions)
+    definition = load_definition(file, parse_variables(variables), pool=pool, checkpoint=checkpoint)
     if no_spark and not is_dry:
         raise DefinitionError("--no-spark is for --dry-run: a submission does not start Spark")
     once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
+    once_only |= {"--resume": resume, "--fresh": fresh, "--from": positions}
     if definition.schedule.is_set:
         refuse_once_only(definition, once_only)
     if is_dry:

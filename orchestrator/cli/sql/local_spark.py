@@ -1,4 +1,4 @@
-"""Asks a Spark of this machine about a script; it runs as long as the question."""
+"""Asks a Spark of this machine about a script or a file system; it runs as long as the question."""
 
 import sys
 from collections.abc import Mapping
@@ -11,7 +11,8 @@ from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.output import stderr_console
 from orchestrator.cli.sql.script import Script
 from orchestrator.config.settings import Settings, load_settings
-from orchestrator.handlers.submit_request import connectors_of, spark_properties
+from orchestrator.handlers.functions import offered_functions
+from orchestrator.handlers.submit_request import connectors_of, python_code, spark_properties
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.local_analysis import analyse
@@ -23,17 +24,33 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
     settings, definition = load_settings(), script.definition
     conf = spark_properties(definition, definition.spark, connectors_of(script.plan), settings.connector_jars)
     REDACTOR.add_of_job([*secrets_in({**definition.variables, **conf}), *secrets_of(script.plan)])
+    return ask(
+        {
+            **request,
+            "plan": {
+                **script.plan,
+                "built_ins": _built_ins(),
+                **python_code(conf, offered_functions(script.plan, settings.functions)),
+            },
+            "references": settings.references.sources().to_json(),
+        },
+        conf,
+        settings,
+        quiet=quiet,
+    )
+
+
+def ask(
+    request: Mapping[str, Any], conf: Mapping[str, str], settings: Settings, *, quiet: bool
+) -> dict[str, Any]:
+    """The answer of a local Spark with these properties to any request."""
     if not quiet and sys.stderr.isatty():
         stderr_console().print("starting Spark on this machine ...", style="dim")
     interrupt = Interrupt.install()
     try:
         with interrupt.breaking():
             return analyse(
-                {
-                    **request,
-                    "plan": {**script.plan, "built_ins": _built_ins()},
-                    "references": settings.references.sources().to_json(),
-                },
+                request,
                 conf=conf,
                 archives=_archives(settings),
                 passed_on=settings.drivers.environment,

@@ -85,4 +85,6 @@ def _summary(shown: Mapping[str, Any]) -> str:
     count = len(shown["rows"])
     types = ", ".join(f"{column['name']} {column['type'].upper()}" for column in shown["columns"])
     first = "the first " if shown["has_more"] else ""
-    return f"{first}{count:,} {'row' if count == 1 else 'rows'} of {shown['table']} ({types})"
+    names = ", ".join(shown["filtered"])
+    without = f"; rows of {names} that do not fit are left out" if names else ""
+    return f"{first}{count:,} {'row' if count == 1 else 'rows'} of {shown['table']} ({types}){without}"

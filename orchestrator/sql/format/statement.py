@@ -149,12 +149,19 @@ def _raised_but_names(words: Sequence[Piece]) -> list[Piece]:
     return [*head(words[:target]), *words[target : target + 1], *head(words[target + 1 :])]
 
 
+_CREATED = ("TABLE", "VIEW", "FUNCTION")
+_FUNCTION_WORDS = ("AS", "LANGUAGE", "PYTHON", "RETURNS")
+
+
 def _create(given: Sequence[Piece], indent: int) -> list[str] | None:
-    kind = next((i for i, each in enumerate(given[:5]) if each.is_word("TABLE", "VIEW")), None)
+    kind = next((i for i, each in enumerate(given[:5]) if each.is_word(*_CREATED)), None)
     if kind is None or kind + 2 >= len(given):
         return None
     words = [*head(given[: kind + 1]), given[kind + 1]]
     rest = given[kind + 2 :]
+    if given[kind].is_word("FUNCTION"):
+        behind = [head([each])[0] if each.is_word(*_FUNCTION_WORDS) else each for each in rest]
+        return [" " * indent + flat((*words, *behind))]
     if given[kind].is_word("VIEW"):
         if not rest[0].is_word("AS") or len(rest) == 1:
             return None

@@ -5,8 +5,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from spark_runner.connectors.errors import OptionError
+from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER
+from spark_runner.connectors.files.position import modified_from
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
 from spark_runner.protocol.text import did_you_mean
 
@@ -31,7 +32,7 @@ class FileOptions(ConnectorOptions):
     )
     partition_by: Names = Field((), description="columns whose values are folders of the files")
     streaming: bool = Field(
-        True, description="in mode `available-now`: read new files alone; `false` reads all files, for joins"
+        True, description="of a stream: read new files alone; `false` reads all files, for joins"
     )
     max_files_per_trigger: int = Field(
         MAX_FILES_PER_TRIGGER, ge=1, le=1_000_000, description="files of one micro-batch"
@@ -43,6 +44,14 @@ class FileOptions(ConnectorOptions):
         if value == "overwrite":
             raise ValueError("INSERT INTO appends; write INSERT OVERWRITE to replace the existing rows")
         return value
+
+    @classmethod
+    def check_position(cls, position: str) -> None:
+        """A position is a time: only files that were modified then or later are read."""
+        try:
+            modified_from(position)
+        except ConnectorError as error:
+            raise OptionError(str(error)) from error
 
     def guarantee(self, *, has_primary_key: bool) -> Guarantee:  # noqa: ARG002 - of ConnectorOptions
         """Each attempt replaces the files of the earlier ones."""

@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER, format_options
+from spark_runner.connectors.files.position import modified_from
 from spark_runner.connectors.files.targets import is_in_swap
 
 
@@ -46,6 +48,12 @@ class FileSource:
         files = options.get("max_files_per_trigger", MAX_FILES_PER_TRIGGER)
         return reader.option("maxFilesPerTrigger", str(files)).load(str(options["path"]))
 
+    def stream_from(
+        self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str
+    ) -> DataFrame:
+        """The stream without the rows of files that were modified before a time."""
+        return _modified_since(self.stream(session, options, schema), position)
+
     def _loaded(
         self,
         session: SparkSession,
@@ -68,6 +76,12 @@ class FileSource:
             raise
 
 
+def _modified_since(frame: DataFrame, position: str) -> DataFrame:
+    """The rows of files that were not modified before a time: Spark refuses `modifiedAfter` in streams."""
+    begin = sql.timestamp_micros(sql.lit(modified_from(position)))
+    return frame.where(sql.col("_metadata.file_modification_time") >= begin)
+
+
 class ParquetSource(FileSource):
     """Apache Parquet."""
 
@@ -87,13 +101,18 @@ class TextSource(FileSource):
         )
 
     def stream_all(
-        self, session: SparkSession, options: Mapping[str, Any], schema: StructType, record: str
+        self,
+        session: SparkSession,
+        options: Mapping[str, Any],
+        schema: StructType,
+        record: str,
+        position: str | None,
     ) -> DataFrame:
         """All records of new files; those that do not fit have their text in the column `record`."""
         reader = session.readStream.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", record)
-        return self._streamed(
-            reader, options, StructType([*schema.fields, StructField(record, StringType())])
-        )
+        wide = StructType([*schema.fields, StructField(record, StringType())])
+        frame = self._streamed(reader, options, wide)
+        return frame if position is None else _modified_since(frame, position)
 
 
 class CsvSource(TextSource):

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_runner.sql.compiler.connections import FindConnection
+from spark_runner.sql.compiler.functions import Functions
 from spark_runner.sql.compiler.modes import default_mode
 from spark_runner.sql.compiler.names import Invalid
 from spark_runner.sql.compiler.planner import Planner
+from spark_runner.sql.compiler.python_files import PythonFiles
 from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.statements import AnyStatement
 from spark_runner.sql.text.errors import SqlError
@@ -63,9 +65,17 @@ def compile_script(
     base_dir: str,
     variables: Mapping[str, str],
     connections: FindConnection | None = None,
+    python_files: PythonFiles | None = None,
 ) -> dict[str, Any]:
     """The plan of a script; raises SqlError with all errors that `check_script` finds."""
-    found = check_script(text, file=file, base_dir=base_dir, variables=variables, connections=connections)
+    found = check_script(
+        text,
+        file=file,
+        base_dir=base_dir,
+        variables=variables,
+        connections=connections,
+        python_files=python_files,
+    )
     if found.plan is None:
         raise found.error()
     return found.plan
@@ -79,13 +89,15 @@ def check_script(
     variables: Mapping[str, str],
     only_declares: bool = False,
     connections: FindConnection | None = None,
+    python_files: PythonFiles | None = None,
 ) -> Check:
     """Check a script, and make its plan if it has no error.
 
     `file` is the name that errors show; relative paths are relative to `base_dir`. After an error the check
     continues with the next statement, except after a limit of `spark_runner.sql.text.source`. With
     `only_declares` a script may have nothing to do: an unfinished one whose tables are previewed. Without
-    `connections`, a script that names one has warnings instead of a plan.
+    `connections`, a script that names one has warnings instead of a plan. `python_files` are those of the
+    job, in which its functions are looked up.
     """
     source = ScriptSource(file, text)
     if len(text) > MAX_SCRIPT_CHARACTERS:
@@ -97,7 +109,7 @@ def check_script(
         return Check(None, (source.error(message, statements[MAX_STATEMENTS][0].start),))
     read = _read(source, statements, variables)
     found = default_mode((each.statement for each in read if each.statement), connections)
-    planner = Planner(base_dir, connections, default=found)
+    planner = Planner(base_dir, connections, default=found, functions=Functions(python_files))
     parsed = list[AnyStatement]()
     errors = _plan(planner, read, parsed)
     if unclosed:
@@ -112,7 +124,7 @@ def check_script(
         )
         return Check(None, tuple(errors[:MAX_ERRORS]), (), tuple(parsed), invalid)
     if planner.unchecked:
-        return Check(None, (), (*planner.unchecked, *planner.scope.unused()), tuple(parsed))
+        return Check(None, (), (*planner.unchecked, *planner.unused()), tuple(parsed))
     plan = {
         **planner.parts,
         "version": planner.steps.version,
@@ -125,7 +137,7 @@ def check_script(
         "values": list(planner.steps.values),
         "steps": planner.steps.made,
     }
-    return Check(plan, (), tuple(planner.scope.unused()), tuple(parsed))
+    return Check(plan, (), tuple(planner.unused()), tuple(parsed))
 
 
 def _statements(source: ScriptSource) -> tuple[list[list[SqlToken]], SqlError | None]:

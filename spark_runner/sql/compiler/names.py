@@ -52,6 +52,7 @@ class Reads:
     tables: dict[int, Table] = field(default_factory=dict)  # by identity: a name may be declared again
     names: list[Name] = field(default_factory=list)  # tables and views that its text names, each once
     file_names: bool = False  # it may compute the names of its input files
+    has_invalid: bool = False  # a declaration that it reads has an error
     times: int = 0
     depth: int = 0  # of nested views
 

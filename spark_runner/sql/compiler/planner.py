@@ -5,6 +5,7 @@ from typing import Any, assert_never
 
 from spark_runner.sql.compiler.connections import ConnectionUnchecked, FindConnection
 from spark_runner.sql.compiler.declaration import declared
+from spark_runner.sql.compiler.functions import Functions
 from spark_runner.sql.compiler.inputs import check_input_survives
 from spark_runner.sql.compiler.modes import BATCH, DEFAULT_TRIGGER_MS, STREAMING, DefaultMode, check_bounded
 from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
@@ -23,6 +24,7 @@ from spark_runner.sql.grammar.statements import (
     Assert,
     BeginSet,
     Cache,
+    CreateFunction,
     CreateTable,
     CreateView,
     EndSet,
@@ -57,6 +59,7 @@ class Planner:
     default: DefaultMode = field(default_factory=DefaultMode)
     settings: Settings = field(default_factory=Settings)
     streams: Streams | None = None  # None in mode batch
+    functions: Functions = field(default_factory=Functions)
 
     def __post_init__(self) -> None:
         self.own_tables = OwnTables(self.steps, self.scope)
@@ -73,7 +76,10 @@ class Planner:
         if self.streams:
             self.streams.check_statement(statement)
         self.needs_own_jvm |= not may_share(statement)
+        self.functions.see(statement)
         match statement:
+            case CreateFunction():
+                self.functions.add(statement, self.steps)
             case CreateTable():
                 self._add_checked_table(statement)
             case CreateView():
@@ -84,13 +90,13 @@ class Planner:
                 self._begin_set(statement)
             case EndSet():
                 self._end_set(statement)
-            case Cache() | Uncache():
-                self._add_cache(statement)
             case _:
                 self._add_inspection(statement)
 
-    def _add_inspection(self, statement: Query | Assert | Explain) -> None:
+    def _add_inspection(self, statement: Cache | Uncache | Query | Assert | Explain) -> None:
         match statement:
+            case Cache() | Uncache():
+                self._add_cache(statement)
             case Query():
                 self._add_query(statement)
             case Assert():
@@ -139,6 +145,7 @@ class Planner:
             self.needs_own_jvm = True  # rows that are kept while they are counted outlive a killed driver
         if self.streams:
             self._finish_streams(self.streams)
+        self.parts |= self.functions.to_plan()
         self.own_tables.finish()
         if self.open_set:
             message = "this statement set has no end; write END; behind its last INSERT"
@@ -161,6 +168,12 @@ class Planner:
         if self.streams is None:
             check_bounded(reads, query)
         return reads
+
+    def unused(self) -> list[SqlError]:
+        """A warning for each name that no statement uses, in order of the script."""
+        functions = () if self.scope.computes_names else self.functions.unused()
+        found = [*self.scope.unused(), *functions]
+        return sorted(found, key=lambda warning: (warning.line, warning.column))
 
     def _add_checked_table(self, statement: CreateTable) -> None:
         try:

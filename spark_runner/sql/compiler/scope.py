@@ -105,7 +105,9 @@ class Scope:
                 continue
             known.uses += 1
             reads.names.append(known)
+            reads.has_invalid |= isinstance(known, Invalid)
             if isinstance(known, View):
+                reads.has_invalid |= known.reads.has_invalid
                 reads.file_names |= known.reads.file_names
                 reads.tables |= known.reads.tables
                 reads.times += times * known.reads.times

@@ -23,6 +23,7 @@ class OpenSet:
     refused_sets: int = 0  # begun inside of this one, and not ended yet
     inserts: list[Reads] = field(default_factory=list)
     places: SetPlaces = field(default_factory=SetPlaces)
+    writers: dict[str, int] = field(default_factory=dict)  # lower-case target -> line of its first INSERT
 
     def add(self, statement: Insert, target: Table, reads: Reads) -> None:
         """Raise SqlError if the INSERT reads what another one of the set writes, or the other way round.
@@ -32,6 +33,13 @@ class OpenSet:
         line = statement.passage.position()[0]
         if found := self.places.add(target.placed, reads.placed(), line):
             raise statement.passage.error(found, statement.target_offset)
+        if statement.overwrite and (writer := self.writers.get(target.name.lower())) is not None:
+            message = (
+                f"refused: this INSERT replaces what the INSERT of line {writer} of the same set writes;"
+                " write INSERT INTO, or another set"
+            )
+            raise statement.passage.error(message, statement.target_offset)
+        self.writers.setdefault(target.name.lower(), line)
         self.inserts.append(reads)
 
 

@@ -9,6 +9,7 @@ from spark_runner.sql.compiler.tables import TableSpec
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
+    CreateFunction,
     CreateTable,
     CreateView,
     Insert,
@@ -17,6 +18,7 @@ from spark_runner.sql.grammar.statements import (
 )
 from spark_runner.sql.text.passage import Passage
 
+_STATEMENTS = (SetStatement, ResetStatement, CreateTable, CreateView, CreateFunction, Insert)
 _SMALLEST_DELAY = 4  # tokens of `ts - INTERVAL '5' SECOND` at least
 
 
@@ -31,7 +33,7 @@ class Streams:
 
     def check_statement(self, statement: AnyStatement) -> None:
         """Raise SqlError for a statement that reads all rows of a table."""
-        if not isinstance(statement, SetStatement | ResetStatement | CreateTable | CreateView | Insert):
+        if not isinstance(statement, _STATEMENTS):
             raise statement.passage.error(
                 f"a script in mode '{self.mode}' has SET, CREATE and INSERT alone; put this statement into a"
                 " script in mode 'batch'"
@@ -63,6 +65,8 @@ class Streams:
         streams = [table for table in reads.tables.values() if table.spec.streams]
         for table in reads.tables.values():
             _check_table(table, self.mode)
+        if not streams and reads.has_invalid:
+            return
         if not streams:
             message = f"this INSERT reads no table that streams, which mode '{self.mode}' needs"
             raise passage.error(f"{message}; use mode 'batch'", offset)

@@ -23,6 +23,7 @@ from spark_runner.sql.execution.places import on_this_host, with_built_ins
 from spark_runner.sql.execution.probing import guarantee_of_files, probe_target, refusals
 from spark_runner.sql.execution.rehearsal import Rehearsal, UnknownColumns
 from spark_runner.sql.execution.report import Report
+from spark_runner.sql.grammar.calls import calls
 from spark_runner.sql.grammar.references import formats_named, references
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
@@ -65,6 +66,7 @@ class _Analysis(Rehearsal):
         self.left, self.writers = {}, {}
         self.result = Report()
         self.broken = dict[str, str]()  # lower-case names that have no meaning, with the reason
+        self.lost_functions = set[str]()  # lower-case names of functions with errors
         self.entry: dict[str, Any] = {}
         for step in self.steps:
             self._analyse(step)
@@ -75,7 +77,7 @@ class _Analysis(Rehearsal):
         if kind in _WITHOUT_COLUMNS - {"set", "reset"}:
             return
         self.entry = {"kind": kind, "line": step["line"], "column": step["column"]}
-        if kind not in {"set", "reset", "table", "view"}:
+        if kind not in {"set", "reset", "table", "view", "function"}:
             self.result.statements.append(self.entry)
         try:
             match kind:
@@ -86,16 +88,22 @@ class _Analysis(Rehearsal):
                 case "assert":
                     self._refuse_broken(step, "condition")
                     condition_frame(self, step)
-                case "set" | "reset" | "table" | "view" | "insert":
+                case "set" | "reset" | "table" | "view" | "function" | "insert":
                     self.step(step)
                 case _:
                     self.entry["skipped"] = "it is not analysed"
         except _NotAnalysed as why:
             self.entry["skipped"] = str(why)
         except SqlError as error:
-            if kind == "table":
-                self._break(step, "has an error")
+            self._lose(step)
             self.result.add(error)
+
+    def _lose(self, step: Mapping[str, Any]) -> None:
+        """Keep that what the statement declares has no meaning."""
+        if step["kind"] == "table":
+            self._break(step, "has an error")
+        elif step["kind"] == "function":
+            self.lost_functions.add(step["name"].lower())
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Compare the columns of the query with the target, and keep what it would leave there."""
@@ -206,9 +214,12 @@ class _Analysis(Rehearsal):
 
     def _refuse_broken(self, step: Mapping[str, Any], part: str) -> None:
         """Raise _NotAnalysed if a text names something without a meaning: errors would be consequences."""
-        for name in references(self.passage(step[part]).tokens):
+        tokens = self.passage(step[part]).tokens
+        for name in references(tokens):
             if name in self.broken:
                 raise _NotAnalysed(f"'{name}' {self.broken[name]}")
+        if lost := next((name for name, _ in calls(tokens) if name in self.lost_functions), None):
+            raise _NotAnalysed(f"function '{lost}' has an error")
 
     def declare(self, step: Mapping[str, Any]) -> None:
         """Make the name readable, or keep the reason why it has no meaning."""

@@ -10,101 +10,103 @@ import json
 import urllib.parse
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from orchestrator.logs.files import FileLock
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.sql.checkpoints.listing import has_begun
+from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
+from spark_runner.sql.checkpoints.removal import put_away, sweep
+from spark_runner.sql.execution.hadoop_folders import folders_of
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
 
-RECORD = "orchestrator.json"
 _PLACES = frozenset({"line", "column", "read", "written", "reads"})  # they compute nothing
 _TEXTS = frozenset({"query", "columns", "expression", "type", "condition"})
 _PACE = frozenset({"max_files_per_trigger"})
 
 
 class Checkpoint:
-    """One folder; `url` is absolute."""
+    """One folder; `url` is absolute. `use` says how the job begins: see CheckpointUse of its definition.
 
-    def __init__(self, session: SparkSession, url: str) -> None:
-        java: Any = session._jsparkSession  # noqa: SLF001 - PySpark has no public access to a file system
+    `use` has the `run_key` of the job, too. A checkpoint is begun anew once per job: its further attempts
+    continue.
+    """
+
+    def __init__(self, session: SparkSession, url: str, use: Mapping[str, Any] | None = None) -> None:
         self.url = url
-        jvm: Any = session._jvm  # noqa: SLF001 - likewise
-        self._path: Any = jvm.org.apache.hadoop.fs.Path
-        self._io: Any = jvm.org.apache.commons.io.IOUtils
-        self._folder: Any = self._path(url)
-        self._files: Any = self._folder.getFileSystem(java.sessionState().newHadoopConf())
+        self._folders = folders_of(session, url)
+        use = use or {}
+        self._start, self._run_key = use.get("start", "continue"), str(use.get("run_key", ""))
+        self._positions = {name.lower(): each for name, each in (use.get("positions") or {}).items()}
 
     @contextlib.contextmanager
-    def opened(self, fingerprint: str) -> Iterator[str]:
-        """The identity of the stream, which is new in an empty folder; the folder is locked on this host.
+    def opened(self, fingerprint: str) -> Iterator[Record]:
+        """What the folder counts; a new stream in an empty folder. The folder is locked on this host.
 
-        Raises ConnectorError if it belongs to another query, or a running job uses it. In a file system of
-        a cluster Spark itself ends the query whose batch another one has counted.
+        Raises ConnectorError if it belongs to another query, or a running driver uses it. In a file system
+        of a cluster Spark itself ends the query whose batch another one has counted.
         """
-        self._files.mkdirs(self._folder)
-        uri = self._files.makeQualified(self._folder).toUri()
-        lock = FileLock(Path(uri.getPath()), is_folder=True) if uri.getScheme() == "file" else None
-        try:
-            if lock and not _acquired(lock):
-                raise ConnectorError(
-                    f"refused: another running job uses the checkpoint '{self.url}'; wait for its end, or"
-                    " give this job another name"
-                )
-            yield self._stream(fingerprint)
-        finally:
-            if lock:
-                lock.release()
+        with contextlib.ExitStack() as stack:
+            self._lock(stack)
+            if self._start == "fresh" and not self._is_of_this_job():
+                put_away(self._folders, self.url)
+                self._lock(stack)  # the folder that takes its place
+            record = self._record(fingerprint)
+            sweep(self._folders, self.url)
+            yield record
 
-    def _stream(self, fingerprint: str) -> str:
-        record = self._path(self._folder, RECORD)
-        if not self._files.exists(record):
-            if self._files.listStatus(self._folder):
+    def _lock(self, stack: contextlib.ExitStack) -> None:
+        self._folders.make(self.url)
+        if not stack.enter_context(self._folders.lock(self.url)):
+            raise ConnectorError(
+                f"refused: another running job uses the checkpoint '{self.url}'; wait for its end, or"
+                " give this job another name"
+            )
+
+    def _is_of_this_job(self) -> bool:
+        """Whether this job has begun it anew already, or it is empty."""
+        text = self._folders.read(f"{self.url}/{RECORD}")
+        if text is None:
+            return self._is_empty()
+        try:
+            return bool(self._run_key) and Record.of(text, self.url).run_key == self._run_key
+        except DamagedRecord:
+            return False
+
+    def _is_empty(self) -> bool:
+        """Whether nothing but drafts of records is in it."""
+        return all(name.startswith(".") for name in self._folders.names(self.url) or ())
+
+    def _record(self, fingerprint: str) -> Record:
+        file = f"{self.url}/{RECORD}"
+        text = self._folders.read(file)
+        if text is None:
+            if not self._is_empty():
                 raise ConnectorError(f"refused: '{self.url}' is not empty, and has no {RECORD}")
-            stream = uuid.uuid4().hex
-            self._write(record, {"fingerprint": fingerprint, "stream": stream})
-            return stream
-        found = self._read(record)
-        if found.get("fingerprint") != fingerprint:
+            begun = self._start == "fresh"
+            record = Record(
+                fingerprint,
+                uuid.uuid4().hex,
+                self._run_key if begun else "",
+                self._positions if begun else {},
+            )
+            self._folders.replace(file, record.text())
+            return record
+        record = Record.of(text, self.url)
+        if record.fingerprint == fingerprint:
+            return record
+        # A stream without a batch has read nothing, so there is nothing that another query could miss.
+        if self._start == "continue" and has_begun(self._folders, self.url):
             raise ConnectorError(
                 "refused: the tables, views or the query of this INSERT are not those that its checkpoint"
-                f" '{self.url}' counts; give the job another name, or delete that folder to read all data"
-                " again"
+                f" '{self.url}' counts; submit the job with --resume to continue with the new ones, with"
+                " --fresh to read all data again, or with --from POSITION to begin there"
             )
-        return str(found["stream"])
-
-    def _read(self, path: Any) -> Mapping[str, Any]:
-        stream = self._files.open(path)
-        try:
-            text = self._io.toString(stream, "UTF-8")
-        finally:
-            stream.close()
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise ConnectorError(f"'{self.url}/{RECORD}' is damaged; delete '{self.url}'") from error
-        return found if isinstance(found, dict) else {}
-
-    def _write(self, path: Any, record: Mapping[str, str]) -> None:
-        """Create the file as a whole: a driver may die at any moment."""
-        beside = self._path(self._folder.getParent(), f".{self._folder.getName()}-{uuid.uuid4().hex}")
-        out = self._files.create(beside, False)
-        try:
-            out.write(json.dumps(record).encode())
-        finally:
-            out.close()
-        if not self._files.rename(beside, path):
-            raise ConnectorError(f"'{path.toString()}' cannot be created")
-
-
-def _acquired(lock: FileLock) -> bool:
-    try:
-        return lock.acquire()
-    except OSError:
-        return True  # this file system has no locks
+        record = record.taken_over(fingerprint)
+        self._folders.replace(file, record.text())
+        return record
 
 
 def folder_name(table: str, which: str = "") -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.errors import PySparkException, QueryContext, QueryContextType
@@ -108,8 +109,43 @@ def reason(error: Exception) -> str:
     if isinstance(error, Py4JJavaError):
         return _java_reason(error)
     if isinstance(error, PySparkException):
-        return (error.getMessage() or str(error)).strip()
+        return without_trace((error.getMessage() or str(error)).strip())
     return str(error)
+
+
+_PYTHON_FAILED = "An exception was thrown from the Python worker"
+_FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
+_OF_LIBRARIES = (
+    "pyarrow/",
+    "/spark_runner/",
+    "/site-packages/",
+    "/dist-packages/",
+    "/pyspark.zip/",
+    "/pyspark/",
+    "/lib/python",
+    "<frozen",
+)
+
+
+def without_trace(message: str) -> str:
+    """The error of a Python function with its own line alone; another message as it is."""
+    if _PYTHON_FAILED not in message:
+        return message
+    frames = list(_FRAME.finditer(message))
+    if not frames:
+        return message
+    behind = message[frames[-1].end() :].split("\n")[1:]
+    code = behind[0].strip() if behind else ""
+    while behind and behind[0].startswith("    "):  # the line of the code, and marks below it
+        del behind[0]
+    words = re.sub(r"\s*SQLSTATE: \w{5}\)?\s*$", "", "\n".join(behind)).strip()
+    own = [
+        frame for frame in frames if "/" in frame[1] and not any(part in frame[1] for part in _OF_LIBRARIES)
+    ]
+    if not own:
+        return words if ":" in words else f"{words} at `{code}`"
+    file, line, name = own[-1].groups()
+    return f"{words} ({PurePosixPath(file).name}, line {line}, in {name})"
 
 
 def condition(error: Exception) -> str:
@@ -140,4 +176,4 @@ def _java_reason(error: Py4JJavaError) -> str:
         first = message if not messages else message.split("\n", 1)[0]
         if not any(first in earlier for earlier in messages):
             messages.append(first)
-    return ": ".join(message.split("\n\tat ", 1)[0] for message in messages)
+    return without_trace(": ".join(message.split("\n\tat ", 1)[0] for message in messages))

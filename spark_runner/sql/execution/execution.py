@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from spark_runner.connectors.base import (
     PermissiveSource,
     PermissiveStream,
+    PositionedSource,
     Source,
     StreamingSource,
     Writer,
@@ -21,6 +22,7 @@ from spark_runner.connectors.base import (
 )
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
@@ -105,12 +107,13 @@ class _Execution(ScriptSession):
         super().__init__(session, plan, report, resolver)
         self.writer = writer
         self.streams = StreamInserts(session, plan, StreamControl())
-        self.inserts, self.begun = sum(step["kind"] == "insert" for step in self.steps), 0
+        self.inserts, self.started = sum(step["kind"] == "insert" for step in self.steps), 0
         self.written: set[str] = set()  # locations that this run has written to
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
         self.of_streams: StreamQuarantine | None = None  # made with the first stream
+        self.begun = Record("", "")  # the positions at which the tables are declared now
         self.results: list[dict[str, Any]] = []
         named = (plan.get("bad_rows") or {}).get("table")
         self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
@@ -174,7 +177,12 @@ class _Execution(ScriptSession):
     ) -> DataFrame:
         """The rows of a table, as a stream where the mode of the script asks for it."""
         if step.get("stream") and isinstance(source, StreamingSource):
-            return source.stream(self.session, options, schema)
+            position = self.begun.position(step["name"])
+            if position is None:
+                return source.stream(self.session, options, schema)
+            if not isinstance(source, PositionedSource):
+                raise ConnectorError(f"connector '{step['connector']}' cannot begin at a position")
+            return source.stream_from(self.session, options, schema, position)
         return source.read(self.session, options, schema)
 
     def read_all(
@@ -188,15 +196,16 @@ class _Execution(ScriptSession):
         if not step.get("stream"):
             return super().read_all(source, step, options, schema)
         if isinstance(source, PermissiveStream):
-            return source.stream_all(self.session, options, schema, RECORD)
+            position = self.begun.position(step["name"])
+            return source.stream_all(self.session, options, schema, RECORD, position)
         return self.read_source(source, step, options, schema)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
         table = self.target(step)
         verb = "OVERWRITE" if step["overwrite"] else "INTO"
-        self.begun += 1
-        self.report(f"INSERT {verb} {table['name']} ({self.begun} of {self.inserts})")
+        self.started += 1
+        self.report(f"INSERT {verb} {table['name']} ({self.started} of {self.inserts})")
         started = time.monotonic()
         location, options = table["location"], self.options(table)
         try:
@@ -228,10 +237,18 @@ class _Execution(ScriptSession):
         self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
         """Start the streaming query of an INSERT; in mode available-now, wait for its end."""
+
+        def begun_at(record: Record) -> DataFrame:
+            if record.positions == self.begun.positions:
+                return frame
+            self.begun = record
+            self.declare_again([each["name"] for each in self.declared if _streams(each)])
+            return self.query(step, table)
+
         source, finish = _source(table, step), self.columns(table).checked_before_write
         own = self.connectors.sink(table["connector"])
         sink = JudgingSink(self._stream_quarantine(source), source, own, finish)
-        self.streams.start(frame, step, Target(table, options, sink, self._mode(table, step)))
+        self.streams.start(begun_at, step, Target(table, options, sink, self._mode(table, step)))
         self.written.add(comparable(table["location"]))
         if not self.streams.run_at_once:
             self.await_streams()
@@ -270,10 +287,21 @@ class _Execution(ScriptSession):
 
     def _judge_stream(self, step: Mapping[str, Any], frame: DataFrame) -> None:
         """Count them in a query of its own, whose progress is independent of those of the INSERTs."""
+
+        def begun_at(record: Record) -> DataFrame:
+            if record.positions == self.begun.positions:
+                return frame
+            before, self.begun = self.begun, record  # the INSERTs have positions of their own
+            try:
+                columns, again = self.columns(step), self.table_frame(step)
+                return frame if again is None else columns.judged(columns.added_to(again))
+            finally:
+                self.begun = before
+
         source = Origin.of(step["name"], step)
         try:
             sink = JudgingSink(self._stream_quarantine(source), source)
-            self.streams.start(frame, step, Target(step, {}, sink, "append"))
+            self.streams.start(begun_at, step, Target(step, {}, sink, "append"))
         except (ConnectorError, *SPARK_ERRORS) as error:
             raise self._write_error(error, step, step) from error
         if not self.streams.run_at_once:
@@ -399,6 +427,10 @@ def _result(
         "columns": columns,
         "preview": written.preview,
     }
+
+
+def _streams(step: Mapping[str, Any]) -> bool:
+    return step["kind"] == "table" and bool(step.get("stream"))
 
 
 def _source(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:

@@ -17,6 +17,7 @@ from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.fit import fit
 from spark_runner.sql.execution.folder import is_accessible, missing_message
+from spark_runner.sql.execution.functions import FunctionError
 from spark_runner.sql.execution.judgement import (
     FILE,
     QUARANTINE_SCHEMA,
@@ -27,6 +28,7 @@ from spark_runner.sql.execution.judgement import (
     visible,
 )
 from spark_runner.sql.execution.replayed_rows import replayed_rows
+from spark_runner.sql.execution.script_functions import declare_function, register_offered
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.locations import comparable, overlap
@@ -71,6 +73,7 @@ class ScriptSession:
         self.inferred: dict[
             int, StructType
         ] = {}  # columns found in files, by the id of the step of the table
+        register_offered(session, plan, self.source)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Run an INSERT."""
@@ -85,6 +88,8 @@ class ScriptSession:
                 self._table(step)
             case "view":
                 self._view(step)
+            case "function":
+                self._function(step)
             case "insert":
                 self.insert(step)
             case kind:
@@ -325,6 +330,14 @@ class ScriptSession:
         self.declare(step)
         self.declared.append(step)
         self.words[id(step)] = names_in(self.passage(step["query"]).tokens)
+
+    def _function(self, step: Mapping[str, Any]) -> None:
+        self.report(f"CREATE FUNCTION {step['name']}")
+        try:
+            declare_function(self.session, self.plan, step, self.passage)
+        except (FunctionError, *SPARK_ERRORS) as error:
+            words = str(error) if isinstance(error, FunctionError) else reason(error)
+            raise self.error(f"function '{step['name']}': {words}", step) from error
 
     def _fitted(self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any]) -> DataFrame:
         schema = self.schema(table)

@@ -8,8 +8,10 @@ from pyspark.sql import functions as sql
 
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
+from spark_runner.sql.grammar.calls import calls
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.text.literals import quote_name
 
@@ -25,7 +27,8 @@ def preview(
 ) -> dict[str, Any]:
     """Up to `rows` rows of a declared name as text, cells cut to `width` characters, and their columns.
 
-    Settings and the declarations that the name needs run; no other statement does. Raises SqlError.
+    `filtered` has the tables whose rows that do not fit are left out. Settings and the declarations that the
+    name needs run; no other statement does. Raises SqlError.
     """
     plan = on_this_host(with_built_ins(plan))
     return _Preview(spark.newSession(), plan, lambda _phase: None, resolver).show(name, rows, width)
@@ -34,12 +37,15 @@ def preview(
 class _Preview(ScriptSession):
     """Declares what one name needs."""
 
+    filtered: tuple[str, ...] = ()  # tables that may have rows which do not fit
+
     def show(self, name: str, rows: int, width: int) -> dict[str, Any]:
         """Declare the name, and read its first rows."""
         last = self._last_declaration(name)
         needed = self._needed(last)
+        functions = self._called(needed)
         for index, step in enumerate(self.steps[: last + 1]):
-            if step["kind"] in {"set", "reset"}:
+            if step["kind"] in {"set", "reset"} or index in functions:
                 self.step(step)
             elif index in needed:
                 self.step({**step, "read": True})  # also a table that the script only writes
@@ -61,7 +67,13 @@ class _Preview(ScriptSession):
             ],
             "rows": [[_shown(cell, width) for cell in row] for row in cells[:rows]],
             "has_more": len(cells) > rows,
+            "filtered": list(self.filtered),
         }
+
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Note that the rows which do not fit are left out."""
+        if VERDICT in frame.columns:
+            self.filtered += (step["name"],)
 
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame:
         """The rows that are there now; raises SqlError for a target that has none yet."""
@@ -91,6 +103,21 @@ class _Preview(ScriptSession):
                 is_open |= names is None
                 wanted |= names or frozenset()
         return needed
+
+    def _called(self, needed: set[int]) -> set[int]:
+        """The declarations of functions that these declarations may call."""
+        texts = list[Any]()
+        for index in needed:
+            step = self.steps[index]
+            texts += [step["query"]] if "query" in step else []
+            texts += [column["expression"] for column in step.get("computed", ())]
+            texts += [each["condition"] for each in step.get("expectations", ())]
+        names = {name for text in texts for name, _ in calls(self.passage(text).tokens)}
+        return {
+            index
+            for index, step in enumerate(self.steps)
+            if step["kind"] == "function" and step["name"].lower() in names
+        }
 
 
 def _cut(frame: DataFrame, width: int) -> DataFrame:

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_runner.connectors.base import Sink
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.judgement import visible
@@ -97,10 +98,11 @@ class StreamInserts:
         self._place_locks: dict[str, threading.Lock] = {}
         self._triggers: Triggers | None = None
 
-    def start(self, frame: DataFrame, step: Mapping[str, Any], target: Target) -> None:
+    def start(self, begun_at: Callable[[Record], DataFrame], step: Mapping[str, Any], target: Target) -> None:
         """Start the query of an INSERT, or of the rows of a table that do not fit.
 
-        Raises ConnectorError, and the errors of Spark.
+        `begun_at` returns the streaming frame for the positions of a checkpoint. Raises ConnectorError, and
+        the errors of Spark.
         """
         if not self._plan.get("checkpoints"):
             raise ConnectorError(NO_CHECKPOINTS)
@@ -110,11 +112,11 @@ class StreamInserts:
         url = f"{self._plan['checkpoints']}/{folder_name(table['name'], name)}"
         meant = [each for each in before if each["kind"] != "insert" or each is step]
         with contextlib.ExitStack() as stack:
-            stream = stack.enter_context(
-                Checkpoint(self._session, url).opened(fingerprint(self._plan, meant))
-            )
+            checkpoint = Checkpoint(self._session, url, self._plan.get("checkpoint"))
+            record = stack.enter_context(checkpoint.opened(fingerprint(self._plan, meant)))
+            frame = begun_at(record)
             key = tuple(table.get("primary_key", ()))
-            batches = MicroBatches(target.sink, target.options, stream, target.mode, key)
+            batches = MicroBatches(target.sink, target.options, record.stream, target.mode, key)
             if table["location"]:  # two queries never create or change one target at the same time
                 place = comparable(table["location"])
                 batches.place_lock = self._place_locks.setdefault(place, threading.Lock())

@@ -19,7 +19,7 @@ from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.text.errors import SqlError
 
 _STRING = StringType()
-_REHEARSED = {"set", "reset", "table", "view", "insert"}  # other statements change no columns
+_REHEARSED = {"set", "reset", "function", "table", "view", "insert"}  # other statements change no columns
 
 
 def adds_twice_to_one_place(plan: Mapping[str, Any], connectors: Parts) -> bool:

@@ -12,7 +12,9 @@ from spark_runner.sql.execution.row_by_row import NotRowByRow, reads_row_by_row,
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.text.errors import SqlError
 
-_KEPT = {"set", "reset", "table", "view", "cache", "uncache", "begin_set", "end_set"}
+_DECLARING = {"set", "reset", "table", "view", "function"}
+_KEPT = _DECLARING | {"cache", "uncache", "begin_set", "end_set"}
+_LEFT_OUT = {"query", "assert", "explain"}
 
 
 def replayed(session: SparkSession, plan: Mapping[str, Any], resolver: Resolver) -> Mapping[str, Any]:
@@ -67,8 +69,10 @@ class _Check(ScriptSession):
     def run(self) -> None:
         """Check all INSERTs; raises SqlError."""
         for step in self.steps:
-            if step["kind"] in {"set", "reset", "table", "view", "insert"}:
+            if step["kind"] in _DECLARING | {"insert"}:
                 self.step(step)
+            elif step["kind"] not in _KEPT | _LEFT_OUT:
+                raise self.error("a replay of rows cannot run this statement; run the whole job again", step)
         if not self.affected:
             table = next(step for step in self.steps if "replayed" in step)
             raise self.error(f"no INSERT reads table '{table['name']}', whose rows are replayed", table)

@@ -1,7 +1,7 @@
 """What the driver and the streaming queries of its script tell each other."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -12,12 +12,32 @@ class StreamControl:
         self.stopping = threading.Event()  # each query ends after its current micro-batch
         self._on_news = on_news
         self._triggers: dict[str, Mapping[str, Any]] = {}
+        self._batches = 0  # of all queries since the start of the driver
 
     def triggered(self, target: str, facts: Mapping[str, Any]) -> None:
-        """Show these facts as the last trigger of the query that writes `target`."""
+        """Show these facts as the last trigger of the query that writes `target`.
+
+        `batch` is the number of its micro-batch, `total_rows` what the query has written since its start.
+        """
+        self._batches += facts.get("batch") != self._triggers.get(target, {}).get("batch")
         self._triggers = {**self._triggers, target: facts}
         self._on_news()
 
     def shown(self) -> dict[str, Any]:
-        """The last triggers as the part `streams` of the progress, by target; empty without any."""
-        return {"streams": self._triggers} if self._triggers else {}
+        """The last triggers as the part `streams` of the progress, by target, with the totals; else empty."""
+        return {"streams": self._triggers, **self.totals()} if self._triggers else {}
+
+    def totals(self, results: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The rows and micro-batches of all queries as the part `streamed` of progress and outcome.
+
+        `results` are those of ended INSERTs: the report of a last trigger may come after them.
+        """
+        ended = [result for result in results if "batches" in result]
+        if ended:
+            rows, batches = (sum(int(result[name]) for result in ended) for name in ("rows", "batches"))
+        elif self._triggers:
+            rows = sum(int(facts.get("total_rows") or 0) for facts in self._triggers.values())
+            batches = self._batches
+        else:
+            return {}
+        return {"streamed": {"rows": rows, "batches": batches}}

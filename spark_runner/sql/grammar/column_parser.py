@@ -1,6 +1,7 @@
 """Parses the columns and constraints of a table without Spark."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from spark_runner.sql.grammar.columns import (
     Columns,
@@ -20,6 +21,9 @@ _IN_EXPRESSIONS = ("([", ")]")  # there < and > compare
 _NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 _NOT_STORED = ("METADATA", "GENERATED", "PRIMARY")
 _BEHIND_TYPES = ("NOT", "NULL", "COMMENT", "DEFAULT")
+# TIMESTAMP WITH LOCAL TIME ZONE, INTERVAL DAY TO SECOND, STRING COLLATE UTF8_LCASE
+_BEFORE_TYPE_NAMES = ("COLLATE", "INTERVAL", "TO")
+_IN_TYPE_NAMES = ("COLLATE", "LOCAL", "PRECISION", "TIME", "TO", "VARYING", "WITH", "WITHOUT", "ZONE")
 _AFTER_CONSTRAINT_NAME = ("PRIMARY", "EXPECT", "FOREIGN", "UNIQUE", "CHECK")
 
 
@@ -83,6 +87,7 @@ class _ColumnParser:
             raise cursor.expected(f"the type of column '{name}'")
         first = cursor.index
         self._skip((*_NOT_STORED, *_BEHIND_TYPES), first, _IN_TYPES)
+        self._check_type(first)
         kind = cursor.passage.part(cursor.tokens[first].start, cursor.offset)
         self._skip(_NOT_STORED, first, _IN_EXPRESSIONS)
         behind = cursor.offset
@@ -96,6 +101,20 @@ class _ColumnParser:
             self._found.stored[name] = cursor.passage.part(start, behind)
             if cursor.take_words("PRIMARY", "KEY"):
                 self._key((name,), offset)
+
+    def _check_type(self, first: int) -> None:
+        """Refuse a name behind a type, which misses a comma before it; other errors of types are Spark's."""
+        cursor = self._cursor
+        depth = 0
+        for token, behind in pairwise(cursor.tokens[first : cursor.index]):
+            if token.kind is TokenKind.SYMBOL:
+                depth += (token.text in _IN_TYPES[0]) - (token.text in _IN_TYPES[1])
+            is_end = token.kind in _NAMES or token.is_symbol(")") or token.is_symbol(">")
+            if depth == 0 and is_end and behind.kind in _NAMES and not behind.is_word(*_IN_TYPE_NAMES):
+                if token.is_word(*_BEFORE_TYPE_NAMES):
+                    continue
+                message = f"expected ',' before '{cursor.written(behind)}', or the end of the column"
+                raise cursor.error(message, behind.start)
 
     def _expression(self, what: str) -> Passage:
         """An expression in parentheses, for Spark."""

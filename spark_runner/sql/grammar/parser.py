@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from spark_runner.sql.grammar.assertion import assertion
 from spark_runner.sql.grammar.cache import cache, uncache
+from spark_runner.sql.grammar.create_function import create_function
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.explain import explain
 from spark_runner.sql.grammar.insert import insert
@@ -13,6 +14,7 @@ from spark_runner.sql.grammar.settings import reset_statement, set_statement
 from spark_runner.sql.grammar.statement_set import begin_set, begins_set, end_set
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
+    CreateFunction,
     CreateTable,
     CreateView,
     Query,
@@ -26,8 +28,8 @@ from spark_runner.sql.text.source import MAX_NESTING
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 SUPPORTED = (
-    "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, INSERT, statement sets, queries, ASSERT,"
-    " EXPLAIN, CACHE TABLE and UNCACHE TABLE"
+    "a script may have SET, RESET, CREATE TABLE, CREATE VIEW, CREATE TEMPORARY FUNCTION, INSERT, statement"
+    " sets, queries, ASSERT, EXPLAIN, CACHE TABLE and UNCACHE TABLE"
 )
 _PARENTHESES = frozenset({*CLOSING, *CLOSING.values()})
 
@@ -55,12 +57,17 @@ def _parse(passage: Passage) -> AnyStatement:
     raise _unsupported(cursor)
 
 
-def _create(cursor: Cursor) -> CreateTable | CreateView:
+def _create(cursor: Cursor) -> CreateTable | CreateView | CreateFunction:
     replace = _take_modifiers(cursor)
+    is_temporary = cursor.tokens[cursor.index - 1].is_word("TEMPORARY", "TEMP")
     if cursor.take_words("TABLE"):
         return create_table(cursor, replace=replace)
     if cursor.take_words("VIEW"):
         return _create_view(cursor, replace=replace)
+    if cursor.here and cursor.here.is_word("FUNCTION") and not is_temporary:
+        raise cursor.error("write CREATE TEMPORARY FUNCTION: a function ends with the script")
+    if cursor.take_words("FUNCTION"):
+        return create_function(cursor, replace=replace)
     raise _unsupported(cursor)
 
 

@@ -34,6 +34,9 @@ def query(cursor: Cursor) -> Passage:
             what += "; a list of columns is not supported here, use BY NAME"
         raise cursor.expected(what)
     following = cursor.peek(ahead + 1)
+    if following is None:
+        cursor.index += ahead + 1
+        raise cursor.expected(f"more behind {token.text.upper()}")
     if token.is_word("WITH") and following and following.is_symbol("("):
         raise cursor.error("options belong behind the name of a table", token.start)
     tokens = cursor.tokens[cursor.index :]

@@ -130,18 +130,19 @@ class _Scan:
     def see(self, index: int) -> None:
         """Process one token."""
         token = self.tokens[index]
+        word = token.text.upper() if token.kind is TokenKind.WORD else ""
         if token.kind is TokenKind.SYMBOL:
             self._parenthesis(index)
-        elif token.is_word(*_TABLE_WORDS):
+        elif word in _TABLE_WORDS:
             self._with[-1] = False
             before = self._at(index - 1)
             self._listing[-1] = not (before and before.is_word("DISTINCT"))  # a IS DISTINCT FROM b
-        elif token.is_word("VALUES") and self._table_may_stand(index):
+        elif word == "VALUES" and self._table_may_stand(index):
             return  # a table without a name
-        elif token.is_word(*_OTHER_CLAUSES):
+        elif word in _OTHER_CLAUSES:
             self._listing[-1] = False
-            self._with[-1] = token.is_word("WITH")
-        elif token.kind in {TokenKind.WORD, TokenKind.QUOTED}:
+            self._with[-1] = word == "WITH"
+        elif word or token.kind is TokenKind.QUOTED:
             self._name(index)
 
     def _parenthesis(self, index: int) -> None:
@@ -179,9 +180,10 @@ class _Scan:
 
     def _defines(self, index: int) -> bool:
         """Whether `name AS (` begins here, after WITH, RECURSIVE or another definition."""
+        if not self._with[-1]:
+            return False
         before, behind, opening = self._at(index - 1), self._at(index + 1), self._at(index + 2)
         starts = before is not None and (before.is_word("WITH", "RECURSIVE") or before.is_symbol(","))
-        starts = starts and self._with[-1]
         follows = (
             behind is not None and behind.is_word("AS") and opening is not None and opening.is_symbol("(")
         )

@@ -84,6 +84,18 @@ class CreateView(Statement):
 
 
 @dataclass(frozen=True)
+class CreateFunction(Statement):
+    """`CREATE TEMPORARY FUNCTION name AS 'module.attribute' [RETURNS type]`."""
+
+    name: str
+    name_offset: int
+    replace: bool
+    target: str
+    target_offset: int
+    returns: Passage | None
+
+
+@dataclass(frozen=True)
 class Query(Statement):
     """A query of its own, whose first rows are shown."""
 
@@ -154,6 +166,7 @@ AnyStatement = (
     | ResetStatement
     | CreateTable
     | CreateView
+    | CreateFunction
     | Insert
     | Query
     | Assert

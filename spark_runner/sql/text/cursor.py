@@ -20,7 +20,7 @@ class Cursor:
     @property
     def here(self) -> SqlToken | None:
         """The next token; None behind the last one."""
-        return self.peek()
+        return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     def peek(self, ahead: int = 0) -> SqlToken | None:
         """The token `ahead` of the next one; None behind the last one."""
@@ -55,11 +55,13 @@ class Cursor:
 
     def take_words(self, *words: str) -> bool:
         """Skip `words` if they come next; returns whether they did."""
-        found = [self.peek(ahead) for ahead in range(len(words))]
-        if all(token and token.is_word(word) for token, word in zip(found, words, strict=True)):
-            self.index += len(words)
-            return True
-        return False
+        tokens, behind = self.tokens, self.index
+        for word in words:  # a loop: most calls end at the first word
+            if behind >= len(tokens) or not tokens[behind].is_word(word):
+                return False
+            behind += 1
+        self.index = behind
+        return True
 
     def take_symbol(self, symbol: str) -> bool:
         """Skip `symbol` if it comes next; returns whether it did."""

@@ -154,3 +154,9 @@ CREATE TABLE t (, a INT) USING csv OPTIONS (path 'x')
 
 -- case: a missing comma
 CREATE TABLE t (a INT b INT) USING csv OPTIONS (path 'x'); SELECT * FROM t
+
+-- case: types of several words
+CREATE TABLE t (a TIMESTAMP WITH LOCAL TIME ZONE NOT NULL, b INTERVAL DAY TO SECOND, c STRING COLLATE UTF8_LCASE COMMENT 'x', d ARRAY<STRUCT<x: INT, y: STRING NOT NULL>>, e: TIMESTAMP WITHOUT TIME ZONE DEFAULT NULL) USING csv OPTIONS (path 'x'); SELECT * FROM t;
+
+-- case: a missing comma behind parentheses
+CREATE TABLE t (a DECIMAL(9, 2) b INT) USING csv OPTIONS (path 'x'); SELECT * FROM t;

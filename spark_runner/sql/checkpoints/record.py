@@ -1,0 +1,61 @@
+"""`orchestrator.json`: what the checkpoint beside it counts."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from spark_runner.connectors.errors import ConnectorError
+
+RECORD = "orchestrator.json"
+ALL_TABLES = "*"
+
+
+class DamagedRecord(ConnectorError):
+    """The record of a checkpoint cannot be read, so nobody knows what the checkpoint counts."""
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(
+            f"'{url}/{RECORD}' is damaged: {why}; submit the job with --fresh to read all data again, or"
+            " restore the file"
+        )
+
+
+@dataclass(frozen=True)
+class Record:
+    """The contents of the file."""
+
+    fingerprint: str  # of the tables, views and the query
+    stream: str  # the identity of all batches that the folder counts
+    run_key: str = ""  # of the job that has begun it anew; empty if it began because there was none
+    positions: Mapping[str, str] = field(default_factory=dict)  # by table in lower case, * = all
+
+    @classmethod
+    def of(cls, text: str, url: str) -> "Record":
+        """Parse the file in the folder `url`; raises DamagedRecord."""
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DamagedRecord(url, "it is not JSON") from error
+        if not isinstance(found, dict):
+            raise DamagedRecord(url, "it is not a JSON object")
+        for name in ("fingerprint", "stream"):
+            if not (isinstance(found.get(name), str) and found[name]):
+                raise DamagedRecord(url, f"it has no '{name}'")
+        positions = found.get("positions", {})
+        if not (isinstance(positions, dict) and all(isinstance(each, str) for each in positions.values())):
+            raise DamagedRecord(url, "its 'positions' are not texts by table")
+        return cls(found["fingerprint"], found["stream"], str(found.get("run_key", "")), positions)
+
+    def text(self) -> str:
+        """The contents of the file."""
+        more = {"run_key": self.run_key, "positions": dict(self.positions)}
+        kept = {name: value for name, value in more.items() if value}
+        return json.dumps({"fingerprint": self.fingerprint, "stream": self.stream, **kept})
+
+    def taken_over(self, fingerprint: str) -> "Record":
+        """The record for another query that continues."""
+        return replace(self, fingerprint=fingerprint)
+
+    def position(self, table: str) -> str | None:
+        """Where a table begins; None: at its start."""
+        return self.positions.get(table.lower(), self.positions.get(ALL_TABLES))
