@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import (
@@ -33,6 +32,7 @@ from spark_runner.sql.execution.places import check_places, on_this_host, with_b
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts, Target
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
+from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.replay import replayed
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
@@ -116,7 +116,9 @@ class _Execution(ScriptSession):
         self.begun = Record("", "")  # the positions at which the tables are declared now
         self.results: list[dict[str, Any]] = []
         named = (plan.get("bad_rows") or {}).get("table")
-        self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
+        self.rejects = RejectsTable(self, named) if named else None
+        into = partial(self._set_aside, self.rejects) if self.rejects else None
+        self.quarantine = Quarantine(plan, writer, into)
 
     def recover(self) -> None:
         """Restore the targets to their state before this run."""
@@ -310,13 +312,9 @@ class _Execution(ScriptSession):
     def _stream_quarantine(self, source: Origin) -> StreamQuarantine:
         """The quarantine of all streams; it goes on with the counts of `source`."""
         if self.of_streams is None:
-            named = (self.plan.get("bad_rows") or {}).get("table")
-            place = str(self.plan.get("checkpoints") or "")
-            if not place:
+            if not (place := str(self.plan.get("checkpoints") or "")):
                 raise ConnectorError(NO_CHECKPOINTS)
-            self.of_streams = StreamQuarantine(
-                self.session, self.quarantine, place, _RejectsTable(self, named) if named else None
-            )
+            self.of_streams = StreamQuarantine(self.session, self.quarantine, place, self.rejects)
         self.of_streams.resume(source)
         return self.of_streams
 
@@ -330,29 +328,10 @@ class _Execution(ScriptSession):
             return frame
         return columns.checked_before_write(self.quarantine.split(frame, _source(table, step)))
 
-    def named_table(self, name: str) -> Mapping[str, Any]:
-        """The table that the script names for rows that do not fit."""
-        return next(step for step in self.steps if step["kind"] == "table" and step["name"] == name)
-
-    def add_bad_rows(self, name: str, rows: DataFrame, writer: Writer) -> str:
-        """Add rows to the table that the script names for those that do not fit; returns its location."""
-        table = self.named_table(name)
-        schema = self.schema(table)
-        if schema is not None:
-            rows = rows.select(
-                *[
-                    sql.col(quote_name(field.name)).cast(field.dataType).alias(field.name)
-                    for field in schema.fields
-                ]
-            )
-        request = WriteRequest("append", writer)
-        self.connectors.sink(table["connector"]).write(rows, self.options(table), request)
-        return str(table["location"])
-
-    def _set_aside(self, name: str, rows: DataFrame) -> str:
-        """Likewise; readers of the table see them."""
-        location, table = self.add_bad_rows(name, rows, self.writer), self.named_table(name)
-        if location and self.running_set and self.connectors.writes_files(table["connector"]):
+    def _set_aside(self, table: RejectsTable, rows: DataFrame) -> str:
+        """Add rows that do not fit to the table that the script names; readers of the table see them."""
+        location, step = table.add(rows, self.writer), table.step
+        if location and self.running_set and self.connectors.writes_files(step["connector"]):
             self.running_set.add_written(location)
         elif location and not self.running_set:
             self.refresh(location)
@@ -396,22 +375,6 @@ class _Execution(ScriptSession):
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
-
-
-class _RejectsTable:
-    """The table that a script names for rows that do not fit, for streams."""
-
-    def __init__(self, run: _Execution, name: str) -> None:
-        self._run, self._name = run, name
-
-    def recover(self, session: SparkSession, writer: Writer) -> None:
-        """Remove the rows of this writer."""
-        table = self._run.named_table(self._name)
-        self._run.connectors.sink(table["connector"]).recover(session, self._run.options(table), writer)
-
-    def add(self, rows: DataFrame, writer: Writer) -> str:
-        """Add rows; returns the location."""
-        return self._run.add_bad_rows(self._name, rows, writer)
 
 
 def _result(

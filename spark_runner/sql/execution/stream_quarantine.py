@@ -5,7 +5,7 @@ The rows of a batch have the key of its writer, so that a repeated batch replace
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -21,26 +21,17 @@ from spark_runner.sql.execution.judgement import (
     quarantined,
 )
 from spark_runner.sql.execution.quarantine import FILES, Origin, Quarantine, folder_name, rejected_rows
+from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_counts import NOTHING, Numbers, StreamCounts
 
 _FOLDER = ".quarantine"  # beside the folders of the progress; their list leaves it out
-
-
-class NamedTable(Protocol):
-    """The table that a script names for rows that do not fit."""
-
-    def recover(self, session: SparkSession, writer: Writer) -> None:
-        """Remove the rows of this writer."""
-
-    def add(self, rows: DataFrame, writer: Writer) -> str:
-        """Add rows; returns the location."""
 
 
 class StreamQuarantine:
     """The rows that do not fit of all streams of one run. Safe to use from several threads."""
 
     def __init__(
-        self, session: SparkSession, whole: Quarantine, checkpoints: str, table: NamedTable | None
+        self, session: SparkSession, whole: Quarantine, checkpoints: str, table: RejectsTable | None
     ) -> None:
         self._whole, self._table = whole, table
         self._place = f"{checkpoints}/{_FOLDER}"
