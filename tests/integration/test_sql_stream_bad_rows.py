@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,13 +54,15 @@ def add_file(folder: Path, number: int) -> None:
 def run(spark: "SparkSession", tmp_path: Path) -> Run:
     """Run a script; returns what it says of bad rows."""
 
-    def run_script(*parts: str, writer: Writer | None = None, control: StreamControl | None = None) -> Bad:
+    def run_script(
+        *parts: str,
+        writer: Writer | None = None,
+        control: StreamControl | None = None,
+        checkpoint: Mapping[str, Any] | None = None,
+    ) -> Bad:
         bad = list[dict[str, Any]]()
-        plan = plan_of("".join(parts), tmp_path)
-        try:
-            execute(spark, plan, lambda _: None, writer or Writer("run"), bad_rows=bad, control=control)
-        finally:
-            run_script.said = bad  # type: ignore[attr-defined]  # also of a run that fails
+        plan = {**plan_of("".join(parts), tmp_path), "checkpoint": checkpoint or {}}
+        execute(spark, plan, lambda _: None, writer or Writer("run"), bad_rows=bad, control=control)
         return bad
 
     return run_script
@@ -140,6 +142,14 @@ def test_above_a_limit_the_job_fails_and_goes_on_with_a_higher_one(
     assert written(tmp_path) == [10, 20]
     assert aside(spark, tmp_path / "rejects") == of_files(1, 2)
     assert {each["place"] for each in bad} == {f"{tmp_path}/rejects"}
+
+
+def test_a_stream_that_begins_at_a_time_judges_the_rows_that_it_reads(run: Run, tmp_path: Path) -> None:
+    add_file(tmp_path, 1)
+    add_file(tmp_path, 2)
+    at_second = {"start": "fresh", "run_key": "run", "positions": {"*": "2023-11-14T22:13:22+00:00"}}
+    assert counted(run(NOW, LIMIT, SCRIPT, checkpoint=at_second)) == {"src": (5, 2, 1), "out": (2, 1, 0)}
+    assert written(tmp_path) == [20]
 
 
 def test_queries_that_run_at_the_same_time_count_apart(run: Run, tmp_path: Path) -> None:

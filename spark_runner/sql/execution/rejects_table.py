@@ -34,9 +34,9 @@ class RejectsTable:
         step = self.step
         schema = self._run.schema(step)
         if schema is not None:
-            kinds = [(quote_name(field.name), field) for field in schema.fields]
+            columns = {quote_name(field.name): field for field in schema.fields}
             rows = rows.select(
-                *[sql.col(name).cast(field.dataType).alias(field.name) for name, field in kinds]
+                *[sql.col(name).cast(each.dataType).alias(each.name) for name, each in columns.items()]
             )
         request = WriteRequest("append", writer)
         self._run.connectors.sink(step["connector"]).write(rows, self._run.options(step), request)
