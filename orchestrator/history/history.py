@@ -11,7 +11,7 @@ from typing import Any
 
 from loguru import logger
 
-from orchestrator.history.hours import HOUR_SECONDS, StreamTotals, key_of, with_news
+from orchestrator.history.hours import HOUR_SECONDS, StreamTotals, key_of, with_news, without_old_hours
 from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.job import JobError
 from orchestrator.model.paths import Nodes
@@ -146,7 +146,7 @@ class Ring:
         added = with_news(run, self.runs)
         if added is None:
             return self
-        runs = sorted([*self.runs, added], key=_order)[-MAX_RUNS:]
+        runs = without_old_hours(sorted([*self.runs, added], key=_order))[-MAX_RUNS:]
         if all(each is not added for each in runs):
             return self
         ring = Ring(self.name, runs)

@@ -1,6 +1,6 @@
 """The entries of a running stream in the history: one for each full hour, and the rest in that of its run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,8 @@ from orchestrator.model.times import seconds_between, stored_time
 from queues import timestamp
 from spark_runner.protocol.attempt import Attempt, application_in
 
-HOUR_SECONDS = 3_600.0  # two days of a stream fill the ring of its name
+HOUR_SECONDS = 3_600.0
+MAX_HOURS = 24  # in a ring, which has room for runs besides
 
 Run = Mapping[str, Any]
 
@@ -80,3 +81,15 @@ def with_news(run: Run, earlier: Iterable[Run]) -> Run | None:
             before = last.get(f"total_{name}", 0)
             news[name] = max(0, total - (before if isinstance(before, int) else 0))
     return {**run, **news}
+
+
+def without_old_hours(runs: Sequence[Run]) -> list[Run]:
+    """The entries, of which the last MAX_HOURS may be hours of streams."""
+    surplus = sum(isinstance(each.get("hour"), int) for each in runs) - MAX_HOURS
+    kept = list[Run]()
+    for run in runs:
+        if isinstance(run.get("hour"), int) and surplus > 0:
+            surplus -= 1
+        else:
+            kept.append(run)
+    return kept

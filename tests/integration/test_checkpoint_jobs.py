@@ -161,6 +161,29 @@ def command(
     )
 
 
+def test_the_options_of_a_submission_are_in_its_definition(
+    scripted_deployment: ScriptedDeployment, tmp_path: Path
+) -> None:
+    deployment, script, batch = scripted_deployment, tmp_path / "sales.sql", tmp_path / "batch.sql"
+    script.write_text(STREAM.format("pass"))
+    batch.write_text("SELECT 1")
+    options = ("--from", "s=2026-11-01T00:00:00Z", "--id", "one")
+    assert command(deployment, "submit", str(script), *options).stdout == "one\n"
+    positions = {"s": "2026-11-01T00:00:00Z"}
+    assert deployment.client.detail("one").definition["checkpoint"] == {
+        "start": "fresh",
+        "positions": positions,
+    }
+    for arguments, message in (
+        ((str(script), "--resume", "--fresh"), "give only one of --resume and --fresh"),
+        ((str(script), "--from", "soon"), "table 's' cannot begin at 'soon': it is no time"),
+        ((str(batch), "--fresh"), "which has no checkpoint"),
+    ):
+        refused = command(deployment, "submit", *arguments)
+        assert (refused.returncode, message in refused.stderr) == (2, True), refused.stderr
+    assert len(deployment.client.list()) == 1
+
+
 def checkpoint(deployment: ScriptedDeployment, target: str, name: str = "sales") -> Path:
     made = deployment.settings.state_dir / "checkpoints" / name / target
     (made / "commits").mkdir(parents=True)

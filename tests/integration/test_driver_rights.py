@@ -501,7 +501,7 @@ def test_a_driver_with_a_login_of_its_own_obeys_a_graceful_stop_and_the_kill_aft
 ) -> None:
     streams = Streams(deployment, tmp_path / "stream")
     worker = streams.worker()
-    ends, killed = streams.submit(), streams.submit()
+    ends, killed = streams.submit(), streams.submit(name="killed")
     for job_id in (ends, killed):
         streams.wait_for_batch(job_id)
     hangs = streams.change("hangs")

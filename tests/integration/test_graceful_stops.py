@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from orchestrator.cli.app import app
 from orchestrator.cli.serve import _stop_running_jobs
 from orchestrator.handlers import running, supervision
 from orchestrator.handlers.liveness import killed
@@ -105,7 +107,11 @@ def test_a_driver_that_starts_while_its_job_is_cancelled_ends_after_a_micro_batc
         operation = killed(attempt)
         if late.exists():
             late.unlink()
-            wait_until(lambda: streams.is_started(job_id), WAIT_S, "the driver has started")
+            wait_until(
+                lambda: streams.attempt(job_id).state is not AttemptState.INTENT,
+                WAIT_S,
+                "the driver has started",
+            )
         return operation
 
     monkeypatch.setattr(running, "killed", killed_late)
@@ -220,7 +226,7 @@ def test_the_end_of_up_gives_streams_time_for_their_micro_batch(
         streams.wait_for_batch(job_id)
     wait_until(lambda: streams.is_started(batch), WAIT_S, "the job without micro-batches runs")
     worker.stop_accepting()
-    _stop_running_jobs(streams.client, worker, False, grace=1.0)
+    _stop_running_jobs(streams.client, worker, False, grace=4.0)
     found = {job_id: streams.client.get(job_id).status for job_id in (ends, hung, batch)}
     assert found == {ends: Status.SUCCESS, hung: Status.KILL, batch: Status.KILL}
     assert hangs.exists()
@@ -236,4 +242,23 @@ def other_stream(streams: Streams, folder: Path) -> tuple[str, Path]:
     """A stream in another folder, whose micro-batch does not end."""
     other = Streams(streams.deployment, folder / "other")
     hangs = other.change("hangs")
-    return other.submit(), hangs
+    return other.submit(name="other"), hangs
+
+
+def test_the_command_refuses_a_job_without_micro_batches_and_asks_a_stream(streams: Streams) -> None:
+    worker = streams.worker()
+    stream, batch = streams.submit(), streams.submit(name="batch", mode="")
+    for job_id in (stream, batch):
+        streams.wait_for_batch(job_id)
+    worker.drain()
+    settings = streams.deployment.settings
+    variables = {"ZOOKEEPER_HOSTS": settings.zookeeper_hosts, "ORCHESTRATOR_ROOT": settings.root}
+    found = CliRunner().invoke(app, ["job", "kill", "--graceful", batch, stream], env=variables)
+    assert found.exit_code == 5
+    assert f"`orchestrator job kill {batch}` ends it at once" in found.stderr
+    assert f"asked to end {stream} after its current micro-batch" in found.stderr
+    assert (streams.stop_exists(batch), streams.stop_exists(stream)) == (False, True)
+    streams.worker()
+    streams.client.kill(batch)
+    assert streams.deployment.wait(stream).job.status is Status.SUCCESS
+    streams.deployment.wait(batch)

@@ -19,8 +19,8 @@ def test_a_stream_runs_beyond_the_limit_of_other_jobs_and_a_limit_of_its_own_hol
 ) -> None:
     monkeypatch.setattr("orchestrator.model.mode_limits._RUN_SECONDS", 1.0)
     streams.worker(slots=3)
-    stream, drains = streams.submit(), streams.submit(mode="available-now")
-    limited = streams.submit(timeout={"run": 1})
+    stream, drains = streams.submit(), streams.submit(name="drains", mode="available-now")
+    limited = streams.submit(name="limited", timeout={"run": 1})
     for ended in (drains, limited):
         detail = streams.deployment.wait(ended)
         assert detail.job.error is not None
@@ -61,7 +61,7 @@ def test_the_time_between_two_triggers_is_no_stall(streams: Streams) -> None:
     streams.worker()
     streams.change("hangs")
     stalled = streams.submit(timeout={"stall": "1s"})
-    waits = streams.submit(timeout={"stall": "1s"}, trigger_ms=3_600_000)
+    waits = streams.submit(name="waits", timeout={"stall": "1s"}, trigger_ms=3_600_000)
     wait_until(lambda: streams.is_started(waits), WAIT_S, "it runs")
     wait_until(
         lambda: streams.client.get(stalled).status is Status.RUNNING_WARN, WAIT_S, "the other one is reported"

@@ -228,6 +228,16 @@ def test_a_look_at_rows_without_an_end_has_an_end(job: Job) -> None:
     assert [each["type"] for each in found["columns"]] == ["int", "timestamp"]
 
 
+def test_tables_that_a_mode_cannot_read_may_be_declared(job: Job) -> None:
+    job.add_file(1)
+    unread = "CREATE TABLE ticks (value BIGINT) USING rate;\nCREATE TABLE shown USING print;\n"
+    (result,) = job.run(unread + "INSERT INTO shown SELECT 1")
+    assert result["rows"] == 1
+    undeclared = "CREATE TABLE other USING json OPTIONS (path 'other');\n"
+    (result,) = job.run(f"{NOW}{undeclared}{COPY}")
+    assert result["rows"] == 1
+
+
 @pytest.mark.parametrize("point", ["before the write", "within the write", "after the write"])
 def test_a_killed_driver_loses_and_repeats_no_row(job: Job, point: str) -> None:
     for number in range(3):

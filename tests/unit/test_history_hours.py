@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.handlers.submit_request import is_short
-from orchestrator.history.history import MAX_RUN_BYTES, MAX_RUNS, Ring
-from orchestrator.history.hours import StreamTotals, hour_of
+from orchestrator.history.history import MAX_RUN_BYTES, Ring
+from orchestrator.history.hours import MAX_HOURS, StreamTotals, hour_of
 from queues import encode
 from spark_runner.protocol.attempt import Attempt
 from tests.unit.test_history_ring import anything
@@ -66,6 +66,16 @@ def test_an_hour_of_a_worker_that_is_late_is_not_added_behind_later_ones() -> No
     assert ring.with_run(hour(2, 120)) is ring
 
 
+def test_hours_leave_room_for_runs() -> None:
+    ring = Ring("name").with_run(end(5, run="key-0", ended="2025-12-31T00:00:00.000Z"))
+    for number in range(1, 60):
+        ring = ring.with_run(hour(number, number * 10))
+    assert [run["run"] for run in ring.runs] == ["key-0", *["key-1"] * MAX_HOURS]
+    assert {run["rows"] for run in ring.runs[1:]} == {10}
+    assert ring.runs[1]["hour"] == 59 - MAX_HOURS + 1
+    assert ring.with_run(hour(1, 10)) is ring, "an hour that was dropped does not come back"
+
+
 def test_runs_do_not_share_their_hours() -> None:
     ring = Ring("name").with_run(hour(1, 100)).with_run(hour(2, 7, run="key-2"))
     assert news(ring) == [(1, 100, 10), (2, 7, 0)]
@@ -84,14 +94,6 @@ def test_hours_are_no_runs_that_show_whether_a_job_is_short() -> None:
     assert is_short(
         [*short, *hours, {"run": "key-3", "state": "succeeded", "seconds": 1.0}, hour(9, 1, seconds=9e9)]
     )
-
-
-def test_the_ring_of_a_stream_is_bounded() -> None:
-    ring = Ring("name")
-    for number in range(1, 90):
-        ring = ring.with_run(hour(number, number * 10))
-    assert len(ring.runs) == MAX_RUNS
-    assert {run["rows"] for run in ring.runs} == {10}
 
 
 @pytest.mark.parametrize(

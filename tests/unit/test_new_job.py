@@ -47,6 +47,23 @@ def test_without_a_terminal_the_defaults_make_a_job_with_sample_data(
     assert load_definition("totals.yaml", {}).name == "totals"
 
 
+@pytest.mark.parametrize("mode", ["available-now", "streaming"])
+def test_a_job_that_reads_new_files_adds_their_rows(folder: Path, mode: str) -> None:
+    assert made("sample", "--mode", mode) == 0
+    assert (folder / "sample-sample" / "orders.csv").is_file()
+    assert tables("sample.yaml")["orders"]["stream"]
+    (folder / "in").mkdir()
+    (folder / "in" / "a.csv").write_text("id,amount\n1,2.5\n")
+    (folder / "json").mkdir()
+    (folder / "json" / "a.json").write_text('{"a": 1}\n')
+    assert made("j", "--source", "in", "--mode", mode) == 0
+    assert "INSERT INTO" in (folder / "j.sql").read_text()
+    assert ("timeout" in yaml.safe_load((folder / "j.yaml").read_text())) == (mode != "streaming")
+    assert made("k", "--source", "in/a.csv", "--mode", mode) == 2
+    assert made("k", "--source", "json", "--mode", mode) == 2
+    assert not (folder / "k.sql").exists()
+
+
 def test_the_page_about_first_steps_shows_the_script_as_it_is_written(folder: Path) -> None:
     assert made("totals") == 0
     assert f"```sql\n{(folder / 'totals.sql').read_text()}```" in PAGE.read_text("utf-8")
@@ -91,7 +108,8 @@ def test_no_file_is_replaced_and_then_none_is_written(
         (["j", "--source", "csv:"], "names no path"),
         (["j", "--target", "odd.txt"], "it is a file, and a target is a folder"),
         (["j", "--mode", "bach"], "did you mean 'batch'?"),
-        (["j", "--mode", "streaming"], "is not supported"),
+        (["j", "--mode", "now"], "is not supported"),
+        (["j", "--source", "csv:odd.txt", "--mode", "streaming"], "is a file; give its folder"),
         (["j", "--schedule", "every"], "not a cron expression"),
         (["j", "--schedule", "every 1x"], "schedule 'every 1x': "),
         (["j", "--source", "csv:odd.txt", "--target", "."], "overlaps with its target"),

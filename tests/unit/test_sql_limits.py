@@ -187,7 +187,7 @@ COMPILED = {
         + f"INSERT INTO shown SELECT {', '.join(f'f{n % 990}(1)' for n in range(30_000))}",
         {},
     ),
-    "calls of an unknown function": (f"{SHOWN}INSERT INTO shown SELECT {filled('f(1), ')} 1", {}),
+    "calls of an unknown function": (f"{SHOWN}INSERT INTO shown SELECT {filled('f(a_column), ')} 1", {}),
     "doubled quotes": (f"{SHOWN}INSERT INTO shown SELECT " + filled("''"), {}),
     "closed comments in comments": (f"{'/*' * 90_000}{'*/' * 90_000}{SHOWN}INSERT INTO shown SELECT 1", {}),
     "semicolons": (f"{filled(';')}{SHOWN}INSERT INTO shown SELECT 1", {}),

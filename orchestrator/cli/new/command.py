@@ -29,7 +29,9 @@ def new(
     target: Annotated[
         str | None, typer.Option(metavar="PATH", help="A folder to write, or FORMAT:PATH, or print.")
     ] = None,
-    mode: Annotated[str | None, typer.Option(help="How the job runs: batch.")] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="How the job runs: batch, available-now or streaming.")
+    ] = None,
     schedule: Annotated[
         str | None, typer.Option(help="Five fields of cron, or 'every 10m'; '' = no schedule.")
     ] = None,
@@ -80,7 +82,7 @@ def _files(answers: Answers, folder: Path) -> dict[Path, str]:
         folder / f"{answers.name}.sql": script_text(answers),
         folder / f"{answers.name}.yaml": definition_text(answers),
     }
-    return {folder / answers.source.path: SAMPLE, **files} if answers.is_sample else files
+    return {folder / answers.sample_file: SAMPLE, **files} if answers.is_sample else files
 
 
 def _check(answers: Answers, files: Mapping[Path, str], folder: Path) -> None:

@@ -17,11 +17,10 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import parse_seconds
 from orchestrator.model.schedule import Schedule
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.compiler.modes import AVAILABLE_NOW, BATCH
+from spark_runner.sql.compiler.modes import BATCH, MODES
 
 T = TypeVar("T")
 _EVERY = "every "
-_MODES = (BATCH, AVAILABLE_NOW)
 _SAMPLE_COLUMNS = CsvColumns(
     ",",
     (
@@ -61,7 +60,11 @@ def ask(name: str, folder: Path, given: Given) -> Answers:
         usual,
         lambda text: _target(text, folder, source, usual),
     )
-    _, mode = _answer(given.mode, f"Mode: {', '.join(_MODES)}", _MODES[0], _mode)
+    _, mode = _answer(
+        given.mode, f"Mode: {', '.join(MODES)}", BATCH, lambda each: _mode(each, text, source, folder)
+    )
+    if not text and mode != BATCH:  # a stream reads the new files of a folder
+        source = Source("csv", f"{name}-sample", _SAMPLE_COLUMNS)
     _, schedule = _answer(
         given.schedule,
         "Schedule: five fields of cron, or `every 10m` (empty: only when it is submitted)",
@@ -94,11 +97,24 @@ def _target(text: str, folder: Path, source: Source, usual: str) -> Target:
     return parse_target(text, folder, source.file_format)
 
 
-def _mode(text: str) -> str:
+def _mode(text: str, given: str, source: Source, folder: Path) -> str:
+    """The mode, if the source can be read in it; `given` is the text of the source."""
     mode = text.lower()
-    if mode not in _MODES:
-        hint = did_you_mean(mode, _MODES) or f"; it is one of {', '.join(_MODES)}"
+    if mode not in MODES:
+        hint = did_you_mean(mode, MODES) or f"; it is one of {', '.join(MODES)}"
         raise DefinitionError(f"mode {text!r} is not supported{hint}")
+    if mode == BATCH or not given:
+        return mode
+    if (folder / source.path).is_file():
+        raise DefinitionError(
+            f"mode {mode!r} reads the new files of a folder, and source {given!r} is a file; give its folder,"
+            f" or choose mode {BATCH!r}"
+        )
+    if source.columns is None:
+        raise DefinitionError(
+            f"mode {mode!r} needs declared columns, and none are found in source {given!r}; choose mode"
+            f" {BATCH!r}, and declare them in the script before you change its mode"
+        )
     return mode
 
 

@@ -8,6 +8,7 @@ import yaml
 
 from orchestrator.cli.new.places import PRINT, Source, Target
 from orchestrator.model.schedule import Schedule
+from spark_runner.sql.compiler.modes import BATCH, STREAMING
 from spark_runner.sql.text.literals import escape_into, quote_name
 
 SAMPLE = """\
@@ -41,6 +42,11 @@ class Answers:
     mode: str
     schedule: Schedule
     is_sample: bool
+
+    @property
+    def sample_file(self) -> str:
+        """The path of the sample data."""
+        return self.source.path if self.mode == BATCH else f"{self.source.path}/orders.csv"
 
     @property
     def source_table(self) -> str:
@@ -83,8 +89,9 @@ def definition_text(answers: Answers) -> str:
         "name": answers.name,
         "script": f"{answers.name}.sql",
         "retry": {"attempts": 3, "delay": "30s"},
-        "timeout": {"run": "2h"},
     }
+    if answers.mode != STREAMING:
+        document["timeout"] = {"run": "2h"}
     if answers.schedule.is_set:
         document["schedule"] = _schedule(answers.schedule)
     body = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=None)
@@ -115,12 +122,16 @@ def _source_lines(name: str, source: Source) -> list[str]:
 
 
 def _insert_lines(answers: Answers) -> list[str]:
-    insert = "INSERT INTO" if answers.target.connector == PRINT else "INSERT OVERWRITE"
-    comment = (
-        "-- The query." if answers.target.connector == PRINT else "-- The query. OVERWRITE replaces all rows."
-    )
-    head = [comment, f"{insert} {answers.target_table}"]
-    if answers.is_sample:
+    if answers.mode != BATCH:
+        head = ["-- The query. It adds the rows of new files.", f"INSERT INTO {answers.target_table}"]
+    elif answers.target.connector == PRINT:
+        head = ["-- The query.", f"INSERT INTO {answers.target_table}"]
+    else:
+        head = [
+            "-- The query. OVERWRITE replaces all rows.",
+            f"INSERT OVERWRITE {answers.target_table}",
+        ]
+    if answers.is_sample and answers.mode == BATCH:  # a stream needs a watermark for its groups
         return [
             *head,
             "SELECT customer, count(*) AS orders, sum(amount) AS total, max(ordered_on) AS last_order",

@@ -314,9 +314,8 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {missing_message(self.plan['directory'])}", step)
         if not self.connectors.can_read(step["connector"]):
             return
-        is_used = step["read"] or step.get("stream")
-        if not is_used and isinstance(self.connectors.source(step["connector"]), UnboundedSource):
-            return  # mode batch cannot read it
+        if not step["read"] and not self._is_readable(step):
+            return
         if not step["written"]:
             self.report(f"CREATE TABLE {step['name']}")
         only_elsewhere = step["written"] or step.get("explained") or step.get("only_with_options")
@@ -325,6 +324,12 @@ class ScriptSession:
             self.declared.append(step)
             if step["location"]:
                 self.places[id(step)] = comparable(step["location"])
+
+    def _is_readable(self, step: Mapping[str, Any]) -> bool:
+        """Whether this mode can read the table: the compiler refuses only those that a statement reads."""
+        if step.get("stream"):
+            return step["columns"] is not None
+        return not isinstance(self.connectors.source(step["connector"]), UnboundedSource)
 
     def _view(self, step: Mapping[str, Any]) -> None:
         self.declare(step)
