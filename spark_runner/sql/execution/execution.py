@@ -276,7 +276,8 @@ class _Execution(ScriptSession):
 
     def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
         """Count the rows of a table that do not fit, and set them aside, at its first declaration."""
-        if VERDICT not in frame.columns or id(step) in self.judged:
+        is_unused = frame.isStreaming and not step["read"]
+        if VERDICT not in frame.columns or id(step) in self.judged or is_unused:
             return
         self.judged.add(id(step))
         if frame.isStreaming:
