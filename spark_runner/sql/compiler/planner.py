@@ -13,13 +13,12 @@ from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
 from spark_runner.sql.compiler.own_options import OwnTables, own_options
 from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.settings import Settings
-from spark_runner.sql.compiler.statement_set import MAX_SHARED_STEPS, OpenSet, shared_names
+from spark_runner.sql.compiler.statement_set import StatementSets
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.streams import Streams
 from spark_runner.sql.compiler.tables import TableSpec, table_spec
 from spark_runner.sql.grammar.columns import Columns, Violation
 from spark_runner.sql.grammar.parser import declared_name
-from spark_runner.sql.grammar.statement_set import NO_INSERT, ONLY_INSERTS, count_begun
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     Assert,
@@ -39,7 +38,6 @@ from spark_runner.sql.grammar.statements import (
 )
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share, sets_catalog
-from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 
@@ -68,8 +66,6 @@ class Planner:
     steps: Steps = field(default_factory=Steps)
     scope: Scope = field(default_factory=Scope)
     parts: dict[str, Any] = field(default_factory=dict)  # of the plan, that a whole script decides
-    open_set: OpenSet | None = None
-    shared_steps: int = MAX_SHARED_STEPS
     effects: int = 0  # statements that write, show or check data
     needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
     default: DefaultMode = field(default_factory=DefaultMode)
@@ -78,6 +74,7 @@ class Planner:
     functions: Functions = field(default_factory=Functions)
 
     def __post_init__(self) -> None:
+        self.sets = StatementSets(self.steps, self.scope)
         self.own_tables = OwnTables(self.steps, self.scope)
         self.catalogs = Catalogs(self.steps, self.scope, self.own_tables)
         self.settings.default_mode = self.settings.mode = self.default.mode
@@ -85,8 +82,7 @@ class Planner:
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
-        if self.open_set and not isinstance(statement, Insert | BeginSet | EndSet):
-            raise _not_in_set(statement)
+        self.sets.check(statement)
         if isinstance(statement, SetStatement | ResetStatement):
             self._add_setting(statement)
             return
@@ -110,9 +106,11 @@ class Planner:
             case Insert():
                 self._add_insert(statement)
             case BeginSet():
-                self._begin_set(statement)
+                self.sets.begin(statement)
+                if statement.first:
+                    self._add_insert(statement.first)
             case EndSet():
-                self._end_set(statement)
+                self.sets.end(statement)
             case _:
                 self._add_inspection(statement)
 
@@ -155,7 +153,7 @@ class Planner:
 
         Likewise the begin or end of a statement set.
         """
-        self._follow_invalid_set(passage)
+        self.sets.follow_invalid(passage)
         if (found := declared_name(passage)) is not None:
             name, offset = found
             self.scope.declare(Invalid(name, passage, offset))
@@ -177,9 +175,7 @@ class Planner:
         self.parts |= self.functions.to_plan()
         self.own_tables.finish()
         self.needs_own_jvm |= self.names_catalogs
-        if self.open_set:
-            message = "this statement set has no end; write END; behind its last INSERT"
-            raise self.open_set.passage.error(message)
+        self.sets.finish()
 
     def _finish_streams(self, streams: Streams) -> None:
         bad_rows = self.settings.bad_rows.table
@@ -290,8 +286,8 @@ class Planner:
         return target, reads, statement
 
     def _add_insert(self, statement: Insert) -> None:
-        if self.open_set:
-            self.open_set.is_empty = False
+        if self.sets.open:
+            self.sets.open.is_empty = False
         checked = self._checked(statement)
         if checked is None:
             return
@@ -299,8 +295,8 @@ class Planner:
         options = None
         if statement.options:
             options = own_options(target, statement.options, statement.passage, reads=False)
-        if self.open_set:
-            self.open_set.add(statement, target, reads)
+        if self.sets.open:
+            self.sets.open.add(statement, target, reads)
         target.step["written"] = True
         self.effects += 1
         step = self.steps.add(
@@ -316,43 +312,6 @@ class Planner:
             self.steps.need_new_driver()
         if self.scope.places_vary:
             step["reads"] = [table.number for table in reads.tables.values() if table.place]
-
-    def _begin_set(self, statement: BeginSet) -> None:
-        if self.open_set:
-            raise statement.passage.error(f"{ONLY_INSERTS}; write END; before a further set")
-        step = self.steps.add("begin_set", statement.passage, cached=[])
-        self.open_set = OpenSet(statement.passage, step)
-        if statement.first:
-            self._add_insert(statement.first)
-
-    def _end_set(self, statement: EndSet) -> None:
-        ended = self.open_set
-        if ended is None:
-            raise statement.passage.error("this END has no statement set; write EXECUTE STATEMENT SET BEGIN")
-        if ended.refused_sets:
-            ended.refused_sets -= 1
-            return
-        self.open_set = None
-        if ended.is_empty:
-            raise ended.passage.error(NO_INSERT)
-        ended.step["cached"], self.shared_steps = shared_names(
-            ended.inserts, self.scope.declared, self.scope.names, self.shared_steps
-        )
-        self.steps.add("end_set", statement.passage)
-
-    def _follow_invalid_set(self, passage: Passage) -> None:
-        cursor = Cursor(passage)
-        cursor.take_words("EXPLAIN")
-        begun, known = count_begun(cursor), self.open_set
-        if known is None:
-            if begun and not cursor.take_words("END"):
-                self.open_set = OpenSet(passage, {}, is_empty=False, refused_sets=begun - 1)
-            return
-        known.is_empty = False
-        if known.passage is not passage:
-            known.refused_sets += begun
-        if cursor.take_words("END"):
-            self.open_set = None
 
     def _add_query(self, statement: Query) -> None:
         query = self.own_tables.query(statement.query)
@@ -398,13 +357,6 @@ class Planner:
             self.steps.add("cache", statement.passage, name=name, lazy=statement.lazy)
         else:
             self.steps.add("uncache", statement.passage, name=name)
-
-
-def _not_in_set(statement: AnyStatement) -> SqlError:
-    if isinstance(statement, CatalogStatement) and statement.action.writes:
-        message = f"{statement.action} a table of a catalog is no part of a statement set"
-        return statement.passage.error(f"{message}; write it behind END")
-    return statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
 
 
 def _streams(mode: str) -> Streams | None:

@@ -5,8 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_runner.sql.compiler.names import Name, Reads, Table, View
-from spark_runner.sql.grammar.statements import Insert
+from spark_runner.sql.compiler.scope import Scope
+from spark_runner.sql.compiler.steps import Steps
+from spark_runner.sql.grammar.statement_set import NO_INSERT, ONLY_INSERTS, count_begun
+from spark_runner.sql.grammar.statements import (
+    AnyStatement,
+    BeginSet,
+    CatalogStatement,
+    EndSet,
+    Insert,
+)
 from spark_runner.sql.overlaps import SetPlaces
+from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 
 MAX_SHARED_STEPS = 500_000
@@ -41,6 +51,69 @@ class OpenSet:
             raise statement.passage.error(message, statement.target_offset)
         self.writers.setdefault(target.name.lower(), line)
         self.inserts.append(reads)
+
+
+@dataclass
+class StatementSets:
+    """The statement sets of a script, one after another."""
+
+    steps: Steps
+    scope: Scope
+    open: OpenSet | None = None
+    _shared_steps: int = MAX_SHARED_STEPS
+
+    def check(self, statement: AnyStatement) -> None:
+        """Raise SqlError for a statement that no set may have while one is open."""
+        if not self.open or isinstance(statement, Insert | BeginSet | EndSet):
+            return
+        if isinstance(statement, CatalogStatement) and statement.action.writes:
+            message = f"{statement.action} a table of a catalog is no part of a statement set"
+            raise statement.passage.error(f"{message}; write it behind END")
+        raise statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
+
+    def begin(self, statement: BeginSet) -> None:
+        """Open a set; raises SqlError while another one is open."""
+        if self.open:
+            raise statement.passage.error(f"{ONLY_INSERTS}; write END; before a further set")
+        step = self.steps.add("begin_set", statement.passage, cached=[])
+        self.open = OpenSet(statement.passage, step)
+
+    def end(self, statement: EndSet) -> None:
+        """Close the set; raises SqlError without one, and for one without an INSERT."""
+        ended = self.open
+        if ended is None:
+            raise statement.passage.error("this END has no statement set; write EXECUTE STATEMENT SET BEGIN")
+        if ended.refused_sets:
+            ended.refused_sets -= 1
+            return
+        self.open = None
+        if ended.is_empty:
+            raise ended.passage.error(NO_INSERT)
+        ended.step["cached"], self._shared_steps = shared_names(
+            ended.inserts, self.scope.declared, self.scope.names, self._shared_steps
+        )
+        self.steps.add("end_set", statement.passage)
+
+    def follow_invalid(self, passage: Passage) -> None:
+        """Follow the begin or the end of a set in a statement with an error."""
+        cursor = Cursor(passage)
+        cursor.take_words("EXPLAIN")
+        begun, known = count_begun(cursor), self.open
+        if known is None:
+            if begun and not cursor.take_words("END"):
+                self.open = OpenSet(passage, {}, is_empty=False, refused_sets=begun - 1)
+            return
+        known.is_empty = False
+        if known.passage is not passage:
+            known.refused_sets += begun
+        if cursor.take_words("END"):
+            self.open = None
+
+    def finish(self) -> None:
+        """Raise SqlError if a set is open at the end of the script."""
+        if self.open:
+            message = "this statement set has no end; write END; behind its last INSERT"
+            raise self.open.passage.error(message)
 
 
 def shared_names(

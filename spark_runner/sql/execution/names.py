@@ -1,6 +1,6 @@
 """The names that a script declares, in a session of Spark."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +15,7 @@ from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
+from spark_runner.sql.execution.declarations import Declarations
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
 from spark_runner.sql.execution.fit import fit
 from spark_runner.sql.execution.folder import is_accessible, missing_message
@@ -31,8 +32,6 @@ from spark_runner.sql.execution.judgement import (
 from spark_runner.sql.execution.replayed_rows import replayed_rows
 from spark_runner.sql.execution.script_functions import declare_function, register_offered
 from spark_runner.sql.execution.settings import ScriptSettings
-from spark_runner.sql.grammar.references import catalog_names, names_in
-from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.restrictions import session_settings
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import quote_name
@@ -65,12 +64,7 @@ class ScriptSession:
         self.values: list[str] = plan["values"]
         self.report = report
         self.tables: dict[str, Mapping[str, Any]] = {}
-        self.declared: list[Mapping[str, Any]] = []  # tables and views that can be read, in order
-        self.places: dict[int, str] = {}  # comparable locations by the id of the step of the table
-        self.words: dict[
-            int, frozenset[str] | None
-        ] = {}  # possible table names in a view, by the id of its step
-        self.of_catalogs: set[int] = set()  # the ids of steps of views that name tables of catalogs
+        self.declarations = Declarations()
         self.sent = SentTexts()
         self.inferred: dict[
             int, StructType
@@ -271,43 +265,21 @@ class ScriptSession:
 
     def refresh(self, location: str) -> None:
         """Declare the tables and views with new files again: Spark caches the list of files."""
-        place = comparable(location)
-        changed = {key for key, known in self.places.items() if overlap(place, known)}
+        changed = self.declarations.at(location)
         for key in changed:
             self.inferred.pop(key, None)  # it described the previous files
-        for step in self._reading(changed) if changed else ():
+        for step in self.declarations.reading(changed):
             self.declare(step)
 
     def refresh_catalogs(self) -> None:
         """Declare the views that read tables of catalogs again: they keep the state of a table."""
-        for step in self._reading(self.of_catalogs) if self.of_catalogs else ():
+        for step in self.declarations.of_catalogs():
             self.declare(step)
-
-    def declaration(self, name: str) -> Mapping[str, Any]:
-        """The step that gave a name its meaning; raises StopIteration for a table that is not readable."""
-        return next(step for step in reversed(self.declared) if step["name"].lower() == name.lower())
 
     def declare_again(self, names: Collection[str]) -> None:
         """Declare these tables and views, and the views that may read them, again."""
-        for step in self._reading({id(self.declaration(name)) for name in names}) if names else ():
+        for step in self.declarations.reading({id(self.declarations.find(name)) for name in names}):
             self.declare(step)
-
-    def _reading(self, changed: Collection[int]) -> Iterator[Mapping[str, Any]]:
-        """These tables, and the views that may read them directly or through others, in order.
-
-        A view reads the tables that its names referred to at its declaration. If a name is declared twice,
-        the result is all tables and views.
-        """
-        names = {step["name"].lower() for step in self.declared}
-        if len(names) < len(self.declared):
-            yield from self.declared
-            return
-        found = set[str]()
-        for step in self.declared:
-            words = self.words.get(id(step), frozenset())
-            if id(step) in changed or words is None or not found.isdisjoint(words):
-                found.add(step["name"].lower())
-                yield step
 
     def _statement(self, step: Mapping[str, Any]) -> Passage:
         """An empty passage at the place of the statement."""
@@ -338,9 +310,7 @@ class ScriptSession:
         only_elsewhere = step["written"] or step.get("explained") or step.get("only_with_options")
         if step["read"] or not only_elsewhere:
             self.declare(step)
-            self.declared.append(step)
-            if step["location"]:
-                self.places[id(step)] = comparable(step["location"])
+            self.declarations.add_table(step)
 
     def _is_readable(self, step: Mapping[str, Any]) -> bool:
         """Whether this mode can read the table: the compiler refuses only those that a statement reads."""
@@ -350,11 +320,7 @@ class ScriptSession:
 
     def _view(self, step: Mapping[str, Any]) -> None:
         self.declare(step)
-        self.declared.append(step)
-        tokens = self.passage(step["query"]).tokens
-        self.words[id(step)] = names_in(tokens)
-        if catalog_names(tokens):
-            self.of_catalogs.add(id(step))
+        self.declarations.add_view(step, self.passage(step["query"]))
 
     def _function(self, step: Mapping[str, Any]) -> None:
         self.report(f"CREATE FUNCTION {step['name']}")

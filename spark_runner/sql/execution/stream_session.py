@@ -1,0 +1,241 @@
+"""A session of a run: its tables may be streams, and its INSERTs run as streaming queries then."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.base import (
+    PermissiveSource,
+    PermissiveStream,
+    PositionedSource,
+    Source,
+    StreamingSource,
+    Writer,
+    Written,
+)
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.references.resolver import Resolver
+from spark_runner.sql.checkpoints.record import Record
+from spark_runner.sql.execution.columns import DeclaredColumns
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.judgement import RECORD, VERDICT
+from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
+from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts, Target
+from spark_runner.sql.execution.rejects_table import RejectsTable
+from spark_runner.sql.execution.stream_control import StreamControl
+from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
+from spark_runner.sql.locations import comparable
+from spark_runner.sql.text.errors import SqlError
+
+
+class StreamSession(ScriptSession):
+    """Reads tables as rows or streams, judges their rows, and keeps what the run has written."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        plan: Mapping[str, Any],
+        report: Callable[[str], None],
+        writer: Writer,
+        resolver: Resolver,
+    ) -> None:
+        super().__init__(session, plan, report, resolver)
+        self.writer = writer
+        self.streams = StreamInserts(session, plan, StreamControl())
+        self.written: set[str] = set()  # locations that this run has written to
+        self.results: list[dict[str, Any]] = []
+        self._judged: set[int] = set()  # the steps of tables whose rows are counted
+        self._of_streams: StreamQuarantine | None = None  # made with the first stream
+        self._begun = Record("", "")  # the positions at which the tables are declared now
+        named = (plan.get("bad_rows") or {}).get("table")
+        self._rejects = RejectsTable(self, named) if named else None
+        self.quarantine = Quarantine(
+            plan, writer, partial(self.set_aside, self._rejects) if self._rejects else None
+        )
+
+    def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
+        """The frame for readers of a name; of a stream with its watermark."""
+        if step.get("watermark"):
+            frame = frame.withWatermark(step["watermark"]["column"], step["watermark"]["delay"])
+        return super().kept(step, frame)
+
+    def read_source(
+        self, source: Source, step: Mapping[str, Any], options: Mapping[str, Any], schema: StructType | None
+    ) -> DataFrame:
+        """The rows of a table, as a stream where the mode of the script asks for it."""
+        if step.get("stream") and isinstance(source, StreamingSource):
+            position = self._begun.position(step["name"])
+            if position is None:
+                return source.stream(self.session, options, schema)
+            if not isinstance(source, PositionedSource):
+                raise ConnectorError(f"connector '{step['connector']}' cannot begin at a position")
+            return source.stream_from(self.session, options, schema, position)
+        return source.read(self.session, options, schema)
+
+    def read_all(
+        self,
+        source: PermissiveSource,
+        step: Mapping[str, Any],
+        options: Mapping[str, Any],
+        schema: StructType,
+    ) -> DataFrame:
+        """All records of a table, as a stream where the mode of the script asks for it."""
+        if not step.get("stream"):
+            return super().read_all(source, step, options, schema)
+        if isinstance(source, PermissiveStream):
+            position = self._begun.position(step["name"])
+            return source.stream_all(self.session, options, schema, RECORD, position)
+        return self.read_source(source, step, options, schema)
+
+    def start_stream(
+        self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> None:
+        """Start the streaming query of an INSERT; in mode available-now, wait for its end."""
+
+        def begun_at(record: Record) -> DataFrame:
+            if record.positions == self._begun.positions:
+                return frame
+            self._begun = record
+            self.declare_again([each["name"] for each in self.declarations.steps if _streams(each)])
+            return self.query(step, table)
+
+        source, finish = source_of(table, step), self.columns(table).checked_before_write
+        own = self.connectors.sink(table["connector"])
+        sink = JudgingSink(self._stream_quarantine(source), source, own, finish)
+        self.streams.start(begun_at, step, Target(table, options, sink, self.write_mode(table, step)))
+        self.written.add(comparable(table["location"]))
+        if not self.streams.run_at_once:
+            self.await_streams()
+            if table["location"]:
+                self.refresh(table["location"])
+
+    def await_streams(self) -> None:
+        """Wait for the end of the streaming queries; raises SqlError at the INSERT of each that failed."""
+        ended = self.streams.wait()
+        failed = list[tuple[SqlError, Exception]]()
+        for each in ended:
+            table, batches = each.target.table, each.batches
+            written = Written(batches.rows, batches.preview)
+            if each.step["kind"] == "insert":
+                found = result_of(table, each.step, each.columns, written, each.seconds)
+                self.results.append({**found, "batches": batches.batches})
+            if each.failure:
+                failed.append((self.write_error(each.failure, table, each.step), each.failure))
+        if failed:
+            error, cause = failed[0]
+            error.others = tuple(other for other, _ in failed[1:])
+            raise error from cause
+
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Count the rows of a table that do not fit, and set them aside, at its first declaration."""
+        is_unused = frame.isStreaming and not step["read"]
+        if VERDICT not in frame.columns or id(step) in self._judged or is_unused:
+            return
+        self._judged.add(id(step))
+        if frame.isStreaming:
+            self._judge_stream(step, frame)
+            return
+        try:
+            self.quarantine.take(frame, Origin.of(step["name"], step))
+        except (ConnectorError, TooManyBadRows) as error:
+            raise self.error(f"table '{step['name']}': {error}", step) from error
+
+    def _judge_stream(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Count them in a query of its own, whose progress is independent of those of the INSERTs."""
+
+        def begun_at(record: Record) -> DataFrame:
+            if record.positions == self._begun.positions:
+                return frame
+            before, self._begun = self._begun, record  # the INSERTs have positions of their own
+            try:
+                columns, again = self.columns(step), self.table_frame(step)
+                return frame if again is None else columns.judged(columns.added_to(again))
+            finally:
+                self._begun = before
+
+        source = Origin.of(step["name"], step)
+        try:
+            sink = JudgingSink(self._stream_quarantine(source), source)
+            self.streams.start(begun_at, step, Target(step, {}, sink, "append"))
+        except (ConnectorError, *SPARK_ERRORS) as error:
+            raise self.write_error(error, step, step) from error
+        if not self.streams.run_at_once:
+            self.await_streams()
+
+    def _stream_quarantine(self, source: Origin) -> StreamQuarantine:
+        """The quarantine of all streams; it goes on with the counts of `source`."""
+        if self._of_streams is None:
+            if not (place := str(self.plan.get("checkpoints") or "")):
+                raise ConnectorError(NO_CHECKPOINTS)
+            self._of_streams = StreamQuarantine(self.session, self.quarantine, place, self._rejects)
+        self._of_streams.resume(source)
+        return self._of_streams
+
+    def accepted(
+        self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame, columns: DeclaredColumns
+    ) -> DataFrame:
+        """The rows of an INSERT that fit; the others are set aside. Those of a stream are split later."""
+        if step["kind"] != "insert" or VERDICT not in frame.columns:
+            return super().accepted(table, step, frame, columns)
+        if frame.isStreaming:
+            return frame
+        return columns.checked_before_write(self.quarantine.split(frame, source_of(table, step)))
+
+    def set_aside(self, table: RejectsTable, rows: DataFrame) -> str:
+        """Add rows that do not fit to the table that the script names; returns its location."""
+        location = table.add(rows, self.writer)
+        if location:
+            self.refresh(location)
+        return location
+
+    def write_mode(self, table: Mapping[str, Any], step: Mapping[str, Any]) -> str:
+        """How an INSERT treats rows of its target that are there: overwrite, append, or the option `mode`."""
+        if step["overwrite"]:
+            return "overwrite"
+        if comparable(table["location"]) in self.written:
+            return "append"
+        return str(table["options"].get("mode", "append"))
+
+    def write_error(self, error: Exception, table: Mapping[str, Any], step: Mapping[str, Any]) -> SqlError:
+        """The error of an INSERT, or of the rows of a table, at its place in the script."""
+        if isinstance(error, SqlError):
+            return error
+        if isinstance(error, TooManyBadRows | ConnectorError):
+            return self.error(f"table '{table['name']}': {error}", step)
+        if step["kind"] == "table":
+            return self.error(f"table '{table['name']}': {reason(error)}", step)
+        found = self.sent.place(error, self.passage(step["query"]))
+        if found:
+            passage, offset = found
+            return passage.error(reason(error), offset)
+        where = f" to '{table['location']}'" if table["location"] else ""
+        return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
+
+
+def result_of(
+    table: Mapping[str, Any], step: Mapping[str, Any], columns: list[str], written: Written, seconds: float
+) -> dict[str, Any]:
+    """What `execute` returns for an INSERT."""
+    return {
+        "target": table["name"],
+        "connector": table["connector"],
+        "location": table["location"],
+        "rows": written.rows,
+        "seconds": seconds,
+        "line": step["line"],
+        "columns": columns,
+        "preview": written.preview,
+    }
+
+
+def source_of(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:
+    """The name of the rows of an INSERT, in the quarantine."""
+    return Origin.of(f"{table['name']} (line {step['line']})", step)
+
+
+def _streams(step: Mapping[str, Any]) -> bool:
+    return step["kind"] == "table" and bool(step.get("stream"))
