@@ -155,6 +155,9 @@ def test_plans_survive_json_with_all_their_texts(path: Path) -> None:
         _survives(case)
 
 
+_TEXTS = ("query", "condition", "columns", "statement")  # of a step, as pieces
+
+
 def _survives(case: Case) -> None:
     plan = check(case.text, case.variables).plan
     if plan is None:
@@ -163,7 +166,7 @@ def _survives(case: Case) -> None:
     assert again == plan
     source = ScriptSource("s.sql", again["source"])
     for step in again["steps"]:
-        for key in ("query", "condition", "columns"):
+        for key in _TEXTS:
             if isinstance(step.get(key), list):
                 passage = Passage.from_json(source, step[key], again["values"])
                 values = {text: number for number, text in enumerate(again["values"])}
@@ -182,7 +185,7 @@ def _facts(check: Check) -> Any:
     """What a script means, without places: kinds, names and options, or the messages."""
     if check.plan is None:
         return [error.message for error in check.errors]
-    left_out = {"line", "column", "query", "condition", "columns", "computed", "metadata", "expectations"}
+    left_out = {"line", "column", *_TEXTS, "computed", "metadata", "expectations"}
     return [
         {key: value for key, value in step.items() if key not in left_out} for step in check.plan["steps"]
     ]
@@ -196,7 +199,7 @@ def _texts(check: Check) -> list[str]:
     passages = [
         Passage.from_json(source, step[key], check.plan["values"])
         for step in check.plan["steps"]
-        for key in ("query", "condition", "columns")
+        for key in _TEXTS
         if step.get(key)
     ]
     return [token.text for passage in passages for token in passage.tokens]
