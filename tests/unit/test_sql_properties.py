@@ -182,7 +182,10 @@ def _facts(check: Check) -> Any:
     """What a script means, without places: kinds, names and options, or the messages."""
     if check.plan is None:
         return [error.message for error in check.errors]
-    left_out = {"line", "column", "query", "condition", "columns", "computed", "metadata", "expectations"}
+    left_out = {
+        *("line", "column", "query", "condition", "columns", "computed", "metadata", "expectations"),
+        "statement",
+    }
     return [
         {key: value for key, value in step.items() if key not in left_out} for step in check.plan["steps"]
     ]
@@ -196,7 +199,7 @@ def _texts(check: Check) -> list[str]:
     passages = [
         Passage.from_json(source, step[key], check.plan["values"])
         for step in check.plan["steps"]
-        for key in ("query", "condition", "columns")
+        for key in ("query", "condition", "columns", "statement")
         if step.get(key)
     ]
     return [token.text for passage in passages for token in passage.tokens]
