@@ -1,13 +1,15 @@
 """SQL scripts against the same job in PySpark, a statement set against single INSERTs; the time of lint.
 
-One session of Spark runs all three jobs in turn: it reads a CSV file, keeps the last row of each order, and
-writes three Parquet targets. The peer is plain PySpark. `lint_seconds` is the check of 2,000 lines,
-without the start of Python. Last line: JSON, ratios of medians.
+The job reads a CSV file, keeps the last row of each order, and writes three Parquet targets. The peer is
+plain PySpark. `hand_written` compares whole runs: a job through a worker, and spark-submit. One session of
+Spark then runs all three jobs in turn, for `statement_set` and `hand_written_in_session`. `lint_seconds` is
+the check of 2,000 lines, without the start of Python. Last line: JSON, ratios of medians.
 
-    python benchmarks/sql.py [--rows 1000000] [--rounds 5]
+    python benchmarks/sql.py [--rows 1000000] [--rounds 5] [--whole-runs 4]
 """
 
 import argparse
+import inspect
 import json
 import statistics
 import tempfile
@@ -45,22 +47,40 @@ def declarations(folder: Path) -> str:
     return f"{source}{targets}CREATE VIEW priced AS {VIEW};\n"
 
 
+def script_text(folder: Path, *, as_set: bool) -> str:
+    """The script, with single INSERTs or with a set."""
+    inserts = "".join(f"INSERT OVERWRITE {name} {query};\n" for name, query in QUERIES.items())
+    return declarations(folder) + (f"EXECUTE STATEMENT SET BEGIN\n{inserts}END;" if as_set else inserts)
+
+
 def run_script(spark: SparkSession, folder: Path, *, as_set: bool) -> None:
     """The job as a script, with single INSERTs or as a set."""
-    inserts = "".join(f"INSERT OVERWRITE {name} {query};\n" for name, query in QUERIES.items())
-    text = declarations(folder) + (f"EXECUTE STATEMENT SET BEGIN\n{inserts}END;" if as_set else inserts)
+    text = script_text(folder, as_set=as_set)
     plan = compile_script(text, file="benchmark.sql", base_dir=str(folder), variables={})
     execute(spark, plan, lambda _phase: None)
 
 
 def run_by_hand(spark: SparkSession, folder: Path) -> None:
     """The same job in PySpark."""
-    session = spark.newSession()
+    write_by_hand(spark.newSession(), folder)
+
+
+def write_by_hand(session: SparkSession, folder: Path) -> None:
+    """The statements of the job in PySpark."""
     orders = session.read.csv(f"{folder}/orders", schema=COLUMNS, header=True, mode="FAILFAST")
     orders.createOrReplaceTempView("orders")
     session.sql(VIEW).createOrReplaceTempView("priced")
     for name, query in QUERIES.items():
         session.sql(query).write.mode("overwrite").option("compression", "zstd").parquet(f"{folder}/{name}")
+
+
+def program_by_hand(folder: Path) -> str:
+    """The same job as a program of its own."""
+    body = inspect.getsource(write_by_hand)
+    names = f"COLUMNS, VIEW, QUERIES = {COLUMNS!r}, {VIEW!r}, {QUERIES!r}\n"
+    imports = "from pathlib import Path\nfrom pyspark.sql import SparkSession\n"
+    session = "spark = SparkSession.builder.getOrCreate()\n"
+    return f"{imports}{names}{body}{session}write_by_hand(spark, Path({str(folder)!r}))\nspark.stop()\n"
 
 
 def long_script() -> str:
@@ -96,9 +116,13 @@ def seconds(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Alternate the jobs, and compare."""
+    # The tests import the rest as a part of a package.
+    from sql_whole_run import whole_runs  # noqa: PLC0415
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--whole-runs", type=int, default=4)
     arguments = parser.parse_args()
     script = long_script()
 
@@ -125,10 +149,13 @@ def main() -> None:
                 if number:  # the first round compiles
                     taken[name].append(spent)
                     print(f"{name}: {spent:.2f} s")
-    spark.stop()
+        spark.stop()
+        whole = whole_runs(
+            folder, script_text(folder, as_set=False), program_by_hand(folder), arguments.whole_runs
+        )
     medians = {name: statistics.median(spent) for name, spent in taken.items()}
     ratio = {
-        "hand_written": medians["script"] / medians["hand_written"],
+        "hand_written": whole["script"] / whole["hand_written"],
         "statement_set": medians["statement_set"] / medians["script"],
     }
     print(
@@ -136,6 +163,8 @@ def main() -> None:
             {
                 "ratio": {name: round(value, 3) for name, value in ratio.items()},
                 "lint_seconds": round(taken_by_lint, 3),
+                "hand_written_in_session": round(medians["script"] / medians["hand_written"], 3),
+                "whole_runs": {name: round(value, 2) for name, value in whole.items()},
                 "medians": {name: round(value, 3) for name, value in medians.items()},
                 "rows": arguments.rows,
             }

@@ -1,6 +1,7 @@
 """A driver of a stream that kills itself at a chosen point of a chosen micro-batch.
 
-Arguments: the folder of the script, the batch, the point; the script is on standard input.
+Arguments: the folder of the script, the batch, the point, and for a point within a write the end of the name
+of the folder that is written; the script is on standard input.
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from spark_runner.connectors.base import Writer
 from spark_runner.sql.compiler.compile import compile_script
 
 
@@ -24,7 +26,7 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(folder: Path, batch: int, point: str) -> None:
+def main(folder: Path, batch: int, point: str, written: str = "") -> None:
     """Run the script until the point."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - tests import `plan_of` alone
 
@@ -44,14 +46,14 @@ def main(folder: Path, batch: int, point: str) -> None:
 
     def dying_add(self: TargetDirectory, root: Any, done: list[Any] | None = None) -> None:
         add(self, root, done)
-        if moved[0] == batch and point == "within the write":
+        if moved[0] == batch and point == "within the write" and self._location.endswith(written):
             _die()
 
     MicroBatches.write = dying_write  # type: ignore[method-assign, assignment]  # the point of this program
     TargetDirectory._move_files = dying_add  # type: ignore[method-assign, assignment]  # noqa: SLF001 - likewise
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    execute(spark, plan_of(sys.stdin.read(), folder), lambda _: None)
+    execute(spark, plan_of(sys.stdin.read(), folder), lambda _: None, Writer("run"))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

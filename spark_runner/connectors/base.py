@@ -64,6 +64,24 @@ class PermissiveSource(Source, Protocol):
 
 
 @runtime_checkable
+class PermissiveStream(Source, Protocol):
+    """A source whose stream can also have records which do not fit the declared columns."""
+
+    def stream_all(
+        self,
+        session: SparkSession,
+        options: Mapping[str, Any],
+        schema: StructType,
+        record: str,
+        position: str | None,
+    ) -> DataFrame:
+        """The table as a streaming frame with one more column, as that of `PermissiveSource.read_all`.
+
+        `position` is where it begins, as for `PositionedSource`; None: at its start.
+        """
+
+
+@runtime_checkable
 class StreamingSource(Source, Protocol):
     """A source whose new rows can be read in micro-batches."""
 

@@ -9,6 +9,7 @@ import yaml
 
 from queues.session import Session, SessionSettings
 from tests.acceptance.support import COMMAND_TIMEOUT_S, Shell
+from tests.kubernetes_support import KubernetesSite
 from tests.runner_kits import open_kit
 from tests.waiting import wait_until
 
@@ -47,7 +48,41 @@ def nodes(shell: Shell) -> Iterator[tuple[str, str]]:
             waiting += [f"{path}/{name}" for name in session.children(path) or ()]
 
 
-@pytest.mark.parametrize("kind", ["local", "standalone-cluster"])
+def kept_secret(site: KubernetesSite, shell: Shell) -> dict[str, str]:
+    """Store a secret of Kubernetes, as an operator does; returns the source of its scope."""
+    shell.environment["KUBECONFIG"] = str(site.kubeconfig)
+    secret = {"metadata": {"name": "crm"}, "stringData": {"null": SECRET}}
+    site.cluster.api.create(f"/api/v1/namespaces/{site.namespace}/secrets", secret)
+    return {"kubernetes": "crm"}
+
+
+def objects(site: KubernetesSite | None) -> Iterator[tuple[str, str]]:
+    """What Kubernetes shows to all who may not read secrets."""
+    for kind in ("pods", "configmaps", "events", "services") if site else ():
+        assert site is not None
+        found = site.cluster.api.text(f"/api/v1/namespaces/{site.namespace}/{kind}")
+        assert kind != "pods" or "-driver" in found, "the pod of the driver is there"
+        yield kind, found
+
+
+def leaks_in(shown: dict[str, str]) -> list[tuple[str, str]]:
+    """The texts with a secret."""
+    return [
+        (source, text[max(0, text.index(part) - 200) :][:300])
+        for source, text in shown.items()
+        for part in (SECRET, TAIL)
+        if part in text
+    ]
+
+
+def said_of(shell: Shell, name: str) -> dict[str, str]:
+    """What the commands say of a job."""
+    commands = (("job", "show", name, "-o", "json"), ("job", "logs", name), ("job", "history", name))
+    ended = {" ".join(command): shell.type(*command) for command in commands}
+    return {command: done.stdout + done.stderr for command, done in ended.items()}
+
+
+@pytest.mark.parametrize("kind", ["local", "standalone-cluster", "kubernetes"])
 def test_the_value_of_a_reference_is_nowhere(
     request: pytest.FixtureRequest, shared_shell: Shell, tmp_path: Path, kind: str
 ) -> None:
@@ -62,7 +97,9 @@ def test_the_value_of_a_reference_is_nowhere(
         value, known = f"{SECRET}-{TAIL}", f"{known}-${{env:CRM_TAIL}}"
         shell.environment |= {"CRM_TAIL": TAIL, "ORCHESTRATOR_DRIVERS__ENVIRONMENT": "CRM_TAIL"}
     shell.write("data/in.csv", f"x\n{value}\n")
-    sources = {"environment": ["CRM_*"], "secrets": {"files": {"folder": str(scope)}}}
+    site: KubernetesSite | None = request.getfixturevalue("kubernetes_site") if kind == "kubernetes" else None
+    where = {"folder": str(scope)} if site is None else kept_secret(site, shell)
+    sources = {"environment": ["CRM_*"], "secrets": {"files": where}}
     shell.environment["ORCHESTRATOR_REFERENCES"] = json.dumps(sources)
     shell.environment["ORCHESTRATOR_RETENTION"] = "1h"
     hosts, root = (shell.environment[name] for name in ("ZOOKEEPER_HOSTS", "ORCHESTRATOR_ROOT"))
@@ -88,12 +125,10 @@ def test_the_value_of_a_reference_is_nowhere(
         for name in jobs:
             ended = shell.type("job", "submit", f"{name}.yaml", "--id", name, "--wait", timeout=180)
             shown[f"submit {name}"] = ended.stdout + ended.stderr
-            commands = (("job", "show", name, "-o", "json"), ("job", "logs", name), ("job", "history", name))
-            for command in commands:
-                done = shell.type(*command)
-                shown[" ".join(command)] = done.stdout + done.stderr
+            shown |= said_of(shell, name)
             assert ended.code == (0 if name == "good" else 1), "\n".join(shown.values())
         shown |= {f"ZooKeeper {path}": text for path, text in nodes(shell)}
+        shown |= dict(objects(site))
         for name in jobs:
             assert shell.type("queue", "requeue", name, "--delay", "0s").code == 0
         archive = shell.state_dir / "archive"
@@ -106,10 +141,4 @@ def test_the_value_of_a_reference_is_nowhere(
     assert any("SparkListenerSQLExecutionStart" in text for text in shown.values())
     if kind == "local":
         assert "the server refuses ***" in shown["job show bad -o json"]
-    found = [
-        (source, text[max(0, text.index(part) - 200) :][:300])
-        for source, text in shown.items()
-        for part in (SECRET, TAIL)
-        if part in text
-    ]
-    assert found == []
+    assert leaks_in(shown) == []

@@ -182,3 +182,7 @@ SELECT extract(YEAR FROM orders.day), trim(BOTH 'x' FROM orders.name) FROM order
 CREATE TABLE ticks (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL '5' SECOND) USING rate OPTIONS (rows_per_second 10);
 CREATE VIEW seen AS SELECT value, `timestamp` AS at FROM ticks;
 INSERT INTO shown SELECT value + 1 FROM seen JOIN pairs ON pairs.a = value
+----
+SET job.error.limit.percent = 5;
+CREATE TABLE ticks (value BIGINT, CONSTRAINT even EXPECT (value % 2 = 0) ON VIOLATION QUARANTINE) USING rate OPTIONS (rows_per_second 10);
+INSERT INTO shown SELECT value FROM ticks

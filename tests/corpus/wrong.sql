@@ -305,3 +305,9 @@ CREATE TEMPORARY FUNCTION slug AS 'os.system'; SELECT slug(name) FROM orders
 ----
 CREATE TEMPORARY FUNCTION trim AS 'shop.trim'; SELECT trim(name) FROM orders
 --> 1:27 Spark has a function 'trim', and would call that one; choose another name
+----
+SET job.quarantine = bad;
+CREATE TABLE ticks (value BIGINT) USING rate;
+CREATE TABLE bad (record STRING) USING json OPTIONS (path 'bad', streaming 'false');
+INSERT INTO shown SELECT value FROM ticks JOIN bad ON record = 'x'
+--> 1:1 table 'bad' takes the rows that do not fit, and in mode 'available-now' no INSERT of the same script can read it; use two jobs

@@ -101,7 +101,7 @@ def test_inserts_in_one_line_are_counted_apart(run: Run, spark: "SparkSession", 
     bad += run(LIMIT, OUT.replace("dst", "dst (n INT)"), insert.format("a", 1), insert.format("b", 2))
     assert counted(bad[:2]) == [("dst (line 1)", 2, 1, 0), ("dst (line 1)", 2, 0, 0)]
     assert counted(bad[2:]) == [("dst (line 1)", 2, 1, 0), ("dst (line 1)", 2, 1, 0)]
-    assert aside(spark, tmp_path / "bad") == ['{"n":null}', '{"n":null}']
+    assert aside(spark, tmp_path / "bad") == ['{"n":"a"}', '{"n":"b"}'], "the values that the query gave"
 
 
 def test_a_name_that_is_declared_twice_is_counted_for_each_table(

@@ -134,13 +134,16 @@ class StandaloneCluster:
         self.masters.append(master)
         return master
 
-    def start_worker(self, cores: int = 8, memory: str = "8g", within: Sequence[str] = ()) -> GuardedProcess:
+    def start_worker(
+        self, cores: int = 8, memory: str = "8g", within: Sequence[str] = (), host: str = HOST
+    ) -> GuardedProcess:
         """Start one more worker without waiting for it; cores and memory are only counted.
 
-        `within` is a command that runs the worker, for example in other namespaces.
+        `within` is a command that runs the worker, for example in other namespaces. `host` is another address
+        of loopback for a worker that Spark takes for another host.
         """
-        port, ui = free_ports(HOST, 2)
-        arguments = ["--host", HOST, "--port", str(port), "--webui-port", str(ui)]
+        port, ui = free_ports(host, 2)
+        arguments = ["--host", host, "--port", str(port), "--webui-port", str(ui)]
         arguments += ["--cores", str(cores), "--memory", memory, "--work-dir", str(self.folder / "work")]
         name = f"worker-{port}"
         worker = self._spawn(name, _WORKER, [*arguments, self.url], {"spark.port.maxRetries": "0"}, within)

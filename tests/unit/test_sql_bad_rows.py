@@ -20,7 +20,7 @@ def errors(script: str) -> list[tuple[int, int, str]]:
         ("job.error.limit.row = 1", 5, "unknown setting 'job.error.limit.row'; did you mean"),
         ("job.quarantine = u", 22, "no table 'u' can take rows; declare it with CREATE TABLE"),
         ("job.quarantine = i", 22, "no table 'i' can take rows"),
-        ("job.quarantine = t", 22, "table 't' has column 'a'; rows that do not fit have record, reason"),
+        ("job.quarantine = t", 22, "table 't' has column 'a'; rows that do not fit have record, form"),
     ],
 )
 def test_a_wrong_setting_for_bad_rows_is_an_error_at_its_place(

@@ -78,7 +78,8 @@ def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
     context = SimpleNamespace(clock=clock, session=SimpleNamespace(get=lambda _path: None))
     context.rules = SimpleNamespace(limits=lambda: SimpleNamespace(warn_after=3))
     definition = SimpleNamespace(timeout=SimpleNamespace(lease=lease, stall=600))
-    return cast("JobContext", SimpleNamespace(context=context, definition=definition))
+    state = SimpleNamespace(trigger_seconds=0.0)
+    return cast("JobContext", SimpleNamespace(context=context, definition=definition, state=state))
 
 
 def attempt(version: int = 1, hosts: float = 0.0, **document: Any) -> Attempt:

@@ -1,66 +1,74 @@
 """`orchestrator job quarantine`: the rows of a run that did not fit."""
 
 import itertools
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from orchestrator.cli.connect import connected
+from orchestrator.cli.exits import Exit
+from orchestrator.cli.job.quarantine_files import rows_of
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import show_rows, stderr_console
+from orchestrator.model.errors import DefinitionError
+from orchestrator.model.set_aside import set_aside_in
 
 _COLUMNS = {"source": "table", "rule": "rule", "reason": "reason", "record": "record", "file": "file"}
-_MOST_CHARACTERS = 10_000  # of one value
 
 
 def quarantine(
     job_id: JobId,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=10_000, help="Rows to show.")] = 20,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Run the script for these rows, as a job of its own.")
+    ] = False,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --replay: the table, if several have such rows.")
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --replay: the corrected SQL script.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="With --replay: also rows that have been replayed.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="With --replay: wait for the end; exit 1 unless SUCCESS.")
+    ] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
     """Show rows that did not fit in the last attempt of a job: their record, the rule and the reason.
 
+    Exit 1 if this host cannot show some of them. With --replay they go again, and the id of their job is
+    printed.
+
     Example: orchestrator job quarantine 3f1c -n 100 -o jsonl
+
+    Example: orchestrator job quarantine 3f1c --replay --script mended.sql --wait
     """
-    with connected() as (client, _):
+    if (table or script or again or wait) and not replay:
+        raise DefinitionError("--table, --script, --again and --wait need --replay")
+    with connected(start_own=not replay) as (client, _):
         detail = client.detail(job_id)
-    recorded = detail.attempts[-1].get("bad_rows") if detail.attempts else None
-    places = [item for item in recorded or () if isinstance(item, Mapping) and item.get("quarantined")]
-    rows = list(itertools.islice(_rows(places, quiet=quiet), limit))
+        if replay:
+            # Loads the compiler of scripts.
+            from orchestrator.cli.job.replay_rows import replay_rows  # noqa: PLC0415
+
+            options: dict[str, Any] = {"table": table, "script": script, "again": again, "wait": wait}
+            replay_rows(client, detail, output=output, quiet=quiet, **options)
+            return
+    last = detail.attempts[-1] if detail.attempts else {}
+    places = set_aside_in(last)
+    failures = list[str]()
+    rows = list(itertools.islice(rows_of(places, str(last.get("run_key")), failures.append), limit))
     show_rows(rows, _COLUMNS, output)
-    total = sum(int(item["quarantined"]) for item in places)
+    for message in failures:
+        stderr_console().print(message, markup=False)
+    total = sum(each.quarantined for each in places)
     if not quiet and total > len(rows):
         stderr_console().print(f"{len(rows):,} of {total:,} rows are shown", markup=False)
-
-
-def _rows(places: list[Mapping[str, Any]], *, quiet: bool) -> Iterator[dict[str, Any]]:
-    """The rows in folders of this host; says where the others are."""
-    for item in places:
-        place = str(item.get("place", ""))
-        folder = Path(place.removeprefix("file:"))
-        if folder.is_absolute() and folder.is_dir() and any(folder.glob("*.parquet")):
-            yield from _rows_in(folder)
-        elif not quiet:
-            words = (
-                f"{item['quarantined']:,} rows of table '{item['table']}' are in {place or 'another place'}"
-            )
-            stderr_console().print(f"{words}, which this host cannot show", markup=False)
-
-
-def _rows_in(folder: Path) -> Iterator[dict[str, Any]]:
-    # Few commands need it, and it is slow to load.
-    from pyarrow import dataset  # type: ignore[import-untyped]  # noqa: PLC0415 - it publishes no types
-
-    for batch in dataset.dataset(folder, format="parquet").to_batches():
-        for row in batch.to_pylist():
-            yield {name: _shown(row.get(name)) for name in ("source", *row)}
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, str):
-        return value[:_MOST_CHARACTERS]
-    return value if value is None or isinstance(value, int | float) else str(value)
+    if not (quiet or places):
+        stderr_console().print(f"job {job_id} has no rows in quarantine", markup=False)
+    if failures:
+        raise typer.Exit(Exit.FAILED)

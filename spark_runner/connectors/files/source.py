@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import TargetChanged
@@ -31,9 +32,15 @@ class FileSource:
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The files below `path` in micro-batches of at most `max_files_per_trigger`, oldest first."""
-        reader = session.readStream.format(self.format).options(**format_options(self.format, options))
+        reader = session.readStream
         if self.format != "parquet":
             reader = reader.option("mode", "FAILFAST")
+        return self._streamed(reader, options, schema)
+
+    def _streamed(
+        self, reader: DataStreamReader, options: Mapping[str, Any], schema: StructType | None
+    ) -> DataFrame:
+        reader = reader.format(self.format).options(**format_options(self.format, options))
         if self.format == "csv" and options["header"]:
             reader = reader.option("enforceSchema", "false")
         if schema is not None:
@@ -45,10 +52,7 @@ class FileSource:
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str
     ) -> DataFrame:
         """The stream without the rows of files that were modified before a time."""
-        # Spark refuses `modifiedAfter` in streams.
-        begin = sql.timestamp_micros(sql.lit(modified_from(position)))
-        frame = self.stream(session, options, schema)
-        return frame.where(sql.col("_metadata.file_modification_time") >= begin)
+        return _modified_since(self.stream(session, options, schema), position)
 
     def _loaded(
         self,
@@ -72,6 +76,12 @@ class FileSource:
             raise
 
 
+def _modified_since(frame: DataFrame, position: str) -> DataFrame:
+    """The rows of files that were not modified before a time: Spark refuses `modifiedAfter` in streams."""
+    begin = sql.timestamp_micros(sql.lit(modified_from(position)))
+    return frame.where(sql.col("_metadata.file_modification_time") >= begin)
+
+
 class ParquetSource(FileSource):
     """Apache Parquet."""
 
@@ -89,6 +99,20 @@ class TextSource(FileSource):
         return self._loaded(
             session, reader, options, StructType([*schema.fields, StructField(record, StringType())])
         )
+
+    def stream_all(
+        self,
+        session: SparkSession,
+        options: Mapping[str, Any],
+        schema: StructType,
+        record: str,
+        position: str | None,
+    ) -> DataFrame:
+        """All records of new files; those that do not fit have their text in the column `record`."""
+        reader = session.readStream.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", record)
+        wide = StructType([*schema.fields, StructField(record, StringType())])
+        frame = self._streamed(reader, options, wide)
+        return frame if position is None else _modified_since(frame, position)
 
 
 class CsvSource(TextSource):

@@ -182,11 +182,11 @@ class Planner:
             raise self.open_set.passage.error(message)
 
     def _finish_streams(self, streams: Streams) -> None:
-        decided_by = self.settings.mode_set.passage if self.settings.mode_set else self.default.decided_by
-        if self.parts and decided_by:
-            message = f"limits and tables for rows that do not fit need mode 'batch', not '{streams.mode}'"
-            raise decided_by.error(message)
-        self.parts = {"mode": streams.mode}
+        bad_rows = self.settings.bad_rows.table
+        named = self.scope.names.get(self.parts.get("bad_rows", {}).get("table", "").lower())
+        if bad_rows and isinstance(named, Table):
+            streams.check_bad_rows(named, bad_rows.passage)
+        self.parts["mode"] = streams.mode
         if streams.mode == STREAMING:
             self.parts["trigger_ms"] = self.settings.trigger_ms or DEFAULT_TRIGGER_MS
         self.steps.need_new_driver()

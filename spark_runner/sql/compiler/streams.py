@@ -6,7 +6,7 @@ from typing import Any
 from spark_runner.sql.compiler.modes import STREAMING
 from spark_runner.sql.compiler.names import Reads, Table
 from spark_runner.sql.compiler.tables import TableSpec
-from spark_runner.sql.grammar.columns import Columns, Violation
+from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     CatalogStatement,
@@ -44,15 +44,21 @@ class Streams:
             )
 
     def of_table(self, statement: CreateTable, spec: TableSpec) -> dict[str, Any]:
-        """The part of a table in the plan; raises SqlError for a rule or watermark that has no effect."""
+        """The part of a table in the plan; raises SqlError for a watermark that has no effect."""
         columns = statement.columns
-        for each in columns.expectations if columns else ():
-            if each.action is not Violation.FAIL:
-                message = f"in mode '{self.mode}' an expectation can only FAIL; use mode 'batch', or a WHERE"
-                raise statement.passage.error(message, each.action_offset)
         if not spec.streams:
             return {}
         return {"stream": True, **(_watermark(columns) if columns else {})}
+
+    def check_bad_rows(self, table: Table, passage: Passage) -> None:
+        """Raise SqlError if an INSERT reads the table for rows that do not fit."""
+        place = table.place
+        if table.step["read"] or (place and (place in self.read or place in self.read_whole)):
+            message = (
+                f"table '{table.name}' takes the rows that do not fit, and in mode '{self.mode}' no INSERT of"
+                " the same script can read it; use two jobs"
+            )
+            raise passage.error(message)
 
     def check_insert(self, statement: Insert, target: Table, reads: Reads) -> None:
         """Raise SqlError for an INSERT that cannot be one streaming query with each row written once."""

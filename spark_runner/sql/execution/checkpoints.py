@@ -109,10 +109,10 @@ class Checkpoint:
         return record
 
 
-def folder_name(target: str, number: int) -> str:
-    """The name of the folder of an INSERT: its target, and which of the INSERTs into it this is, from 1."""
-    name = urllib.parse.quote(target.lower(), safe="")
-    return name if number == 1 else f"{name},{number}"  # a quoted name has no comma
+def folder_name(table: str, which: str = "") -> str:
+    """The name of the folder of a query: its table, and which of the queries of this table it is."""
+    name = urllib.parse.quote(table.lower(), safe="")
+    return f"{name},{which}" if which else name  # a quoted name has no comma
 
 
 def fingerprint(plan: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> str:

@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import (
+    PermissiveSource,
+    PermissiveStream,
     PositionedSource,
     Source,
     StreamingSource,
@@ -24,16 +25,20 @@ from spark_runner.references.resolver import Resolver
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.caching import CachedNames
+from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS, SHOWN_ROWS
-from spark_runner.sql.execution.judgement import VERDICT
+from spark_runner.sql.execution.judgement import RECORD, VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
-from spark_runner.sql.execution.queries import StreamInserts, Target
+from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts, Target
 from spark_runner.sql.execution.rehearsal import Rehearsal, adds_twice_to_one_place
+from spark_runner.sql.execution.rejects_table import RejectsTable
+from spark_runner.sql.execution.replay import replayed
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
+from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
 from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
@@ -67,6 +72,7 @@ def execute(
     check_places(plan)
     plan = on_this_host(plan)
     resolver = resolver or Resolver()
+    plan = replayed(spark.newSession(), plan, resolver) if plan.get("replay") else plan
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex), resolver)
     run.streams = StreamInserts(run.session, plan, control or StreamControl())
     if adds_twice_to_one_place(plan, run.connectors):
@@ -110,10 +116,13 @@ class _Execution(ScriptSession):
         self.judged: set[int] = set()  # the steps of tables whose rows are counted
         self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
+        self.of_streams: StreamQuarantine | None = None  # made with the first stream
         self.begun = Record("", "")  # the positions at which the tables are declared now
         self.results: list[dict[str, Any]] = []
         named = (plan.get("bad_rows") or {}).get("table")
-        self.quarantine = Quarantine(plan, writer, partial(self._set_aside, named) if named else None)
+        self.rejects = RejectsTable(self, named) if named else None
+        into = partial(self._set_aside, self.rejects) if self.rejects else None
+        self.quarantine = Quarantine(plan, writer, into)
 
     def recover(self) -> None:
         """Restore the targets to their state before this run."""
@@ -181,6 +190,21 @@ class _Execution(ScriptSession):
                 raise ConnectorError(f"connector '{step['connector']}' cannot begin at a position")
             return source.stream_from(self.session, options, schema, position)
         return source.read(self.session, options, schema)
+
+    def read_all(
+        self,
+        source: PermissiveSource,
+        step: Mapping[str, Any],
+        options: Mapping[str, Any],
+        schema: StructType,
+    ) -> DataFrame:
+        """All records of a table, as a stream where the mode of the script asks for it."""
+        if not step.get("stream"):
+            return super().read_all(source, step, options, schema)
+        if isinstance(source, PermissiveStream):
+            position = self.begun.position(step["name"])
+            return source.stream_all(self.session, options, schema, RECORD, position)
+        return self.read_source(source, step, options, schema)
 
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
@@ -255,7 +279,9 @@ class _Execution(ScriptSession):
             self.declare_again([each["name"] for each in self.declared if _streams(each)])
             return self.query(step, table)
 
-        sink = self.connectors.sink(table["connector"])
+        source, finish = _source(table, step), self.columns(table).checked_before_write
+        own = self.connectors.sink(table["connector"])
+        sink = JudgingSink(self._stream_quarantine(source), source, own, finish)
         self.streams.start(begun_at, step, Target(table, options, sink, self._mode(table, step)))
         self.written.add(comparable(table["location"]))
         if not self.streams.run_at_once:
@@ -270,8 +296,9 @@ class _Execution(ScriptSession):
         for each in ended:
             table, batches = each.target.table, each.batches
             written = Written(batches.rows, batches.preview)
-            found = _result(table, each.step, each.columns, written, each.seconds)
-            self.results.append({**found, "batches": batches.batches})
+            if each.step["kind"] == "insert":
+                found = _result(table, each.step, each.columns, written, each.seconds)
+                self.results.append({**found, "batches": batches.batches})
             if each.failure:
                 failed.append((self._write_error(each.failure, table, each.step), each.failure))
         if failed:
@@ -281,35 +308,63 @@ class _Execution(ScriptSession):
 
     def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
         """Count the rows of a table that do not fit, and set them aside, at its first declaration."""
-        if VERDICT not in frame.columns or id(step) in self.judged:
+        is_unused = frame.isStreaming and not step["read"]
+        if VERDICT not in frame.columns or id(step) in self.judged or is_unused:
             return
         self.judged.add(id(step))
+        if frame.isStreaming:
+            self._judge_stream(step, frame)
+            return
         try:
             self.quarantine.take(frame, Origin.of(step["name"], step))
         except (ConnectorError, TooManyBadRows) as error:
             raise self.error(f"table '{step['name']}': {error}", step) from error
 
-    def accepted(self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
-        """The rows of an INSERT that fit; the others are set aside."""
-        if step["kind"] != "insert" or VERDICT not in frame.columns:
-            return super().accepted(table, step, frame)
-        return self.quarantine.split(frame, _source(table, step))
+    def _judge_stream(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+        """Count them in a query of its own, whose progress is independent of those of the INSERTs."""
 
-    def _set_aside(self, name: str, rows: DataFrame) -> str:
-        """Add rows to the table that the script names for those that do not fit; returns its location."""
-        table = next(step for step in self.steps if step["kind"] == "table" and step["name"] == name)
-        schema = self.schema(table)
-        if schema is not None:
-            rows = rows.select(
-                *[
-                    sql.col(quote_name(field.name)).cast(field.dataType).alias(field.name)
-                    for field in schema.fields
-                ]
-            )
-        request = WriteRequest("append", self.writer)
-        self.connectors.sink(table["connector"]).write(rows, self.options(table), request)
-        location = str(table["location"])
-        if location and self.running_set and self.connectors.writes_files(table["connector"]):
+        def begun_at(record: Record) -> DataFrame:
+            if record.positions == self.begun.positions:
+                return frame
+            before, self.begun = self.begun, record  # the INSERTs have positions of their own
+            try:
+                columns, again = self.columns(step), self.table_frame(step)
+                return frame if again is None else columns.judged(columns.added_to(again))
+            finally:
+                self.begun = before
+
+        source = Origin.of(step["name"], step)
+        try:
+            sink = JudgingSink(self._stream_quarantine(source), source)
+            self.streams.start(begun_at, step, Target(step, {}, sink, "append"))
+        except (ConnectorError, *SPARK_ERRORS) as error:
+            raise self._write_error(error, step, step) from error
+        if not self.streams.run_at_once:
+            self.await_streams()
+
+    def _stream_quarantine(self, source: Origin) -> StreamQuarantine:
+        """The quarantine of all streams; it goes on with the counts of `source`."""
+        if self.of_streams is None:
+            if not (place := str(self.plan.get("checkpoints") or "")):
+                raise ConnectorError(NO_CHECKPOINTS)
+            self.of_streams = StreamQuarantine(self.session, self.quarantine, place, self.rejects)
+        self.of_streams.resume(source)
+        return self.of_streams
+
+    def accepted(
+        self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame, columns: DeclaredColumns
+    ) -> DataFrame:
+        """The rows of an INSERT that fit; the others are set aside. Those of a stream are split later."""
+        if step["kind"] != "insert" or VERDICT not in frame.columns:
+            return super().accepted(table, step, frame, columns)
+        if frame.isStreaming:
+            return frame
+        return columns.checked_before_write(self.quarantine.split(frame, _source(table, step)))
+
+    def _set_aside(self, table: RejectsTable, rows: DataFrame) -> str:
+        """Add rows that do not fit to the table that the script names; readers of the table see them."""
+        location, step = table.add(rows, self.writer), table.step
+        if location and self.running_set and self.connectors.writes_files(step["connector"]):
             self.running_set.add_written(location)
         elif location and not self.running_set:
             self.refresh(location)
@@ -345,6 +400,8 @@ class _Execution(ScriptSession):
             return error
         if isinstance(error, TooManyBadRows | ConnectorError):
             return self.error(f"table '{table['name']}': {error}", step)
+        if step["kind"] == "table":
+            return self.error(f"table '{table['name']}': {reason(error)}", step)
         found = self.sent.place(error, self.passage(step["query"]))
         if found:
             passage, offset = found

@@ -7,14 +7,14 @@ from pyspark.sql.types import StructField, StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.execution.casts import loses
-from spark_runner.sql.execution.judgement import CAST
+from spark_runner.sql.execution.judgement import CAST, GIVEN, row_as_json
 
 
 def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool = False) -> DataFrame:
     """The frame with names, order and types of `schema`, matched by position or by name.
 
-    With `tolerant` a value that its column cannot hold is no error: the column CAST names that column. Raises
-    ConnectorError if the columns do not match one to one.
+    With `tolerant` a value that its column cannot hold is no error: the column CAST names that column, and
+    GIVEN has the row as it was. Raises ConnectorError if the columns do not match one to one.
     """
     fields = schema.fields
     if by_name:
@@ -28,7 +28,7 @@ def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool =
         order = list(range(len(fields)))
     # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
-    cells = zip(order, fields, strict=True)
+    cells = list(zip(order, fields, strict=True))
     if not tolerant:
         return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
     values, misfits, kinds = list[Column](), list[Column](), [field.dataType for field in frame.schema]
@@ -40,7 +40,9 @@ def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool =
             is_lost |= value.isNull()
         misfits.append(sql.when(is_lost, sql.lit(field.name)))
         values.append(value.alias(field.name))
-    return positional.select(*values, sql.coalesce(*misfits).alias(CAST))
+    misfit = sql.coalesce(*misfits)
+    given = row_as_json({field.name: sql.col(f"c{index}") for index, field in cells})
+    return positional.select(*values, misfit.alias(CAST), sql.when(misfit.isNotNull(), given).alias(GIVEN))
 
 
 def _cell(column: Column, field: StructField) -> Column:

@@ -11,16 +11,24 @@ from spark_runner.sql.text.literals import quote_name
 RECORD = "__orchestrator_record"  # the text of a record that could not be decoded
 FILE = "__orchestrator_file"
 CAST = "__orchestrator_cast"  # the name of a column whose value the table cannot hold
+GIVEN = "__orchestrator_given"  # such a row as the query gave it, as JSON
 VERDICT = "__orchestrator_verdict"
-_OWN = (RECORD, FILE, CAST, VERDICT)
+_OWN = (RECORD, FILE, CAST, GIVEN, VERDICT)
 
 QUARANTINE_SCHEMA = (
-    "record STRING, reason STRING, rule STRING, file STRING, at TIMESTAMP, source STRING, job STRING,"
-    " run STRING, attempt STRING"
+    "record STRING, form STRING, reason STRING, rule STRING, file STRING, at TIMESTAMP, source STRING,"
+    " job STRING, run STRING, attempt STRING"
 )
 """The columns of `quarantined`."""
 
 QUARANTINED, DROPPED = "quarantine", "drop row"
+TEXT, ROW = "text", "json"  # the forms of a record: as it was read or rejected, or the row
+
+JSON_OPTIONS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+}
+"""The formats of rows as JSON; those of Spark would lose microseconds."""
 
 
 class Rule(NamedTuple):
@@ -91,16 +99,18 @@ def visible(frame: DataFrame) -> list[str]:
 
 def quarantined(frame: DataFrame, facts: Mapping[str, str]) -> DataFrame:
     """The rows for the quarantine: their record, why they are there, and `facts` of the run."""
-    names = visible(frame)
-    as_json = sql.to_json(sql.struct(*[_column(name) for name in names]), {"ignoreNullFields": "false"})
+    record = row_as_json({name: _column(name) for name in visible(frame)})
+    if GIVEN in frame.columns:
+        record = sql.coalesce(_column(GIVEN), record)
+    form = sql.lit(ROW)
     if RECORD in frame.columns:
-        record = sql.coalesce(_column(RECORD), as_json) if names else _column(RECORD)
-    else:
-        record = as_json
+        form = sql.when(_column(RECORD).isNull(), form).otherwise(TEXT)
+        record = sql.coalesce(_column(RECORD), record)
     file = _column(FILE) if FILE in frame.columns else sql.lit(None).cast("string")
     verdict = _column(VERDICT)
     columns = {
         "record": record,
+        "form": form,
         "reason": verdict["reason"],
         "rule": verdict["rule"],
         "file": file,
@@ -109,6 +119,14 @@ def quarantined(frame: DataFrame, facts: Mapping[str, str]) -> DataFrame:
     }
     rows = frame.filter(verdict["action"] == QUARANTINED)
     return rows.select(*[value.alias(name) for name, value in columns.items()])
+
+
+def row_as_json(values: Mapping[str, Column]) -> Column:
+    """A row in the form of the quarantine; NULL without values."""
+    if not values:
+        return sql.lit(None).cast("string")
+    row = sql.struct(*[value.alias(name) for name, value in values.items()])
+    return sql.to_json(row, {"ignoreNullFields": "false", **JSON_OPTIONS})
 
 
 def counts(frame: DataFrame) -> dict[str, int]:

@@ -28,6 +28,7 @@ from spark_runner.sql.execution.judgement import (
     kept_columns,
     visible,
 )
+from spark_runner.sql.execution.replayed_rows import replayed_rows
 from spark_runner.sql.execution.script_functions import declare_function, register_offered
 from spark_runner.sql.execution.settings import ScriptSettings
 from spark_runner.sql.grammar.references import catalog_names, names_in
@@ -186,16 +187,29 @@ class ScriptSession:
 
     def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The rows of a table; where rows may leave it, with their files and the records that do not fit."""
+        if "replayed" in step:
+            options = self.options(step)
+            return replayed_rows(self.session, step, options, schema, tolerant=self.sets_aside)
         source, options = self.connectors.source(step["connector"]), self.options(step)
         # Columns that were found in the files are no promise about their records.
         decodes = self.sets_aside and step["columns"] is not None
         if decodes and schema is not None and isinstance(source, PermissiveSource):
-            frame = source.read_all(self.session, options, schema, RECORD)
+            frame = self.read_all(source, step, options, schema)
         else:
             frame = self.read_source(source, step, options, schema)
         if (self.sets_aside or has_rules(step)) and isinstance(source, FileSource):
             frame = frame.select("*", sql.col(f"{METADATA}.file_path").alias(FILE))
         return frame
+
+    def read_all(
+        self,
+        source: PermissiveSource,
+        step: Mapping[str, Any],  # noqa: ARG002 - of the subclass
+        options: Mapping[str, Any],
+        schema: StructType,
+    ) -> DataFrame:
+        """All records of a table, also those that do not fit; a subclass may read a stream."""
+        return source.read_all(self.session, options, schema, RECORD)
 
     def read_source(
         self,
@@ -241,9 +255,15 @@ class ScriptSession:
             raise sent.located(error, columns) from error
         return schema if isinstance(schema, StructType) else None
 
-    def accepted(self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame) -> DataFrame:  # noqa: ARG002 - of the subclass
-        """The judged rows of an INSERT that fit."""
-        return fitting(frame)
+    def accepted(
+        self,
+        table: Mapping[str, Any],  # noqa: ARG002 - of the subclass
+        step: Mapping[str, Any],  # noqa: ARG002 - likewise
+        frame: DataFrame,
+        columns: DeclaredColumns,
+    ) -> DataFrame:
+        """The judged rows of an INSERT that fit; computing one that fails the job is an error of Spark."""
+        return columns.checked_before_write(fitting(frame))
 
     def columns(self, step: Mapping[str, Any]) -> DeclaredColumns:
         """What a table declares beside its stored columns."""
@@ -351,9 +371,7 @@ class ScriptSession:
         try:
             columns = self.columns(table)
             fitted = fit(frame, schema, by_name=step["by_name"], tolerant=self.sets_aside)
-            return columns.checked_before_write(
-                self.accepted(table, step, columns.judged_before_write(fitted))
-            )
+            return self.accepted(table, step, columns.judged_before_write(fitted), columns)
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:

@@ -27,7 +27,7 @@ from spark_runner.sql.execution.judgement import (
 )
 
 _MAX_FOLDER_NAME = 200  # file systems allow 255 bytes
-_FILES = {"mode": "append", "partition_by": [], "compression": "zstd"}
+FILES = {"mode": "append", "partition_by": [], "compression": "zstd"}
 
 
 class TooManyBadRows(SparkRunnerError):
@@ -81,9 +81,9 @@ class Quarantine:
             "rows": rows,
             "quarantined": before["quarantined"] + bad,
             "dropped": before["dropped"] + number.get(DROPPED, 0),
-            "place": self._write(frame, source.name) if bad else before["place"],
+            "place": self._write(frame, source) if bad else before["place"],
         }
-        self._check(source)
+        self.check(source)
 
     def split(self, frame: DataFrame, source: Origin) -> DataFrame:
         """The rows of an INSERT that fit; until `release` all are kept, for a query may change its rows."""
@@ -99,17 +99,26 @@ class Quarantine:
 
     def rejected(self, frame: DataFrame, source: Origin, *, accepted: int) -> None:
         """Take the rows that a target did not accept, beside others: columns `record` and `reason`."""
-        verdict = sql.struct(
-            sql.lit("target").alias("rule"), sql.col("reason"), sql.lit(QUARANTINED).alias("action")
-        )
-        judged = frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT))
-        self.take(judged, source, accepted=accepted)
-        if not self.has_limit and self.found[source]["quarantined"]:
-            raise TooManyBadRows(f"the target has rejected {self.found[source]['quarantined']:,} rows")
+        self.take(rejected_rows(frame), source, accepted=accepted)
+        self.refuse_rejected(self.found[source]["quarantined"])
 
-    def _write(self, frame: DataFrame, source: str) -> str:
-        facts = {"source": source, "job": self._job, "run": self._writer.run_key}
-        rows = quarantined(frame, {**facts, "attempt": str(self._writer.attempt)})
+    def refuse_rejected(self, number: int) -> None:
+        """Raise TooManyBadRows for rows that a target did not accept, if the script has no limit."""
+        if not self.has_limit and number:
+            raise TooManyBadRows(f"the target has rejected {number:,} rows")
+
+    @property
+    def run_key(self) -> str:
+        """The key of the run."""
+        return self._writer.run_key
+
+    def facts(self, source: Origin) -> dict[str, str]:
+        """What the quarantine keeps of the run beside each row."""
+        facts = {"source": source.name, "job": self._job, "run": self._writer.run_key}
+        return {**facts, "attempt": str(self._writer.attempt)}
+
+    def _write(self, frame: DataFrame, source: Origin) -> str:
+        rows = quarantined(frame, self.facts(source))
         if self._into is not None:
             return self._into(rows)
         if not self._place:
@@ -117,14 +126,14 @@ class Quarantine:
                 "rows do not fit, and this run has no place for them; an operator can set `quarantine`, or"
                 " a script names a table for them: SET job.quarantine = name"
             )
-        folder = f"{self._place.rstrip('/')}/{_folder_name(source)}"
+        folder = f"{self._place.rstrip('/')}/{folder_name(source.name)}"
         # Each attempt of the run replaces the rows of the earlier one.
         mode = "append" if folder in self._begun else "overwrite"
-        ParquetSink().write(rows, {**_FILES, "path": folder}, WriteRequest(mode, self._writer))
+        ParquetSink().write(rows, {**FILES, "path": folder}, WriteRequest(mode, self._writer))
         self._begun.add(folder)
         return folder
 
-    def _check(self, source: Origin) -> None:
+    def check(self, source: Origin) -> None:
         """Raise TooManyBadRows if the rows so far exceed a limit."""
         total = sum(each["quarantined"] for each in self.found.values())
         its = self.found[source]
@@ -139,7 +148,15 @@ class Quarantine:
             )
 
 
-def _folder_name(source: str) -> str:
+def rejected_rows(frame: DataFrame) -> DataFrame:
+    """Rows that a target did not accept, with columns `record` and `reason`, with their verdict."""
+    verdict = sql.struct(
+        sql.lit("target").alias("rule"), sql.col("reason"), sql.lit(QUARANTINED).alias("action")
+    )
+    return frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT))
+
+
+def folder_name(source: str) -> str:
     """The name of the folder of a source, one for each: no dot at its begin, so that it is no `..`."""
     name = urllib.parse.quote(source, safe="")
     if name.startswith("."):

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,15 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
+from spark_runner.sql.execution.judgement import visible
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.streaming import MicroBatches
 from spark_runner.sql.execution.triggers import IDLE_INTERVAL, IDLE_MILLISECONDS, Triggers
 from spark_runner.sql.locations import comparable
 
+NO_CHECKPOINTS = (
+    "a stream needs a folder for its progress that outlives its driver; an operator can set `checkpoints`"
+)
 _LOOK_SECONDS = 0.2  # between two looks at the queries
 
 
@@ -76,6 +80,14 @@ class StreamInsert:
         self.checkpoint.close()
 
 
+def _name(step: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> str:
+    """What tells the query of this step from others of its table; empty for the first INSERT."""
+    if step["kind"] != "insert":
+        return "quarantine"
+    number = sum(each["kind"] == "insert" and each["target"] == step["target"] for each in before)
+    return "" if number == 1 else str(number)
+
+
 class StreamInserts:
     """Starts the queries of a script, and waits for their ends."""
 
@@ -87,19 +99,17 @@ class StreamInserts:
         self._triggers: Triggers | None = None
 
     def start(self, begun_at: Callable[[Record], DataFrame], step: Mapping[str, Any], target: Target) -> None:
-        """Start the query of an INSERT; raises ConnectorError, and the errors of Spark.
+        """Start the query of an INSERT, or of the rows of a table that do not fit.
 
-        `begun_at` returns the streaming frame for the positions of a checkpoint.
+        `begun_at` returns the streaming frame for the positions of a checkpoint. Raises ConnectorError, and
+        the errors of Spark.
         """
         if not self._plan.get("checkpoints"):
-            raise ConnectorError(
-                "a stream needs a folder for its progress that outlives its driver; an operator can set"
-                " `checkpoints`"
-            )
+            raise ConnectorError(NO_CHECKPOINTS)
         table, steps = target.table, self._plan["steps"]
         before = steps[: steps.index(step) + 1]
-        number = sum(each["kind"] == "insert" and each["target"] == step["target"] for each in before)
-        url = f"{self._plan['checkpoints']}/{folder_name(table['name'], number)}"
+        name = _name(step, before)
+        url = f"{self._plan['checkpoints']}/{folder_name(table['name'], name)}"
         meant = [each for each in before if each["kind"] != "insert" or each is step]
         with contextlib.ExitStack() as stack:
             checkpoint = Checkpoint(self._session, url, self._plan.get("checkpoint"))
@@ -110,9 +120,9 @@ class StreamInserts:
             if table["location"]:  # two queries never create or change one target at the same time
                 place = comparable(table["location"])
                 batches.place_lock = self._place_locks.setdefault(place, threading.Lock())
-            name = table["name"] if number == 1 else f"{table['name']},{number}"
-            query = None if self._control.stopping.is_set() else self._started(frame, name, url, batches)
-            insert = StreamInsert(step, target, frame.columns, batches, stack.pop_all(), query)
+            shown = f"{table['name']},{name}" if name else table["name"]
+            query = None if self._control.stopping.is_set() else self._started(frame, shown, url, batches)
+            insert = StreamInsert(step, target, visible(frame), batches, stack.pop_all(), query)
         self._inserts.append(insert)
 
     def _started(self, frame: DataFrame, name: str, url: str, batches: MicroBatches) -> StreamingQuery:

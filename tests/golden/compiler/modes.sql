@@ -127,3 +127,20 @@ SELECT 1
 -- case: a trigger in mode batch
 SET job.trigger = '10 seconds';
 SELECT 1
+
+-- case: a stream with rules for rows that do not fit, and a table for them
+SET job.mode = 'available-now';
+SET job.error.limit.percent = 5;
+SET job.quarantine = rejects;
+CREATE TABLE rejects USING parquet OPTIONS (path '/rejects');
+CREATE TABLE s (n INT, CONSTRAINT few EXPECT (n < 9) ON VIOLATION QUARANTINE, CONSTRAINT some EXPECT (n > 0) ON VIOLATION DROP ROW)
+  USING csv OPTIONS (path '/in');
+CREATE TABLE t (n TINYINT) USING json OPTIONS (path '/out');
+INSERT INTO t SELECT n FROM s
+
+-- case: a stream that reads the table for rows that do not fit
+SET job.mode = 'available-now';
+SET job.quarantine = rejects;
+CREATE TABLE rejects (record STRING) USING parquet OPTIONS (path '/rejects');
+CREATE TABLE t (record STRING) USING json OPTIONS (path '/out');
+INSERT INTO t SELECT record FROM rejects

@@ -1,0 +1,93 @@
+"""`orchestrator job quarantine ID --replay`: enqueues a job that runs the script for these rows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from orchestrator.cli.connection.lookup import cluster_connections
+from orchestrator.cli.documents import print_json
+from orchestrator.cli.options import OutputFormat
+from orchestrator.cli.output import exit_as
+from orchestrator.model.definition import Definition, build_definition, read_program
+from orchestrator.model.errors import DefinitionError, StateConflict
+from orchestrator.model.job import JobView
+from orchestrator.model.plan import Plan, compile_program
+from orchestrator.model.row_replay import chosen, replay_definition, replay_id, replay_plan
+from orchestrator.model.set_aside import SetAside, set_aside_in
+from queues import IdTaken
+from spark_runner.protocol.attempt import AttemptState
+
+if TYPE_CHECKING:
+    from orchestrator.admin.views import JobDetail
+    from orchestrator.client.client import Client
+
+
+def replay_rows(
+    client: "Client",
+    detail: "JobDetail",
+    *,
+    table: str | None,
+    script: str | None,
+    again: bool,
+    wait: bool,
+    output: OutputFormat,
+    quiet: bool,
+) -> None:
+    """Enqueue the job and print its id; raises StateConflict for rows that have been replayed."""
+    rows, definition, plan = _prepared(detail, table, script)
+    job = _enqueued(client, detail.job.id, rows, definition, plan, again=again)
+    if not quiet:
+        words = f"{rows.quarantined:,} rows of table '{rows.table}' are replayed by job {job.id}"
+        typer.echo(words, err=True)
+    if wait:
+        job = client.wait(job.id)
+    if output is OutputFormat.TABLE:
+        typer.echo(job.id)
+    else:
+        print_json(job.model_dump(mode="json"), output)
+    if wait:
+        exit_as(job, quiet=quiet)
+
+
+def _prepared(
+    detail: "JobDetail", table: str | None, script: str | None
+) -> tuple[SetAside, Definition, Plan]:
+    """The rows, and the job that replays them."""
+    job_id, last = detail.job.id, detail.attempts[-1] if detail.attempts else {}
+    if last.get("state") != AttemptState.SUCCEEDED:
+        raise StateConflict(
+            f"job {job_id!r} has not succeeded, so that its good rows may be missing, too; mend it, and run"
+            " the whole job again"
+        )
+    rows = chosen(set_aside_in(last), table, job_id)
+    first = build_definition(detail.definition, f"the definition of job {job_id}")
+    text = read_program(Path(script)) if script else ""
+    if script and not text.strip():
+        raise DefinitionError(f"{script}: is empty")
+    definition = replay_definition(first, job_id, detail.job.created, text)
+    with cluster_connections() as find:
+        compiled = compile_program(definition, find)
+    if compiled is None:
+        raise DefinitionError(f"job {job_id!r} runs no SQL script")
+    number = last.get("attempt")
+    if not isinstance(number, int):
+        raise DefinitionError(f"the last attempt of job {job_id!r} is damaged: it has no number")
+    return rows, definition, replay_plan(compiled, rows, run_key=str(last.get("run_key")), attempt=number)
+
+
+def _enqueued(
+    client: "Client", job_id: str, rows: SetAside, definition: Definition, plan: Plan, *, again: bool
+) -> JobView:
+    number = 0
+    while True:
+        number += 1
+        own = replay_id(job_id, rows.table, number)
+        try:
+            return client.enqueue(definition, plan, job_id=own)
+        except IdTaken as error:
+            if not again:
+                raise StateConflict(
+                    f"job {own!r} has replayed the rows of table '{rows.table}'; with --again they are"
+                    " replayed once more, and are in the target twice where the first replay has added them"
+                ) from error

@@ -1,0 +1,101 @@
+"""Reads the rows of a quarantine again, as the rows of the table from which they were set aside."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.files.format import format_options
+from spark_runner.sql.execution.judgement import FILE, JSON_OPTIONS, RECORD, ROW, TEXT
+from spark_runner.sql.text.literals import quote_name
+
+_VALUE = "__orchestrator_value"
+
+
+def replayed_rows(
+    session: SparkSession,
+    step: Mapping[str, Any],
+    options: Mapping[str, Any],
+    schema: StructType | None,
+    *,
+    tolerant: bool,
+) -> DataFrame:
+    """The rows of the table of `step`, whose part `replayed` says which ones they are and how many.
+
+    With `tolerant`, the text of a record that still does not fit is in the column RECORD; otherwise it fails
+    the job. Raises ConnectorError for rows that cannot be replayed, or that are not all there.
+    """
+    if schema is None or step.get("metadata"):
+        kind = "no columns" if schema is None else "metadata columns"
+        raise ConnectorError(f"it declares {kind}, so that rows of a quarantine cannot be replayed")
+    kept = _kept(session, step["replayed"])
+    rows = _from_row(kept.filter(sql.col("form") == ROW), schema)
+    texts = kept.filter(sql.col("form") == TEXT)
+    if not texts.isEmpty():
+        _refuse_partitioned(texts, schema)
+        rows = rows.unionByName(_from_text(texts, str(step["connector"]), options, schema, tolerant=tolerant))
+    return rows if tolerant else rows.drop(RECORD)
+
+
+def _kept(session: SparkSession, facts: Mapping[str, Any]) -> DataFrame:
+    """The rows of one table that one attempt of a run has set aside, all of them."""
+    found = session.read.parquet(str(facts["place"]))
+    own = {name: str(facts[name]) for name in ("source", "run", "attempt")}
+    if missing := {"record", "form", "file", *own} - set(found.columns):
+        raise ConnectorError(
+            f"the rows in {facts['place']} have no column {', '.join(sorted(missing))}, which a replay needs"
+        )
+    for name, value in own.items():
+        found = found.filter(sql.col(name) == value)
+    if (number := found.count()) != facts["rows"]:
+        raise ConnectorError(
+            f"{facts['place']} has {number:,} rows of it, and the job has recorded {facts['rows']:,}"
+        )
+    # A sink refuses to write where its rows come from.
+    return found.localCheckpoint() if facts["pinned"] else found
+
+
+def _from_row(kept: DataFrame, schema: StructType) -> DataFrame:
+    """The rows that are kept as JSON; one that does not have these columns fails the job."""
+    value = sql.from_json("record", schema, {"mode": "FAILFAST", **JSON_OPTIONS})
+    return _columns(kept, value, schema, sql.lit(None).cast("string"))
+
+
+def _from_text(
+    kept: DataFrame, connector: str, options: Mapping[str, Any], schema: StructType, *, tolerant: bool
+) -> DataFrame:
+    """The records that are kept as they were read, decoded again."""
+    if connector not in {"csv", "json"}:
+        raise ConnectorError(f"a replay can decode records of csv and json, not of '{connector}'")
+    own = format_options(connector, options)
+    if not tolerant:
+        value = _decoded(connector, schema, {**own, "mode": "FAILFAST"})
+        return _columns(kept, value, schema, sql.lit(None).cast("string"))
+    wide = StructType([*schema.fields, StructField(RECORD, StringType())])
+    value = _decoded(connector, wide, {**own, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RECORD})
+    return _columns(kept, value, schema, sql.col(_VALUE)[RECORD])
+
+
+def _decoded(connector: str, schema: StructType, options: Mapping[str, str]) -> Column:
+    if connector == "csv":
+        return sql.from_csv("record", schema.toDDL(), dict(options))
+    return sql.from_json("record", schema, dict(options))
+
+
+def _columns(kept: DataFrame, value: Column, schema: StructType, record: Column) -> DataFrame:
+    cells = [sql.col(f"{_VALUE}.{quote_name(name)}") for name in schema.fieldNames()]
+    held = kept.select(value.alias(_VALUE), sql.col("file").alias(FILE))
+    return held.select(*cells, record.alias(RECORD), FILE)
+
+
+def _refuse_partitioned(texts: DataFrame, schema: StructType) -> None:
+    """Raise ConnectorError for records without the values that their folders have."""
+    for name in schema.fieldNames():
+        if found := texts.filter(sql.col("file").contains(f"/{name}=")).count():
+            raise ConnectorError(
+                f"the text of {found:,} records does not have column '{name}', which is a folder of their"
+                " files; a replay cannot decode them"
+            )
