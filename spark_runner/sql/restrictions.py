@@ -111,7 +111,8 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
     names_files = bool(denied) and _names_files(plan, source)
     for step in plan["steps"]:
         _check_step(step, source, is_limited=bool(denied), shares_jvm=shares_jvm)
-        if denies_catalogs and (step["kind"] == "catalog" or sets_catalog(step.get("key", ""))):
+        configures = step["kind"] == "set" and sets_catalog(step["key"])
+        if denies_catalogs and (step["kind"] == "catalog" or configures):
             raise source.error(_CATALOGS, source.offset(step["line"], step["column"]))
     for part, passage in _parts(plan, source):
         _check_command(part, passage, denied)

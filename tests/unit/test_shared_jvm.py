@@ -72,6 +72,8 @@ def test_a_setting_that_names_a_class_or_is_of_another_kind_needs_a_jvm_of_its_o
 ) -> None:
     assert needs_own_jvm(f"SET {setting}; INSERT INTO t SELECT 1") is needs
     key = setting.partition(" = ")[0]
-    names_a_class = needs and key.startswith("spark.sql.sources")  # only its value does
+    names_a_class = needs and key.startswith(
+        ("spark.sql.catalog", "spark.sql.sources")
+    )  # only its value does
     assert needs_own_jvm(f"RESET {key}; INSERT INTO t SELECT 1") is (needs and not names_a_class)
     assert needs_own_jvm(f"SET {setting}; RESET; INSERT INTO t SELECT 1") is needs

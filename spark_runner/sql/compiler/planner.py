@@ -135,8 +135,8 @@ class Planner:
         if for_spark is None:
             return
         self.needs_own_jvm |= not may_share(for_spark)
-        self.catalogs.is_used |= sets_catalog(for_spark.key)
         if isinstance(for_spark, SetStatement):
+            self.catalogs.is_used |= sets_catalog(for_spark.key)
             self.steps.add("set", statement.passage, key=for_spark.key, value=for_spark.value)
         else:
             self.steps.add("reset", statement.passage, key=for_spark.key)
