@@ -230,7 +230,10 @@ def test_the_corrected_script_runs_in_the_folder_of_the_job(stage: Stage, show: 
     [
         ({"script": "INSERT INTO x VALUES (1);"}, "unknown table 'x'"),
         ({"script": SCRIPT.replace("people", "folk")}, "must declare the table 'people' of the rows once"),
-        ({"script": SCRIPT.replace("INTO out", "INTO people")}, "writes to the table 'people'"),
+        (
+            {"script": SCRIPT.replace("out SELECT * FROM people", "people VALUES (1)")},
+            "writes to the table 'people'",
+        ),
         ({"script": f"SET job.mode = 'available-now';{SCRIPT}"}, "rows are replayed in mode 'batch'"),
         ({"table": "peopel"}, "no rows of table 'peopel' are in quarantine; did you mean 'people'?"),
         ({"name": "people (line 3)"}, "the 2 rows of 'people (line 3)' were set aside on their way into"),
