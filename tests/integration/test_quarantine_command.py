@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow publishes no types
 import pytest
-from pyarrow import parquet, table  # type: ignore[import-untyped]  # pyarrow publishes no types
+from pyarrow import parquet, table
 
 from orchestrator.cli.app import run_app
 from orchestrator.model.plan import decode_plan, plan_path
@@ -49,9 +50,14 @@ def recorded(name: str, number: int, place: object) -> dict[str, Any]:
     return {"table": name, "rows": 9, "quarantined": number, "dropped": 0, "place": str(place)}
 
 
+def folder_of(place: Path) -> Path:
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
 def write(folder: Path, name: str, *records: str, run: str | None = None) -> Path:
     """A file as a driver writes it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder_of(folder)
     count = len(records)
     columns = {
         "record": list(records),
@@ -132,6 +138,22 @@ def test_rows_that_this_host_cannot_read_are_named_beside_those_that_it_shows(
     where = place or "another place"
     assert f"2 rows of table 'people' are in {where}, which this host cannot show" in stderr
     assert "1 of 3 rows are shown" in stderr
+
+
+def test_records_that_are_no_text_and_values_beyond_those_of_python_hide_no_others(
+    stage: Stage, show: Show, tmp_path: Path
+) -> None:
+    folder = tmp_path / "people"
+    latin = pa.array([b'{"name":"caf\xe9"}'], pa.binary()).view(pa.string())
+    parquet.write_table(table({"record": latin, "source": ["people"]}), folder_of(folder) / "part-1.parquet")
+    far = pa.array([2**62], pa.timestamp("us"))
+    parquet.write_table(table({"record": ["far"], "at": far}), folder / "part-2.parquet")
+    write(folder, "part-3.parquet", "third")
+    ended(stage, recorded("people", 3, f"file:{folder}"))
+    code, stdout, stderr = show("-o", "json")
+    assert [row["record"] for row in json.loads(stdout)] == ['{"name":"caf\ufffd"}', "third"]
+    assert code == 1
+    assert f"{folder}/part-2.parquet cannot be read" in stderr
 
 
 @pytest.mark.parametrize("damage", ["no parquet", "cut", "empty"])

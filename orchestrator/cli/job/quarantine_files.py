@@ -41,10 +41,23 @@ def _rows_in(file: Path, cannot_show: Callable[[str], None]) -> Iterator[dict[st
     try:
         with parquet.ParquetFile(file) as opened:
             for batch in opened.iter_batches():
-                for row in batch.to_pylist():
-                    yield {name: _shown(row.get(name)) for name in dict.fromkeys((*_COLUMNS, *row))}
-    except (ArrowException, OSError) as error:
+                columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+                for index in range(batch.num_rows):
+                    row = {name: _shown(values[index]) for name, values in columns.items()}
+                    yield {**dict.fromkeys(_COLUMNS), **row}
+    # Of a file that another program wrote: values beyond those of Python, unknown time zones, equal names.
+    except (ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
         cannot_show(f"the file {file} cannot be read: {error}")
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; a text that is no UTF-8, as many such records are, has marks for it."""
+    from pyarrow import binary, types  # noqa: PLC0415 - as above
+
+    if not types.is_string(column.type):
+        return list(column.to_pylist())
+    texts = column.cast(binary()).to_pylist()
+    return [None if text is None else text.decode("utf-8", "replace") for text in texts]
 
 
 def _shown(value: object) -> object:
