@@ -170,6 +170,45 @@ def test_a_database_is_a_catalog(run: Run, spark: SparkSession, tmp_path: Path) 
     assert analyse_script(spark, wrong)["errors"] == []
 
 
+@pytest.mark.parametrize(
+    ("settings", "read", "message"),
+    [
+        ("USE shop.S3;", "t", "'t' is no table or view of the script.*: shop.S3.t"),
+        ("", "IDENTIFIER('shop.S3.' || 't')", "reads 'shop.S3.t', and replaces its rows"),
+        ("SET spark.sql.ansi.doubleQuotedIdentifiers = true;", '"shop"."S3"."t"', "reads 'shop.S3.t'"),
+    ],
+)
+def test_an_overwrite_of_what_it_reads_is_refused_by_whichever_name(
+    run: Run, tmp_path: Path, settings: str, read: str, message: str
+) -> None:
+    shop = derby(tmp_path)
+    run(
+        f"""{shop}CREATE NAMESPACE IF NOT EXISTS shop.S3;
+        CREATE TABLE IF NOT EXISTS shop.S3.t (id INT);
+        INSERT INTO shop.S3.t VALUES (1), (2);"""
+    )
+    with pytest.raises(SqlError, match=message) as caught:
+        run(f"{shop}{settings}\nINSERT OVERWRITE shop.S3.t SELECT id FROM {read} WHERE id > 0")
+    assert caught.value.line == 4
+    run(f"{shop}ASSERT (SELECT count(*) FROM shop.S3.t) = 2")
+
+
+def test_a_name_of_one_part_is_no_table_of_the_current_namespace(run: Run, tmp_path: Path) -> None:
+    made = f"""{derby(tmp_path)}CREATE NAMESPACE IF NOT EXISTS shop.S4;
+        CREATE TABLE IF NOT EXISTS shop.S4.t (id INT); USE shop.S4;
+        """
+    for statement in (
+        "SELECT * FROM t",
+        "CREATE VIEW v AS SELECT * FROM t; SELECT * FROM v",
+        "ASSERT (SELECT count(*) FROM t) = 0",
+        "INSERT INTO shop.S4.t SELECT id FROM t",
+    ):
+        with pytest.raises(SqlError, match="'t' is no table or view of the script") as caught:
+            run(f"{made}{statement}")
+        assert caught.value.column == 9 + statement.index("FROM t") + len("FROM ")
+    run(f"{made}CREATE VIEW t AS SELECT 7 AS id; ASSERT (SELECT id FROM t) = 7; SELECT t.* FROM S4.t")
+
+
 def test_a_table_without_merge_gives_an_error_that_no_attempt_repeats(run: Run, tmp_path: Path) -> None:
     text = f"""{derby(tmp_path)}{SRC}CREATE NAMESPACE IF NOT EXISTS shop.S2;
 CREATE TABLE IF NOT EXISTS shop.S2.t (id INT, name STRING);

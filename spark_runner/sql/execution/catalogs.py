@@ -1,13 +1,20 @@
 """Runs statements on tables of Spark catalogs, and explains the errors of Spark about them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_runner.sql.execution.catalog_plans import (
+    catalog_tables,
+    plan_of,
+    reads_table,
+    refuse_short_names,
+)
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
+from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.references import catalog_names
-from spark_runner.sql.grammar.statements import CatalogAction
+from spark_runner.sql.grammar.statements import CatalogAction, CatalogStatement
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.full_name import full_name_of, may_be_same
 from spark_runner.sql.text.passage import Passage
@@ -18,6 +25,7 @@ USES = frozenset({CatalogAction.USE, CatalogAction.USE_CATALOG})
 SHOWS = frozenset({CatalogAction.SHOW, CatalogAction.DESCRIBE})
 """Actions whose rows are shown."""
 
+_INSERTS = frozenset({CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE})
 _NO_CATALOG = "CATALOG_NOT_FOUND"
 _MISSING = {
     *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", _NO_CATALOG),
@@ -43,6 +51,8 @@ class Script(Protocol):
 def run(script: Script, step: Mapping[str, Any]) -> DataFrame:
     """Let Spark run the statement of a step; raises SqlError at the place that Spark names."""
     statement = script.passage(step["statement"])
+    if step["action"] in _INSERTS:
+        _check_insert(script, step, statement)
     try:
         return script.session.sql(script.sent.send(statement))
     except SPARK_ERRORS as error:
@@ -77,7 +87,7 @@ def rows_written(frame: DataFrame, action: str) -> int | None:
     The metric is that of the write, which counts the rows of each committed task once. A MERGE or DELETE may
     write rows anew that it does not change.
     """
-    if action not in {CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE}:
+    if action not in _INSERTS:
         return None
     plan: Any = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark has no public way to metrics
     metric = plan.commandPhysicalPlan().metrics().get(_ROWS)
@@ -87,6 +97,8 @@ def rows_written(frame: DataFrame, action: str) -> int | None:
 def check_analysed(script: Script, step: Mapping[str, Any]) -> None:
     """Let Spark analyse a statement without running it; raises SqlError likewise."""
     statement = script.passage(step["statement"])
+    if step["action"] in _INSERTS:
+        _check_insert(script, step, statement)
     try:
         state: Any = script.session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark runs each command at once
         plan = state.sqlParser().parsePlan(script.sent.send(statement))
@@ -95,14 +107,35 @@ def check_analysed(script: Script, step: Mapping[str, Any]) -> None:
         raise failed(script, step, error) from _cause(error)
 
 
-def refuse_relations(frame: DataFrame, query: Passage) -> None:
-    """Raise SqlError if a query reads a table of a catalog, by whichever name."""
-    plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to the plan
-    for part in (plan, *_each(plan.subqueriesAll())):
-        for leaf in _each(part.collectLeaves()):
-            if _is_of_catalog(leaf):
-                message = "the policy of the pool does not list the connector 'catalog'"
-                raise query.error(f"this query reads a table of a catalog, and {message}")
+def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -> None:
+    """Raise SqlError for a wrong query, and for one that reads the table whose rows are replaced.
+
+    Spark refuses that itself for files, and not where a catalog deletes the rows before the query runs. The
+    compiler sees the names in the text; others come from IDENTIFIER() and settings.
+    """
+    written = parse(statement)
+    if not isinstance(written, CatalogStatement):
+        return
+    query = statement.part(written.body_offset, len(statement.text))
+    try:
+        frame = script.session.sql(script.sent.send(query))
+        check_relations(script.session, frame, query, denied=False)
+        if step["action"] == CatalogAction.INSERT_OVERWRITE:
+            read = reads_table(plan_of(frame), plan_of(script.session.table(step["target"])))
+            if read is not None:
+                message = f"refused: this INSERT reads '{read}', and replaces its rows; use a further table"
+                raise script.error(message, step)
+    except SPARK_ERRORS as error:
+        raise failed(script, step, error) from _cause(error)
+
+
+def check_relations(session: SparkSession, frame: DataFrame, query: Passage, *, denied: bool) -> None:
+    """Raise SqlError if a query reads a table of a catalog by a name of one part, or where it is denied."""
+    plan = plan_of(frame)
+    if denied and next(catalog_tables(plan), None) is not None:
+        message = "the policy of the pool does not list the connector 'catalog'"
+        raise query.error(f"this query reads a table of a catalog, and {message}")
+    refuse_short_names(session, plan, query)
 
 
 def is_missing(error: BaseException | None) -> bool:
@@ -118,23 +151,6 @@ def may_create(created: str, name: str) -> bool:
         and wanted is not None
         and any(may_be_same(made.key, wanted.key[:end]) for end in range(1, len(wanted.key) + 1))
     )
-
-
-def _each(sequence: Any) -> Iterator[Any]:
-    found = sequence.iterator()
-    while found.hasNext():
-        yield found.next()
-
-
-def _is_of_catalog(leaf: Any) -> bool:
-    match leaf.getClass().getSimpleName():
-        case "LogicalRelation":
-            return bool(leaf.catalogTable().isDefined())
-        case "DataSourceV2Relation" | "StreamingRelationV2":
-            return bool(leaf.catalog().isDefined())
-        case "HiveTableRelation":
-            return True
-    return False
 
 
 def _cause(error: Exception) -> Exception | None:

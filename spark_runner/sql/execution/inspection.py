@@ -60,8 +60,8 @@ def condition_frame(script: ScriptSession, step: Mapping[str, Any]) -> DataFrame
         types = [field.dataType for field in frame.schema.fields]
     except SPARK_ERRORS as error:
         raise catalogs.located(script.session, script.sent, error, condition) from error
-    if script.plan.get("denied_catalogs"):
-        catalogs.refuse_relations(frame, condition)
+    denied = bool(script.plan.get("denied_catalogs"))
+    catalogs.check_relations(script.session, frame, condition, denied=denied)
     if len(types) != 1 or not isinstance(types[0], BooleanType | NullType):
         found = ", ".join(kind.simpleString().upper() for kind in types) or "no value"
         raise condition.error(f"the condition of ASSERT must be a BOOLEAN, this is {found}")

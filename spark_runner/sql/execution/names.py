@@ -110,8 +110,8 @@ class ScriptSession:
             frame = self.session.sql(self.sent.send(query))
         except SPARK_ERRORS as error:
             raise catalogs.located(self.session, self.sent, error, query) from error
-        if self.plan.get("denied_catalogs"):
-            catalogs.refuse_relations(frame, query)
+        denied = bool(self.plan.get("denied_catalogs"))
+        catalogs.check_relations(self.session, frame, query, denied=denied)
         return frame
 
     def target(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
