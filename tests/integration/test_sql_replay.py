@@ -23,6 +23,7 @@ LIMIT = "SET job.error.limit.rows = 9;"
 SRC = "CREATE TABLE src (id INT, age INT) USING csv OPTIONS (path 'in.csv');"
 MENDED = SRC.replace("age INT", "age STRING")
 OUT = "CREATE TABLE dst (id INT, age STRING) USING parquet OPTIONS (path 'out');"
+MORE = "INSERT INTO more SELECT id FROM src;"
 INSERT = "INSERT OVERWRITE dst SELECT * FROM src;"
 RAW = "id,age\n1,30\n2,x\n3,5\n,\nfour,44\n"
 
@@ -170,6 +171,8 @@ def test_other_statements_are_left_out_and_other_tables_are_read_as_they_are(
         ("INSERT INTO more SELECT count(*) FROM src GROUP BY age;", "it aggregates"),
         (f"{INSERT} INSERT INTO more SELECT id FROM dst;", "it reads table 'dst'"),
         (f"{INSERT} INSERT INTO more SELECT id FROM parquet.`{{folder}}/out`;", "it reads table 'dst'"),
+        (f"{MORE} {INSERT} {INSERT}", "it replaces the rows that an INSERT before it adds to table 'dst'"),
+        (f"{MORE} {INSERT} INSERT OVERWRITE dst VALUES (1, 'a');", "it replaces the rows"),
         ("INSERT INTO more VALUES (1);", "no INSERT reads table 'src'"),
     ],
 )
@@ -214,9 +217,10 @@ def test_rows_in_a_table_of_the_script_are_told_from_those_of_other_runs(
     assert spark.read.parquet(str(tmp_path / "rejects")).count() == 5
 
 
-def test_records_of_partitioned_files_are_refused(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "in" / "day=1").mkdir(parents=True)
-    (tmp_path / "in" / "day=1" / "a.csv").write_text("n\n1\nx\n", "utf-8")
+@pytest.mark.parametrize("folder", ["day=1", "DAY=1"])
+def test_records_of_partitioned_files_are_refused(run: Run, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "in" / folder).mkdir(parents=True)
+    (tmp_path / "in" / folder / "a.csv").write_text("n\n1\nx\n", "utf-8")
     src = "CREATE TABLE src (day INT, n INT) USING csv OPTIONS (path 'in');"
     out = "CREATE TABLE dst USING json OPTIONS (path 'out'); INSERT INTO dst SELECT * FROM src;"
     first = run(LIMIT, src, out)

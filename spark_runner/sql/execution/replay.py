@@ -39,7 +39,7 @@ def _step(step: Mapping[str, Any], name: str, facts: Mapping[str, Any]) -> Mappi
     if "mode" in found.get("options", ()):
         found["options"] = {**found["options"], "mode": "append"}
     if found["kind"] == "insert":
-        found["overwrite"] = False
+        found |= {"overwrite": False, "replaces": step["overwrite"]}
     elif found["kind"] == "table" and found["name"].lower() == name:
         found["replayed"] = facts
     return found
@@ -87,6 +87,9 @@ class _Check(ScriptSession):
         if (table := next(self._changed_tables(frame), None)) is not None:
             words = f"it reads table '{table['name']}', to which an INSERT before it adds the replayed rows"
             raise self._refusal(step, words)
+        if step["replaces"] and (table := self._replaced(self.target(step))) is not None:
+            words = f"it replaces the rows that an INSERT before it adds to table '{table['name']}'"
+            raise self._refusal(step, words)
         if is_affected:
             self.query(step, self.target(step))
             self.affected.add(id(step))
@@ -98,6 +101,14 @@ class _Check(ScriptSession):
             location = str(table["location"])
             if table["name"].lower() in names or (location and file_read_below(frame, location)):
                 yield table
+
+    def _replaced(self, target: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The table of an INSERT before, whose rows are where the target is."""
+        for table in self._changed:
+            places = [comparable(str(each["location"])) for each in (table, target)]
+            if table["name"] == target["name"] or (all(places) and overlap(*places)):
+                return table
+        return None
 
     def _refusal(self, step: Mapping[str, Any], words: str) -> SqlError:
         message = f"this INSERT cannot run for the rows of the quarantine alone: {words}"

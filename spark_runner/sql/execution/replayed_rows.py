@@ -94,7 +94,8 @@ def _columns(kept: DataFrame, value: Column, schema: StructType, record: Column)
 def _refuse_partitioned(texts: DataFrame, schema: StructType) -> None:
     """Raise ConnectorError for records without the values that their folders have."""
     for name in schema.fieldNames():
-        if found := texts.filter(sql.col("file").contains(f"/{name}=")).count():
+        # Spark finds the column by the name of a folder in any case.
+        if found := texts.filter(sql.lower("file").contains(f"/{name.lower()}=")).count():
             raise ConnectorError(
                 f"the text of {found:,} records does not have column '{name}', which is a folder of their"
                 " files; a replay cannot decode them"
