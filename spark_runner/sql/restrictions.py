@@ -145,7 +145,17 @@ def _check_statement(passage: Passage, denied: Collection[str]) -> None:
     statement = parse(passage)
     if not isinstance(statement, CatalogStatement):
         raise passage.error("this statement is none on a catalog")
-    found = table_format(passage.tokens) if statement.action is CatalogAction.CREATE_TABLE else ""
+    if denied and statement.action is CatalogAction.CREATE_TABLE:
+        _check_format(passage, denied)
+
+
+def _check_format(passage: Passage, denied: Collection[str]) -> None:
+    """Raise SqlError for a table of a denied format, of an unnamed one, and for the class of a format."""
+    found = table_format(passage.tokens)
+    if not found or "." in found:
+        raise passage.error(
+            "write USING and the short name of a format: the policy of the pool lists formats"
+        )
     if found in denied:
         raise passage.error(f"files of the format '{found}' are refused by the policy of the pool")
 

@@ -182,3 +182,31 @@ def words_of_spark(spark: SparkSession, text: str) -> set[tuple[int, str]]:
         if each.getChannel() == 0 and (name == "IDENTIFIER" or each.getText()[0].isalpha())
         if each.getText()[0] not in "0123456789" and each.getText()[-1] not in "'\""
     }
+
+
+@pytest.mark.parametrize(
+    "using",
+    [
+        "USING csv",
+        "USING `c\u017fv`",
+        "USING com.databricks.spark.csv",
+        "USING `org.apache.spark.sql.execution.datasources.csv.CSVFileFormat`",
+        "",  # that of a setting
+    ],
+)
+def test_a_table_of_a_catalog_has_files_of_a_denied_format_by_no_other_name(
+    spark: SparkSession, tmp_path: Path, using: str
+) -> None:
+    (tmp_path / "x.csv").write_text("secret\n", encoding="utf-8")
+    name = f"spark_catalog.default.t{abs(hash(using))}"
+    script = f"""SET spark.sql.sources.default = csv;
+        CREATE TABLE IF NOT EXISTS {name} (line STRING) {using} LOCATION '{tmp_path}';
+        ASSERT (SELECT line FROM {name}) = 'secret'"""
+    plan = compile_script(script, file="s.sql", base_dir="/", variables={})
+    travelled = json.loads(json.dumps({**plan, "formats": []}))
+    with pytest.raises(SqlError, match=r"by the policy|policy of the pool lists"):
+        execute(spark, {**travelled, "denied_formats": ["csv"]}, lambda _phase: None)
+    try:
+        execute(spark, travelled, lambda _phase: None)  # without a list it is read under any name
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")

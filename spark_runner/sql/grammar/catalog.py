@@ -1,16 +1,15 @@
 """Parses statements on tables and namespaces of Spark catalogs; Spark's own parser decides on the rest."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NoReturn
 
 from spark_runner.sql.grammar.query import spark_query
+from spark_runner.sql.grammar.references import format_name
 from spark_runner.sql.grammar.statements import CatalogAction, CatalogStatement
 from spark_runner.sql.grammar.windows import with_spark_functions
 from spark_runner.sql.text.built_ins import has_mark, readable
 from spark_runner.sql.text.cursor import CLOSING, Cursor
 from spark_runner.sql.text.full_name import MAX_CHARACTERS, MAX_PARTS, FullName, full_name_at
-from spark_runner.sql.text.literals import name_value
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 _NAMESPACES = ("NAMESPACE", "DATABASE", "SCHEMA")
@@ -194,13 +193,17 @@ REFUSED_WORDS = tuple(_REFUSED)
 
 
 def table_format(tokens: Sequence[SqlToken]) -> str:
-    """The lower-case format that CREATE TABLE names behind USING; empty without one."""
+    """The lower-case format that CREATE TABLE names behind USING; empty without one.
+
+    The name of a class has dots.
+    """
     depth = 0
-    for token, behind in pairwise(tokens):
+    for index, token in enumerate(tokens[:-1]):
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text in CLOSING) - (token.text in _CLOSING)
         elif depth == 0 and token.is_word("USING"):
-            return name_value(behind.text).lower()
+            more = index + 2 < len(tokens) and tokens[index + 2].is_symbol(".")
+            return format_name(tokens[index + 1]) + "." * more
     return ""
 
 

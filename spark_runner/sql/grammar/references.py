@@ -89,7 +89,7 @@ def names_relative_files(tokens: Sequence[SqlToken]) -> bool:
         first.kind is TokenKind.WORD
         and dot.is_symbol(".")
         and name.kind is TokenKind.QUOTED
-        and _format(first) in FILE_FORMATS
+        and format_name(first) in FILE_FORMATS
         and is_relative(name_value(name.text))
         for first, dot, name in zip(tokens, tokens[1:], tokens[2:], strict=False)
     )
@@ -116,11 +116,11 @@ def names_files_of(tokens: Sequence[SqlToken], denied: Collection[str]) -> str |
 def _before_dots(tokens: Sequence[SqlToken]) -> Iterator[tuple[str, bool]]:
     """Each name before a dot, as the name of a format, and whether the name behind the dot is quoted."""
     for first, dot, second in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if dot.is_symbol(".") and (name := _format(first)):
+        if dot.is_symbol(".") and (name := format_name(first)):
             yield name, _is_quoted(second)
 
 
-def _format(token: SqlToken) -> str:
+def format_name(token: SqlToken) -> str:
     """The name by which Spark looks up a format; empty for a token that is not a name.
 
     Spark compares each letter in both cases: a long s equals an s, and a dotted capital I equals an i.
@@ -206,7 +206,7 @@ class _Scan:
         if found is None:
             return
         name, end = found
-        is_file = _is_quoted(self.tokens[end - 1]) and _format(self.tokens[index]) in FILE_FORMATS
+        is_file = _is_quoted(self.tokens[end - 1]) and format_name(self.tokens[index]) in FILE_FORMATS
         behind = self._at(end)
         calls = behind is not None and behind.is_symbol("(")
         if not ((is_file and len(name.parts) == 2) or calls):  # noqa: PLR2004 - format.`path`
