@@ -114,6 +114,23 @@ def test_a_forged_plan_cannot_bring_another_statement_or_a_denied_format() -> No
 # Tools
 
 
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("INSERT INTO session.src SELECT 1, 'a'", "session.src"),
+        ("INSERT OVERWRITE System.`session`.src SELECT 1, 'a'", "System.session.src"),
+        ("SELECT * FROM cat.db.t JOIN session.src USING (id)", "session.src"),
+        ("MERGE INTO cat.db.t t USING session.src s ON t.id = s.id WHEN MATCHED THEN DELETE", "session.src"),
+        ("DELETE FROM cat.db.t WHERE id IN (SELECT id FROM session.src)", "session.src"),
+    ],
+)
+def test_a_table_of_the_script_has_one_name(statement: str, name: str) -> None:
+    with pytest.raises(SqlError, match=f"'{name}' means 'src' of the script") as caught:
+        compiled(f"{SRC}{statement}")
+    assert (caught.value.line, caught.value.column) == (2, statement.replace("`", "").index(name) + 1)
+    compiled(f"{SRC}SELECT * FROM spark_catalog.session.src, src")
+
+
 def test_lint_checks_the_query_of_an_insert_and_takes_tables_of_catalogs_as_they_are() -> None:
     right = f"{SRC}INSERT INTO cat.db.t SELECT s.id, t.any FROM src s JOIN cat.db.t2 t ON s.id = t.other"
     found = check_script(right, file="s.sql", base_dir="/", variables={})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.names import Reads
 from spark_runner.sql.compiler.own_options import OwnTables
-from spark_runner.sql.compiler.scope import Scope
+from spark_runner.sql.compiler.scope import Scope, refuse_session
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.grammar.catalog import table_format
 from spark_runner.sql.grammar.references import FILE_FORMATS
@@ -15,6 +15,7 @@ from spark_runner.sql.text.full_name import FullName, may_be_same
 from spark_runner.sql.text.passage import Passage
 
 _WITHOUT_EFFECT = frozenset({CatalogAction.USE, CatalogAction.USE_CATALOG})
+_NAMESPACES = _WITHOUT_EFFECT | {CatalogAction.CREATE_NAMESPACE}
 
 
 @dataclass
@@ -29,6 +30,8 @@ class Catalogs:
     def add(self, statement: CatalogStatement) -> bool:
         """Check a statement and append its step; returns whether it writes, shows or checks anything."""
         self.is_used = True
+        if statement.name is not None and statement.action not in _NAMESPACES:
+            refuse_session(statement.name, statement.passage)
         text = self._text(statement)
         self.steps.add(
             "catalog",

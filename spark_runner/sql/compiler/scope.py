@@ -142,9 +142,16 @@ class Scope:
 
     def _add_catalogs(self, query: Passage, found: Mapping[tuple[str, ...], FullName]) -> None:
         for key, name in found.items():
+            refuse_session(name, query)
             self.read_catalogs.setdefault(key, name)
             if len(self.read_catalogs) > MAX_CATALOG_TABLES:
                 message = (
                     f"the script reads more than {MAX_CATALOG_TABLES} tables of catalogs, which is the limit"
                 )
                 raise query.error(message, name.offset)
+
+
+def refuse_session(name: FullName, passage: Passage) -> None:
+    """Raise SqlError for another name of a table of the script, which no check of its uses would find."""
+    if own := name.of_session:
+        raise passage.error(f"'{name}' means '{own}' of the script; write the name alone", name.offset)

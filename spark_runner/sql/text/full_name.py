@@ -12,6 +12,7 @@ from spark_runner.sql.text.tokens import SqlToken, TokenKind, meaningful, tokeni
 MAX_PARTS = 8
 MAX_CHARACTERS = 512  # of all parts: a name becomes part of plans, outcomes and messages
 
+_SESSION = {("session",), ("system", "session")}
 _NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
@@ -27,6 +28,11 @@ class FullName:
     def key(self) -> tuple[str, ...]:
         """The parts for a comparison; two tables of a catalog that distinguishes case may have the same."""
         return tuple(part.lower() for part in self.parts)
+
+    @property
+    def of_session(self) -> str:
+        """The name of the table or view of the script that Spark reaches by this name; empty for others."""
+        return self.parts[-1] if self.key[:-1] in _SESSION else ""
 
     def __str__(self) -> str:
         """The name in SQL."""
