@@ -131,6 +131,13 @@ def test_a_table_of_the_script_has_one_name(statement: str, name: str) -> None:
     compiled(f"{SRC}SELECT * FROM spark_catalog.session.src, src")
 
 
+@pytest.mark.parametrize("name", [".".join("abcdefghi"), f"a.{'b' * 512}"])
+def test_the_name_of_a_table_that_a_query_reads_is_bounded(name: str) -> None:
+    with pytest.raises(SqlError, match="has up to 8 parts and 512 characters") as caught:
+        compiled(f"SELECT * FROM {name}")
+    assert caught.value.column == 15
+
+
 def test_lint_checks_the_query_of_an_insert_and_takes_tables_of_catalogs_as_they_are() -> None:
     right = f"{SRC}INSERT INTO cat.db.t SELECT s.id, t.any FROM src s JOIN cat.db.t2 t ON s.id = t.other"
     found = check_script(right, file="s.sql", base_dir="/", variables={})

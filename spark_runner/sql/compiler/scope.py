@@ -15,7 +15,7 @@ from spark_runner.sql.grammar.references import (
 from spark_runner.sql.grammar.statements import Cache, CreateTable, CreateView, Insert, Uncache
 from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.errors import SqlError
-from spark_runner.sql.text.full_name import FullName
+from spark_runner.sql.text.full_name import MAX_CHARACTERS, MAX_PARTS, FullName
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import MAX_CATALOG_TABLES, MAX_TABLE_READS, MAX_VIEW_DEPTH
 
@@ -143,6 +143,9 @@ class Scope:
     def _add_catalogs(self, query: Passage, found: Mapping[tuple[str, ...], FullName]) -> None:
         for key, name in found.items():
             refuse_session(name, query)
+            if name.is_too_long:
+                message = f"the name of a table has up to {MAX_PARTS} parts and {MAX_CHARACTERS} characters"
+                raise query.error(message, name.offset)
             self.read_catalogs.setdefault(key, name)
             if len(self.read_catalogs) > MAX_CATALOG_TABLES:
                 message = (

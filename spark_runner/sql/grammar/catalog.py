@@ -245,7 +245,7 @@ def _name(cursor: Cursor, what: str) -> FullName:
                 f"{readable(token.text)} has no value yet when the script is checked; write a name without it"
             )
             raise cursor.error(message, token.start)
-    if len(name.parts) > MAX_PARTS or sum(map(len, name.parts)) > MAX_CHARACTERS:
+    if name.is_too_long:
         message = f"the name of a {what} has up to {MAX_PARTS} parts and {MAX_CHARACTERS} characters"
         raise cursor.error(message)
     cursor.index = end

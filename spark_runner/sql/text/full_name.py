@@ -30,6 +30,11 @@ class FullName:
         return tuple(part.lower() for part in self.parts)
 
     @property
+    def is_too_long(self) -> bool:
+        """Whether it has more parts or characters than a name may have."""
+        return len(self.parts) > MAX_PARTS or sum(map(len, self.parts)) > MAX_CHARACTERS
+
+    @property
     def of_session(self) -> str:
         """The name of the table or view of the script that Spark reaches by this name; empty for others."""
         return self.parts[-1] if self.key[:-1] in _SESSION else ""
