@@ -86,7 +86,7 @@ def fail(spark: SparkSession, tmp_path: Path) -> Fail:
         (
             "CREATE TABLE t (a INT b) USING csv OPTIONS (path 'x');\nINSERT INTO t SELECT 1",
             "b) USING",
-            "[PARSE_SYNTAX_ERROR]",
+            "expected ',' before 'b'",
         ),
         (
             "  CREATE TABLE t (a INT) USING inline OPTIONS (rows '[[\"x\"]]');\nINSERT INTO p TABLE t",
