@@ -1,9 +1,11 @@
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Streams that go on in later runs: late files, built-in variables, names and options of tables."""
 
 import json
 import os
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +60,33 @@ def test_a_file_that_arrives_late_is_read_however_old_it_is(run: Run, tmp_path: 
     add_file(tmp_path, 2, age=400 * _DAY)
     assert run(copy)[0]["rows"] == 1
     assert found(tmp_path) == [1, 2]
+
+
+def test_built_in_variables_have_other_values_in_each_attempt_and_run(run: Run, tmp_path: Path) -> None:
+    script = (
+        "SET spark.sql.session.timeZone = 'UTC'; -- ${ds}\n"
+        "CREATE TABLE kinds (k STRING) USING csv OPTIONS (path 'kinds/${ds}', streaming 'false');\n"
+        f"{ORDERS}CREATE TABLE out (id BIGINT, run STRING, day DATE) USING json OPTIONS (path 'out');\n"
+        "CREATE VIEW v AS SELECT id + 0 * ${attempt} AS id FROM orders JOIN kinds;\n"
+        "INSERT INTO out SELECT id, '${run_id}', DATE '${ds}' FROM v;"
+    )
+    for number, (day, attempt) in enumerate((("01", 1), ("01", 2), ("02", 1))):
+        folder = tmp_path / "kinds" / f"2026-01-{day}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "k.csv").write_text("k\na\n")
+        add_file(tmp_path, number)
+        values = {"ds": f"2026-01-{day}", "run_id": f"job-{day}", "attempt": str(attempt)}
+        assert run(script, Writer(f"run-{day}", attempt), built_ins=values)[0]["rows"] == 1
+    assert found(tmp_path) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("options", ["", "/*+ OPTIONS('max_files_per_trigger' = '5') */"])
+def test_a_table_begins_at_a_position_also_where_its_use_has_options(
+    run: Run, tmp_path: Path, options: str
+) -> None:
+    add_file(tmp_path, 1, age=_DAY)
+    add_file(tmp_path, 2)
+    at = datetime.fromtimestamp(time.time() - _DAY / 2, UTC).isoformat()
+    use = {"start": "fresh", "run_key": "run", "positions": {"orders": at}}
+    run(f"{ORDERS}{OUT}INSERT INTO out SELECT id FROM orders {options};", checkpoint=use)
+    assert found(tmp_path) == [2]

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.handlers.checkpoints import Checkpoints
 from spark_runner.sql.compiler.compile import check_script, compile_script
-from spark_runner.sql.execution.checkpoints import fingerprint
+from spark_runner.sql.execution.fingerprints import fingerprint
 
 MODE = "SET job.mode = 'available-now';\n"
 TABLES = """CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
@@ -134,6 +134,28 @@ def test_a_fingerprint_changes_with_what_a_query_computes_alone() -> None:
     assert own != marks(TABLES + "INSERT INTO t SELECT a + 1 FROM s")
     assert own != marks(TABLES.replace("'/in'", "'/other'") + insert)
     assert own != marks(TABLES.replace("INT", "BIGINT") + insert)
+
+
+def test_a_fingerprint_depends_on_no_other_insert_and_its_options() -> None:
+    def last(text: str) -> str:
+        found = json.loads(json.dumps(plan(MODE + text)))
+        inserts = [step for step in found["steps"] if step["kind"] == "insert"]
+        return fingerprint(
+            found, [step for step in found["steps"] if step["kind"] != "insert" or step is inserts[-1]]
+        )
+
+    with_options = "INSERT INTO t SELECT a FROM s /*+ OPTIONS('max_files_per_trigger' = '5') */"
+    plain = "INSERT INTO t SELECT a FROM s"
+    assert last(f"{TABLES}{plain}") == last(f"{TABLES}{with_options};{plain}")
+    assert last(f"{TABLES}{with_options}") == last(f"{TABLES}{with_options};{with_options}")
+    assert last(f"{TABLES}{plain}") != last(f"{TABLES}{with_options}")
+
+
+@pytest.mark.parametrize("place", ["'/in'", "'/out'"])
+def test_a_place_that_each_run_has_anew_is_refused(place: str) -> None:
+    text = TABLES.replace(place, f"{place[:-1]}/${{ds}}'")
+    ((line, _, message),) = errors(MODE + text + "INSERT INTO t SELECT a FROM s")
+    assert (line, "has a built-in variable" in message) == (4, True)
 
 
 def test_a_job_has_a_folder_of_its_own_only_where_it_outlives_the_driver() -> None:

@@ -17,6 +17,7 @@ from spark_runner.sql.grammar.statements import (
     ResetStatement,
     SetStatement,
 )
+from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.passage import Passage
 
 _STATEMENTS = (SetStatement, ResetStatement, CreateTable, CreateView, CreateFunction, Insert)
@@ -74,6 +75,8 @@ class Streams:
         if not streams:
             message = f"this INSERT reads no table that streams, which mode '{self.mode}' needs"
             raise passage.error(f"{message}; use mode 'batch'", offset)
+        for table in (*streams, target):
+            self._check_place(table, passage, offset)
         if self.mode == STREAMING:
             self._check_together(target, reads, passage, offset)
         for table in streams:
@@ -86,6 +89,15 @@ class Streams:
             message = (
                 f"table '{both[0]}' is read as a stream and written by the same script, where a"
                 " repeated micro-batch would be read twice; use two jobs, or option streaming 'false'"
+            )
+            raise passage.error(message, offset)
+
+    def _check_place(self, table: Table, passage: Passage, offset: int) -> None:
+        """Raise SqlError for a place that each run has anew, where a run goes on with what others began."""
+        if has_mark(table.spec.location):
+            message = (
+                f"the path of table '{table.name}' has a built-in variable, and in mode '{self.mode}' each"
+                " run goes on with the table of the run before; use a path that stays, or mode 'batch'"
             )
             raise passage.error(message, offset)
 

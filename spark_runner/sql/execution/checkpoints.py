@@ -5,11 +5,9 @@
 """
 
 import contextlib
-import hashlib
-import json
 import urllib.parse
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,12 +17,6 @@ from spark_runner.sql.checkpoints.listing import has_begun
 from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
 from spark_runner.sql.checkpoints.removal import put_away, sweep
 from spark_runner.sql.execution.hadoop_folders import folders_of
-from spark_runner.sql.text.passage import Passage
-from spark_runner.sql.text.source import ScriptSource
-
-_PLACES = frozenset({"line", "column", "read", "written", "reads"})  # they compute nothing
-_TEXTS = frozenset({"query", "columns", "expression", "type", "condition"})
-_PACE = frozenset({"max_files_per_trigger"})
 
 
 class Checkpoint:
@@ -113,18 +105,3 @@ def folder_name(table: str, which: str = "") -> str:
     """The name of the folder of a query: its table, and which of the queries of this table it is."""
     name = urllib.parse.quote(table.lower(), safe="")
     return f"{name},{which}" if which else name  # a quoted name has no comma
-
-
-def fingerprint(plan: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> str:
-    """A hash of what these steps compute: not of their places in the script, spaces, comments and pace."""
-    source = ScriptSource(plan["file"], plan["source"])
-
-    def meaning(value: Any, key: str = "") -> Any:
-        if isinstance(value, Mapping):
-            return {name: meaning(each, name) for name, each in value.items() if name not in _PLACES | _PACE}
-        if key in _TEXTS and isinstance(value, list):
-            return [token.text for token in Passage.from_json(source, value, plan["values"]).tokens]
-        return [meaning(each) for each in value] if isinstance(value, list) else value
-
-    document = json.dumps([meaning(step) for step in steps], sort_keys=True, default=str)
-    return hashlib.sha256(document.encode()).hexdigest()

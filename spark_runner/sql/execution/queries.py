@@ -13,8 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_runner.connectors.base import Sink
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.sql.checkpoints.record import Record
-from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
+from spark_runner.sql.execution.checkpoints import Checkpoint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
+from spark_runner.sql.execution.fingerprints import fingerprint
 from spark_runner.sql.execution.judgement import visible
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.streaming import MicroBatches

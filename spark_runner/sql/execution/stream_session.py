@@ -68,7 +68,7 @@ class StreamSession(ScriptSession):
     ) -> DataFrame:
         """The rows of a table, as a stream where the mode of the script asks for it."""
         if step.get("stream") and isinstance(source, StreamingSource):
-            position = self._begun.position(step["name"])
+            position = self._begun.position(step.get("declared", step["name"]))
             if position is None:
                 return source.stream(self.session, options, schema)
             if not isinstance(source, PositionedSource):
@@ -87,7 +87,7 @@ class StreamSession(ScriptSession):
         if not step.get("stream"):
             return super().read_all(source, step, options, schema)
         if isinstance(source, PermissiveStream):
-            position = self._begun.position(step["name"])
+            position = self._begun.position(step.get("declared", step["name"]))
             return source.stream_all(self.session, options, schema, RECORD, position)
         return self.read_source(source, step, options, schema)
 
