@@ -3,6 +3,7 @@
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
+from spark_runner.sql.checkpoints.folders import LocalFolders
+from spark_runner.sql.checkpoints.listing import checkpoints_in
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.stream_control import StreamControl
 from tests.stream_driver import plan_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -90,3 +94,38 @@ def test_a_table_begins_at_a_position_also_where_its_use_has_options(
     use = {"start": "fresh", "run_key": "run", "positions": {"orders": at}}
     run(f"{ORDERS}{OUT}INSERT INTO out SELECT id FROM orders {options};", checkpoint=use)
     assert found(tmp_path) == [2]
+
+
+@pytest.mark.parametrize("name", ["\u8ba2" * 80, ".", ".quarantine"])
+def test_each_name_of_a_table_gives_a_checkpoint_of_its_own(run: Run, tmp_path: Path, name: str) -> None:
+    script = f"{ORDERS}{OUT.replace('out', f'`{name}`', 1)}INSERT INTO `{name}` SELECT id FROM orders;"
+    add_file(tmp_path, 1)
+    run(script)
+    run(script, checkpoint={"start": "fresh", "run_key": "next"})
+    assert found(tmp_path) == [1, 1]
+    (checkpoint,) = checkpoints_in(LocalFolders(), f"file:{tmp_path}/checkpoints", "job")
+    assert (checkpoint.batches, checkpoint.error) == (1, "")
+
+
+def test_names_with_commas_are_no_numbers_of_inserts(spark: SparkSession, tmp_path: Path) -> None:
+    script = (
+        f"SET job.mode = 'streaming'; SET job.trigger = '1 s'; {ORDERS}{OUT}"
+        "CREATE TABLE `out,2` (id BIGINT) USING json OPTIONS (path 'other');"
+        "INSERT INTO out SELECT id FROM orders; INSERT INTO out SELECT id FROM orders;"
+        "INSERT INTO `out,2` SELECT id FROM orders;"
+    )
+
+    def look() -> None:
+        if sum(each.get("total_rows", 0) for each in control.shown().get("streams", {}).values()) == 3:
+            control.stopping.set()
+
+    add_file(tmp_path, 1)
+    control = StreamControl(look)
+    at_last = threading.Timer(90, control.stopping.set)  # a test that fails must not wait forever
+    at_last.start()
+    try:
+        results = execute(spark, plan_of(script, tmp_path), lambda _: None, control=control)
+    finally:
+        at_last.cancel()
+    assert [(each["target"], each["rows"]) for each in results] == [("out", 1), ("out", 1), ("out,2", 1)]
+    assert set(control.shown()["streams"]) == {"out", "out,2", "out%2C2"}

@@ -5,6 +5,8 @@
 """
 
 import contextlib
+import hashlib
+import re
 import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping
@@ -17,6 +19,9 @@ from spark_runner.sql.checkpoints.listing import has_begun
 from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
 from spark_runner.sql.checkpoints.removal import put_away, sweep
 from spark_runner.sql.execution.hadoop_folders import folders_of
+
+_LONGEST_NAME = 160  # of the folder of a table; file systems allow 255 bytes
+_CUT = "%.?$"  # what is left of a quoted byte behind a cut
 
 
 class Checkpoint:
@@ -102,6 +107,14 @@ class Checkpoint:
 
 
 def folder_name(table: str, which: str = "") -> str:
-    """The name of the folder of a query: its table, and which of the queries of this table it is."""
+    """The name of the folder of a query: its table, and which of the queries of this table it is.
+
+    No dot is at its begin: such folders are hidden. A name that is put away is longer, and has to fit, too.
+    """
     name = urllib.parse.quote(table.lower(), safe="")
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"
+    if len(name) > _LONGEST_NAME:
+        digest = hashlib.sha256(table.lower().encode()).hexdigest()
+        name = f"{re.sub(_CUT, '', name[:_LONGEST_NAME])}-{digest[:16]}"
     return f"{name},{which}" if which else name  # a quoted name has no comma
