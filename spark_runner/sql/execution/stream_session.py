@@ -27,6 +27,7 @@ from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBad
 from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts, Target
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_control import StreamControl
+from spark_runner.sql.execution.stream_frames import with_watermark
 from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
@@ -59,9 +60,7 @@ class StreamSession(ScriptSession):
 
     def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
         """The frame for readers of a name; of a stream with its watermark."""
-        if step.get("watermark"):
-            frame = frame.withWatermark(step["watermark"]["column"], step["watermark"]["delay"])
-        return super().kept(step, frame)
+        return super().kept(step, with_watermark(step, frame) if frame.isStreaming else frame)
 
     def read_source(
         self, source: Source, step: Mapping[str, Any], options: Mapping[str, Any], schema: StructType | None
