@@ -47,10 +47,11 @@ class Checkpoint:
         """
         with contextlib.ExitStack() as stack:
             self._lock(stack)
-            if self._start == "fresh" and not self._is_of_this_job():
+            earlier = self._jobs() if self._start == "fresh" else None
+            if earlier is not None and not (self._run_key and self._run_key in earlier):
                 put_away(self._folders, self.url)
                 self._lock(stack)  # the folder that takes its place
-            record = self._record(fingerprint)
+            record = self._record(fingerprint, tuple(earlier or ()))
             sweep(self._folders, self.url)
             yield record
 
@@ -62,21 +63,21 @@ class Checkpoint:
                 " give this job another name"
             )
 
-    def _is_of_this_job(self) -> bool:
-        """Whether this job has begun it anew already, or it is empty."""
+    def _jobs(self) -> list[str] | None:
+        """The jobs that have begun it anew, of which this one may be one; None if it is empty."""
         text = self._folders.read(f"{self.url}/{RECORD}")
-        if text is None:
-            return self._is_empty()
+        if text is None and self._is_empty():
+            return None
         try:
-            return bool(self._run_key) and Record.of(text, self.url).run_key == self._run_key
+            return [] if text is None else Record.of(text, self.url).jobs()
         except DamagedRecord:
-            return False
+            return []
 
     def _is_empty(self) -> bool:
         """Whether nothing but drafts of records is in it."""
         return all(name.startswith(".") for name in self._folders.names(self.url) or ())
 
-    def _record(self, fingerprint: str) -> Record:
+    def _record(self, fingerprint: str, earlier: tuple[str, ...]) -> Record:
         file = f"{self.url}/{RECORD}"
         text = self._folders.read(file)
         if text is None:
@@ -88,6 +89,7 @@ class Checkpoint:
                 uuid.uuid4().hex,
                 self._run_key if begun else "",
                 self._positions if begun else {},
+                earlier,
             )
             self._folders.replace(file, record.text())
             return record
