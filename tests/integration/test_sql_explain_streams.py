@@ -34,9 +34,9 @@ def errors(
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT count(*) FROM s GROUP BY k", "aggregations without watermark"),
-        ("SELECT DISTINCT id FROM s", "aggregations without watermark"),
-        ("SELECT id FROM s ORDER BY id", "Sorting is not supported"),
+        ("SELECT n FROM (SELECT count(*) AS n FROM s GROUP BY k)", "aggregations without watermark"),
+        ("SELECT * FROM (SELECT DISTINCT id FROM s)", "aggregations without watermark"),
+        ("SELECT id FROM (SELECT id FROM s ORDER BY id)", "Sorting is not supported"),
         ("SELECT row_number() OVER (ORDER BY id) FROM s", "Window function is not supported"),
         ("SELECT a.id FROM s AS a LEFT JOIN s AS b USING (id)", "LeftOuter join"),
         (
