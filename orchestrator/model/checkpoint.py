@@ -48,7 +48,7 @@ def bound_to_checkpoint(definition: Definition, plan: Mapping[str, Any] | None) 
 
 def _check_positions(use: CheckpointUse, plan: Mapping[str, Any]) -> None:
     streams = {
-        step["name"].lower(): step
+        _declared(step).lower(): step
         for step in plan["steps"]
         if step.get("kind") == "table" and step.get("stream") and step.get("read")
     }
@@ -57,12 +57,17 @@ def _check_positions(use: CheckpointUse, plan: Mapping[str, Any]) -> None:
             shown = shortened(table, _MAX_CHARACTERS)
             raise DefinitionError(
                 f"a position names table '{shown}', which the script does not read as a stream"
-                f"{did_you_mean(shown, [step['name'] for step in streams.values()])}"
+                f"{did_you_mean(shown, [_declared(step) for step in streams.values()])}"
             )
         for step in streams.values() if table == ALL_TABLES else [streams[table.lower()]]:
             try:
                 options_of(step["connector"]).check_position(position)
             except (ConnectorError, OptionError) as error:
                 given = shortened(position, _MAX_CHARACTERS)
-                message = f"table '{step['name']}' cannot begin at {given!r}: {error}"
+                message = f"table '{_declared(step)}' cannot begin at {given!r}: {error}"
                 raise DefinitionError(message) from error
+
+
+def _declared(step: Mapping[str, Any]) -> str:
+    """The name of the table in the script: a use with options of its own has another one in the plan."""
+    return str(step.get("declared", step["name"]))

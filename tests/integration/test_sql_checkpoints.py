@@ -76,6 +76,13 @@ def record(folder: Path) -> dict[str, Any]:
     return kept
 
 
+def test_a_retry_continues_also_after_another_job_has_begun_anew(run: Run, tmp_path: Path) -> None:
+    for number, key in enumerate(("first", "second", "first", "second", "third")):
+        run(start="fresh", run_key=key)
+        assert len(found(tmp_path)) == (2, 4, 4, 4, 6)[number]
+    assert (record(tmp_path)["run_key"], record(tmp_path)["earlier"]) == ("third", ["first", "second"])
+
+
 def test_a_changed_script_is_refused_until_it_resumes(run: Run, tmp_path: Path) -> None:
     run()
     before = record(tmp_path)

@@ -102,6 +102,14 @@ def test_positions_ignore_the_case_of_tables() -> None:
     compiled(checkpoint={"start": "fresh", "positions": {"ORDERS": TIME, "*": "2026-11-01T05:45+05:45"}})
 
 
+def test_a_position_holds_for_uses_with_options_too() -> None:
+    script = STREAM.replace("FROM orders", "FROM orders /*+ OPTIONS('max_files_per_trigger' = '5') */")
+    assert script != STREAM
+    compiled(script, checkpoint={"start": "fresh", "positions": {"orders": TIME}})
+    with pytest.raises(DefinitionError, match="did you mean 'orders'"):
+        compiled(script, checkpoint={"start": "fresh", "positions": {"order": TIME}})
+
+
 def test_what_has_no_checkpoint_takes_no_such_option() -> None:
     use = {"start": "resume"}
     with pytest.raises(DefinitionError, match="'sales' is a script in mode 'batch', which has no checkpoint"):

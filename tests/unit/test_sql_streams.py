@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.handlers.checkpoints import Checkpoints
 from spark_runner.sql.compiler.compile import check_script, compile_script
-from spark_runner.sql.execution.checkpoints import fingerprint
+from spark_runner.sql.execution.fingerprints import fingerprint
 
 MODE = "SET job.mode = 'available-now';\n"
 TABLES = """CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
@@ -134,6 +134,59 @@ def test_a_fingerprint_changes_with_what_a_query_computes_alone() -> None:
     assert own != marks(TABLES + "INSERT INTO t SELECT a + 1 FROM s")
     assert own != marks(TABLES.replace("'/in'", "'/other'") + insert)
     assert own != marks(TABLES.replace("INT", "BIGINT") + insert)
+
+
+def test_a_fingerprint_depends_on_no_other_insert_and_its_options() -> None:
+    def last(text: str) -> str:
+        found = json.loads(json.dumps(plan(MODE + text)))
+        inserts = [step for step in found["steps"] if step["kind"] == "insert"]
+        return fingerprint(
+            found, [step for step in found["steps"] if step["kind"] != "insert" or step is inserts[-1]]
+        )
+
+    with_options = "INSERT INTO t SELECT a FROM s /*+ OPTIONS('max_files_per_trigger' = '5') */"
+    plain = "INSERT INTO t SELECT a FROM s"
+    assert last(f"{TABLES}{plain}") == last(f"{TABLES}{with_options};{plain}")
+    assert last(f"{TABLES}{with_options}") == last(f"{TABLES}{with_options};{with_options}")
+    assert last(f"{TABLES}{plain}") != last(f"{TABLES}{with_options}")
+
+
+@pytest.mark.parametrize(
+    ("query", "column", "message"),
+    [
+        ("SELECT a FROM s ORDER BY a", 31, "rows have no order: remove ORDER BY"),
+        ("SELECT a FROM s SORT BY a", 31, "rows have no order: remove SORT BY"),
+        ("SELECT a FROM s GROUP BY a", 31, "GROUP BY in mode 'available-now' needs WATERMARK FOR in 's'"),
+        ("SELECT DISTINCT a FROM s", 22, "DISTINCT in mode 'available-now' needs WATERMARK FOR in 's'"),
+    ],
+)
+def test_clauses_that_no_stream_has_are_found_without_spark(query: str, column: int, message: str) -> None:
+    ((_, found, words),) = errors(f"{MODE}{TABLES}INSERT INTO t {query}")
+    assert (found, message in words) == (column, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM s JOIN (SELECT DISTINCT a FROM u ORDER BY a) USING (a)",
+        "SELECT a FROM s UNION ALL SELECT a FROM u GROUP BY a",
+        "SELECT count(*) OVER (ORDER BY a) FROM s",
+        "SELECT count(DISTINCT a) FROM w GROUP BY window(ts, '1 hour')",
+    ],
+)
+def test_clauses_of_other_tables_and_with_a_watermark_are_accepted(query: str) -> None:
+    more = (
+        "CREATE TABLE u (a INT) USING json OPTIONS (path '/u', streaming 'false');"
+        "CREATE TABLE w (a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) USING json OPTIONS (path '/w');"
+    )
+    assert errors(f"{MODE}{TABLES}{more}INSERT INTO t {query}") == []
+
+
+@pytest.mark.parametrize("place", ["'/in'", "'/out'"])
+def test_a_place_that_each_run_has_anew_is_refused(place: str) -> None:
+    text = TABLES.replace(place, f"{place[:-1]}/${{ds}}'")
+    ((line, _, message),) = errors(MODE + text + "INSERT INTO t SELECT a FROM s")
+    assert (line, "has a built-in variable" in message) == (4, True)
 
 
 def test_a_job_has_a_folder_of_its_own_only_where_it_outlives_the_driver() -> None:

@@ -14,6 +14,8 @@ from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER, format_o
 from spark_runner.connectors.files.position import modified_from
 from spark_runner.connectors.files.targets import is_in_swap
 
+_ANY_AGE = "36500d"  # Spark's default leaves out a new file that is a week older than the newest one
+
 
 class FileSource:
     """One file format of Spark."""
@@ -46,7 +48,8 @@ class FileSource:
         if schema is not None:
             reader = reader.schema(schema)
         files = options.get("max_files_per_trigger", MAX_FILES_PER_TRIGGER)
-        return reader.option("maxFilesPerTrigger", str(files)).load(str(options["path"]))
+        reader = reader.option("maxFilesPerTrigger", str(files)).option("maxFileAge", _ANY_AGE)
+        return reader.load(str(options["path"]))
 
     def stream_from(
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str

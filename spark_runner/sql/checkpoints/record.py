@@ -1,13 +1,14 @@
 """`orchestrator.json`: what the checkpoint beside it counts."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spark_runner.connectors.errors import ConnectorError
 
 RECORD = "orchestrator.json"
 ALL_TABLES = "*"
+_MOST_JOBS = 100  # that a record keeps
 
 
 class DamagedRecord(ConnectorError):
@@ -28,6 +29,7 @@ class Record:
     stream: str  # the identity of all batches that the folder counts
     run_key: str = ""  # of the job that has begun it anew; empty if it began because there was none
     positions: Mapping[str, str] = field(default_factory=dict)  # by table in lower case, * = all
+    earlier: Sequence[str] = ()  # the last jobs that have begun it anew before that one: they continue
 
     @classmethod
     def of(cls, text: str, url: str) -> "Record":
@@ -44,17 +46,29 @@ class Record:
         positions = found.get("positions", {})
         if not (isinstance(positions, dict) and all(isinstance(each, str) for each in positions.values())):
             raise DamagedRecord(url, "its 'positions' are not texts by table")
-        return cls(found["fingerprint"], found["stream"], str(found.get("run_key", "")), positions)
+        earlier = found.get("earlier", [])
+        if not (isinstance(earlier, list) and all(isinstance(each, str) for each in earlier)):
+            raise DamagedRecord(url, "its 'earlier' are not keys of jobs")
+        run_key = str(found.get("run_key", ""))
+        return cls(found["fingerprint"], found["stream"], run_key, positions, tuple(earlier))
 
     def text(self) -> str:
         """The contents of the file."""
-        more = {"run_key": self.run_key, "positions": dict(self.positions)}
+        more = {
+            "run_key": self.run_key,
+            "positions": dict(self.positions),
+            "earlier": list(self.earlier)[-_MOST_JOBS:],
+        }
         kept = {name: value for name, value in more.items() if value}
         return json.dumps({"fingerprint": self.fingerprint, "stream": self.stream, **kept})
 
     def taken_over(self, fingerprint: str) -> "Record":
         """The record for another query that continues."""
         return replace(self, fingerprint=fingerprint)
+
+    def jobs(self) -> list[str]:
+        """The jobs that have begun it anew."""
+        return [*self.earlier, self.run_key] if self.run_key else list(self.earlier)
 
     def position(self, table: str) -> str | None:
         """Where a table begins; None: at its start."""

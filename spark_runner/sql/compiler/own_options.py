@@ -101,7 +101,7 @@ class OwnTables:
         options = own_options(table, use.options, query, reads=True)
         name = f"{table.name} (options {len(self.added) + 1})"
         facts = {key: value for key, value in table.step.items() if key not in {"kind", "line", "column"}}
-        facts |= {"name": name, "options": options}
+        facts |= {"name": name, "declared": table.name, "options": options}
         if "references" in facts:
             declared = table.spec.options
             facts["references"] = {

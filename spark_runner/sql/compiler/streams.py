@@ -1,10 +1,12 @@
 """What a script may do in a mode that reads its tables in micro-batches."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from spark_runner.sql.compiler.modes import STREAMING
 from spark_runner.sql.compiler.names import Reads, Table
+from spark_runner.sql.compiler.stream_queries import check_clauses
 from spark_runner.sql.compiler.tables import TableSpec
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import (
@@ -17,6 +19,7 @@ from spark_runner.sql.grammar.statements import (
     ResetStatement,
     SetStatement,
 )
+from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.passage import Passage
 
 _STATEMENTS = (SetStatement, ResetStatement, CreateTable, CreateView, CreateFunction, Insert)
@@ -74,8 +77,15 @@ class Streams:
         if not streams:
             message = f"this INSERT reads no table that streams, which mode '{self.mode}' needs"
             raise passage.error(f"{message}; use mode 'batch'", offset)
+        self._check_places((*streams, target), passage, offset)
+        if not reads.has_invalid:
+            check_clauses(statement.query, streams, self.mode)
         if self.mode == STREAMING:
             self._check_together(target, reads, passage, offset)
+        self._check_own(streams, target, passage, offset)
+
+    def _check_own(self, streams: Sequence[Table], target: Table, passage: Passage, offset: int) -> None:
+        """Raise SqlError for an INSERT that reads what the script writes, or the other way round."""
         for table in streams:
             self.read[table.place] = table.name
         self.written.add(target.place)
@@ -86,6 +96,16 @@ class Streams:
             message = (
                 f"table '{both[0]}' is read as a stream and written by the same script, where a"
                 " repeated micro-batch would be read twice; use two jobs, or option streaming 'false'"
+            )
+            raise passage.error(message, offset)
+
+    def _check_places(self, tables: Iterable[Table], passage: Passage, offset: int) -> None:
+        """Raise SqlError for a place that each run has anew, where a run goes on with what others began."""
+        found = next((table.name for table in tables if has_mark(table.spec.location)), None)
+        if found is not None:
+            message = (
+                f"the path of table '{found}' has a built-in variable, and in mode '{self.mode}' each run"
+                " goes on with the table of the run before; use a path that stays, or mode 'batch'"
             )
             raise passage.error(message, offset)
 

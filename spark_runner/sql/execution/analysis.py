@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
-from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
@@ -24,6 +22,12 @@ from spark_runner.sql.execution.places import on_this_host, with_built_ins
 from spark_runner.sql.execution.probing import guarantee_of_files, probe_target, refusals
 from spark_runner.sql.execution.rehearsal import Rehearsal, UnknownColumns
 from spark_runner.sql.execution.report import Report
+from spark_runner.sql.execution.stream_frames import (
+    check_streamable,
+    empty_frame,
+    empty_stream,
+    with_watermark,
+)
 from spark_runner.sql.grammar.calls import calls
 from spark_runner.sql.grammar.references import catalog_names, formats_named, references
 from spark_runner.sql.grammar.statements import CatalogAction
@@ -144,6 +148,7 @@ class _Analysis(Rehearsal):
             if compared.has_error:
                 return None
             fitted = self._fitted(frame, table, step)
+            self._check_stream(fitted, step)
         except _NotAnalysed as why:
             self.entry["skipped"] = str(why)
             return None
@@ -154,6 +159,17 @@ class _Analysis(Rehearsal):
         for words in refused:
             self.result.add(self.error(f"table '{table['name']}': {words}", step))
         return None if refused else fitted
+
+    def _check_stream(self, frame: DataFrame, step: Mapping[str, Any]) -> None:
+        """Raise SqlError for a streaming query that Spark would refuse at its start."""
+        if not frame.isStreaming:
+            return
+        try:
+            check_streamable(frame)
+        except SPARK_ERRORS as error:
+            query = self.passage(step["query"])
+            passage, offset = self.sent.place(error, query) or (query, 0)
+            raise passage.error(reason(error), offset) from error
 
     def catalog(self, step: Mapping[str, Any]) -> None:
         """Analyse a statement on a catalog, or run it if it only decides what names mean."""
@@ -197,7 +213,8 @@ class _Analysis(Rehearsal):
         if self.with_plan:
             shown = io.StringIO()
             with contextlib.redirect_stdout(shown):
-                frame.explain(mode="formatted")
+                # Spark sees a stream in an analysed query alone, and not in the text of one.
+                (frame.select("*") if frame.isStreaming else frame).explain(mode="formatted")
             self.entry["plan"] = shown.getvalue().strip()
 
     def _add_differences(
@@ -272,6 +289,10 @@ class _Analysis(Rehearsal):
             self._break(step, "has an error")
             self.result.add(error)
 
+    def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
+        """The frame for readers of a name; of a stream with its watermark."""
+        return with_watermark(step, frame) if frame.isStreaming else frame
+
     def _break(self, step: Mapping[str, Any], words: str) -> None:
         self.broken[step["name"].lower()] = words
         with contextlib.suppress(*SPARK_ERRORS):
@@ -284,13 +305,13 @@ class _Analysis(Rehearsal):
         if self.connect and not step["written"]:
             self._probe_source(step)
         if (schema := self.schema(step)) is not None:
-            return _empty(self.session, schema)
+            return (empty_stream if step.get("stream") else empty_frame)(self.session, schema)
         frame = super().table_frame(step)
         if frame is None:
             return None
         if step["name"] not in self.result.contacted:
             self.result.contacted.append(step["name"])
-        return _empty(self.session, frame.schema)
+        return empty_frame(self.session, frame.schema)
 
     def _probe_source(self, step: Mapping[str, Any]) -> None:
         if any(probe["table"] == step["name"] and probe["verb"] == "read" for probe in self.result.probes):
@@ -303,9 +324,3 @@ class _Analysis(Rehearsal):
 
 def _finds_nothing(error: BaseException | None) -> bool:
     return isinstance(error, Exception) and condition(error) in NOTHING_THERE
-
-
-def _empty(session: SparkSession, schema: StructType) -> DataFrame:
-    # Python would start a process for `createDataFrame`; and no position is lost with equal names.
-    columns = [sql.lit(None).cast(each.dataType).alias(each.name) for each in schema.fields]
-    return session.range(0).select(*columns)

@@ -6,10 +6,10 @@
 
 import contextlib
 import hashlib
-import json
+import re
 import urllib.parse
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,12 +19,9 @@ from spark_runner.sql.checkpoints.listing import has_begun
 from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
 from spark_runner.sql.checkpoints.removal import put_away, sweep
 from spark_runner.sql.execution.hadoop_folders import folders_of
-from spark_runner.sql.text.passage import Passage
-from spark_runner.sql.text.source import ScriptSource
 
-_PLACES = frozenset({"line", "column", "read", "written", "reads"})  # they compute nothing
-_TEXTS = frozenset({"query", "columns", "expression", "type", "condition"})
-_PACE = frozenset({"max_files_per_trigger"})
+_LONGEST_NAME = 160  # of the folder of a table; file systems allow 255 bytes
+_CUT = "%.?$"  # what is left of a quoted byte behind a cut
 
 
 class Checkpoint:
@@ -50,10 +47,11 @@ class Checkpoint:
         """
         with contextlib.ExitStack() as stack:
             self._lock(stack)
-            if self._start == "fresh" and not self._is_of_this_job():
+            earlier = self._jobs() if self._start == "fresh" else None
+            if earlier is not None and not (self._run_key and self._run_key in earlier):
                 put_away(self._folders, self.url)
                 self._lock(stack)  # the folder that takes its place
-            record = self._record(fingerprint)
+            record = self._record(fingerprint, tuple(earlier or ()))
             sweep(self._folders, self.url)
             yield record
 
@@ -65,21 +63,21 @@ class Checkpoint:
                 " give this job another name"
             )
 
-    def _is_of_this_job(self) -> bool:
-        """Whether this job has begun it anew already, or it is empty."""
+    def _jobs(self) -> list[str] | None:
+        """The jobs that have begun it anew, of which this one may be one; None if it is empty."""
         text = self._folders.read(f"{self.url}/{RECORD}")
-        if text is None:
-            return self._is_empty()
+        if text is None and self._is_empty():
+            return None
         try:
-            return bool(self._run_key) and Record.of(text, self.url).run_key == self._run_key
+            return [] if text is None else Record.of(text, self.url).jobs()
         except DamagedRecord:
-            return False
+            return []
 
     def _is_empty(self) -> bool:
         """Whether nothing but drafts of records is in it."""
         return all(name.startswith(".") for name in self._folders.names(self.url) or ())
 
-    def _record(self, fingerprint: str) -> Record:
+    def _record(self, fingerprint: str, earlier: tuple[str, ...]) -> Record:
         file = f"{self.url}/{RECORD}"
         text = self._folders.read(file)
         if text is None:
@@ -91,6 +89,7 @@ class Checkpoint:
                 uuid.uuid4().hex,
                 self._run_key if begun else "",
                 self._positions if begun else {},
+                earlier,
             )
             self._folders.replace(file, record.text())
             return record
@@ -110,21 +109,14 @@ class Checkpoint:
 
 
 def folder_name(table: str, which: str = "") -> str:
-    """The name of the folder of a query: its table, and which of the queries of this table it is."""
+    """The name of the folder of a query: its table, and which of the queries of this table it is.
+
+    No dot is at its begin: such folders are hidden. A name that is put away is longer, and has to fit, too.
+    """
     name = urllib.parse.quote(table.lower(), safe="")
+    if name.startswith("."):
+        name = f"%2E{name[1:]}"
+    if len(name) > _LONGEST_NAME:
+        digest = hashlib.sha256(table.lower().encode()).hexdigest()
+        name = f"{re.sub(_CUT, '', name[:_LONGEST_NAME])}-{digest[:16]}"
     return f"{name},{which}" if which else name  # a quoted name has no comma
-
-
-def fingerprint(plan: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> str:
-    """A hash of what these steps compute: not of their places in the script, spaces, comments and pace."""
-    source = ScriptSource(plan["file"], plan["source"])
-
-    def meaning(value: Any, key: str = "") -> Any:
-        if isinstance(value, Mapping):
-            return {name: meaning(each, name) for name, each in value.items() if name not in _PLACES | _PACE}
-        if key in _TEXTS and isinstance(value, list):
-            return [token.text for token in Passage.from_json(source, value, plan["values"]).tokens]
-        return [meaning(each) for each in value] if isinstance(value, list) else value
-
-    document = json.dumps([meaning(step) for step in steps], sort_keys=True, default=str)
-    return hashlib.sha256(document.encode()).hexdigest()

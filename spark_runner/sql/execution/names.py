@@ -147,10 +147,12 @@ class ScriptSession:
             try:
                 frame = columns.judged(columns.added_to(frame))
                 self.judge(step, frame)
-                frame = columns.checked(fitting(frame))
+                frame = self.kept(step, columns.checked(fitting(frame)))
             except SPARK_ERRORS as error:
                 raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
-        self.kept(step, frame).createOrReplaceTempView(quote_name(step["name"]))
+        else:
+            frame = self.kept(step, frame)
+        frame.createOrReplaceTempView(quote_name(step["name"]))
 
     def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
         """Look at the rows of a table with their verdicts; a subclass counts those that do not fit."""

@@ -10,10 +10,14 @@ from spark_runner.sql.text.source import ScriptSource
 
 
 def with_built_ins(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan of one attempt; the worker has added `built_ins`, the values. Raises SqlError without one."""
+    """The plan of one attempt; the worker has added `built_ins`, the values. Raises SqlError without one.
+
+    `as_written` has the parts of the plan that are the same for each attempt and run.
+    """
     source, values = ScriptSource(plan["file"], plan["source"]), plan.get("built_ins") or {}
+    as_written = {part: plan[part] for part in ("steps", "values")}
     try:
-        return {**plan, **{part: with_values(plan[part], values) for part in ("steps", "values")}}
+        return {**plan, **with_values(as_written, values), "as_written": as_written}
     except KeyError as missing:
         message = f"the variable ${{{missing.args[0]}}} has no value here; run the script as a job"
         raise source.error(message, max(0, plan["source"].find(f"${{{missing.args[0]}"))) from missing

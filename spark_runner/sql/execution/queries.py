@@ -13,8 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_runner.connectors.base import Sink
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.sql.checkpoints.record import Record
-from spark_runner.sql.execution.checkpoints import Checkpoint, fingerprint, folder_name
+from spark_runner.sql.execution.checkpoints import Checkpoint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
+from spark_runner.sql.execution.fingerprints import fingerprint
 from spark_runner.sql.execution.judgement import visible
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.streaming import MicroBatches
@@ -59,7 +60,8 @@ class StreamInsert:
         if query.isActive:
             # In this order: after the last write, the trigger is active until Spark has counted the batch.
             if batches.has_ended and (batches.is_waiting or not query.status["isTriggerActive"]):
-                self.stop()
+                query.stop()
+                self._end(batches.failure)  # a batch may have failed between the two looks
             return
         try:
             query.awaitTermination()
@@ -120,9 +122,11 @@ class StreamInserts:
             if table["location"]:  # two queries never create or change one target at the same time
                 place = comparable(table["location"])
                 batches.place_lock = self._place_locks.setdefault(place, threading.Lock())
-            shown = f"{table['name']},{name}" if name else table["name"]
+            shown = table["name"].replace(",", "%2C")  # as in the name of the folder
+            shown = f"{shown},{name}" if name else shown
             query = None if self._control.stopping.is_set() else self._started(frame, shown, url, batches)
-            insert = StreamInsert(step, target, visible(frame), batches, stack.pop_all(), query)
+            held = contextlib.ExitStack() if query is None else stack.pop_all()
+            insert = StreamInsert(step, target, visible(frame), batches, held, query)
         self._inserts.append(insert)
 
     def _started(self, frame: DataFrame, name: str, url: str, batches: MicroBatches) -> StreamingQuery:

@@ -27,6 +27,7 @@ from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBad
 from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts, Target
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_control import StreamControl
+from spark_runner.sql.execution.stream_frames import with_watermark
 from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
@@ -59,16 +60,14 @@ class StreamSession(ScriptSession):
 
     def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
         """The frame for readers of a name; of a stream with its watermark."""
-        if step.get("watermark"):
-            frame = frame.withWatermark(step["watermark"]["column"], step["watermark"]["delay"])
-        return super().kept(step, frame)
+        return super().kept(step, with_watermark(step, frame) if frame.isStreaming else frame)
 
     def read_source(
         self, source: Source, step: Mapping[str, Any], options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The rows of a table, as a stream where the mode of the script asks for it."""
         if step.get("stream") and isinstance(source, StreamingSource):
-            position = self._begun.position(step["name"])
+            position = self._begun.position(step.get("declared", step["name"]))
             if position is None:
                 return source.stream(self.session, options, schema)
             if not isinstance(source, PositionedSource):
@@ -87,7 +86,7 @@ class StreamSession(ScriptSession):
         if not step.get("stream"):
             return super().read_all(source, step, options, schema)
         if isinstance(source, PermissiveStream):
-            position = self._begun.position(step["name"])
+            position = self._begun.position(step.get("declared", step["name"]))
             return source.stream_all(self.session, options, schema, RECORD, position)
         return self.read_source(source, step, options, schema)
 
