@@ -1,6 +1,8 @@
 """The value of a reference is in nothing that a run leaves behind, on this host and on a cluster."""
 
+import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,9 +35,11 @@ FAILING = "SELECT raise_error('the server refuses ' || a) FROM plain WHERE a LIK
 
 
 def files(folder: Path) -> Iterator[tuple[str, str]]:
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            yield str(path), path.read_bytes().decode("utf-8", "replace")
+    for parent, _, names in os.walk(folder):  # which passes over folders that a worker removes meanwhile
+        for path in (Path(parent, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file() and not path.is_symlink():
+                    yield str(path), path.read_bytes().decode("utf-8", "replace")
 
 
 def nodes(shell: Shell) -> Iterator[tuple[str, str]]:
