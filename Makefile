@@ -75,7 +75,9 @@ fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long a
 
 # All that asks `tests/sampling.py` how much to try; one after the other, for some of them measure times.
 CAMPAIGNS = tests/chaos tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py \
-	tests/integration/test_doctor.py tests/integration/test_driver_logs.py tests/integration/test_scrubber.py
+	tests/integration/test_doctor.py tests/integration/test_driver_logs.py tests/integration/test_scrubber.py \
+	tests/integration/test_sql_streams.py tests/integration/test_sql_bad_rows_kills.py \
+	tests/integration/test_sql_stream_bad_rows.py
 
 campaigns: prepared  ## every campaign to its full length, of which CI tries a sample
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest --durations 20 $(CAMPAIGNS)

@@ -11,6 +11,7 @@ import pytest
 from spark_runner.connectors.base import Writer
 from spark_runner.sql.execution.execution import execute
 from tests.bad_rows_driver import AFTER, BEFORE, WITHIN, plan_of
+from tests.sampling import sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,12 +33,16 @@ RAW = "id,age\n1,30\n2,x\n3,5\n4,40\n5,300\n"
 
 @pytest.mark.parametrize(
     ("named", "folder", "point"),
-    [
-        (True, "bad", WITHIN),
-        (True, "out", BEFORE),  # between the quarantine and the target
-        (True, "out", AFTER),
-        (False, "out", WITHIN),
-    ],
+    sample(
+        [
+            (True, "bad", WITHIN),
+            (True, "out", BEFORE),  # between the quarantine and the target
+            (True, "out", AFTER),
+            (False, "out", WITHIN),
+        ],
+        2,
+        "kills between quarantine and target",
+    ),
 )
 def test_each_row_is_in_its_place_once(
     spark: "SparkSession", tmp_path: Path, folder: str, point: str, *, named: bool

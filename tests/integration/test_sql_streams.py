@@ -18,6 +18,7 @@ from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution.checkpoints import Checkpoint
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
+from tests.sampling import sample
 from tests.stream_driver import plan_of
 
 pytestmark = pytest.mark.spark
@@ -121,8 +122,14 @@ def test_a_watermark_ends_windows(run: Run, tmp_path: Path) -> None:
     assert found(tmp_path) == [3], "the last window is still open"
 
 
-@pytest.mark.parametrize("point", ["before the write", "within the write", "after the write"])
-@pytest.mark.parametrize("batch", [0, 1])
+KILLS = [
+    (batch, point)
+    for batch in (0, 1)
+    for point in ("before the write", "within the write", "after the write")
+]
+
+
+@pytest.mark.parametrize(("batch", "point"), sample(KILLS, 3, "kills of streams"))
 def test_a_killed_driver_loses_and_repeats_no_row(run: Run, tmp_path: Path, batch: int, point: str) -> None:
     for number in range(3):
         add_file(tmp_path, *range(number * 3, number * 3 + 3))

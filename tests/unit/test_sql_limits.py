@@ -61,6 +61,11 @@ REFUSED = {
         {},
         f"more than {MAX_VIEW_DEPTH} deep",
     ),
+    "a name of many parts in a query": (
+        f"SELECT * FROM {filled('catalog.')}b",
+        {},
+        "the name of a table has up to 8 parts and 512 characters",
+    ),
     "a value repeated": (
         f"{SHOWN}INSERT INTO shown SELECT {filled('${a} ')}",
         {"a": "x" * 100_000},
@@ -144,7 +149,7 @@ REFUSED = {
     "NUL in a path": ("CREATE TABLE t USING csv OPTIONS (path 'a\\0b')", {}, "cannot hold the character NUL"),
 }
 COMPILED = {
-    "a name of many parts in a query": (f"SELECT * FROM {filled('catalog.')}b", {}),
+    "names of tables of catalogs": (f"SELECT * FROM a.b JOIN {filled('a.b JOIN ')}a.b", {}),
     "tables of catalogs, and DELETEs": (
         "".join(f"SELECT * FROM a.t{n};" for n in range(MAX_CATALOG_TABLES - 1))
         + "".join(f"DELETE FROM a.u{n} WHERE true;" for n in range(MAX_CATALOG_TABLES)),
