@@ -117,7 +117,7 @@ def seconds(work: Callable[[], object]) -> float:
 def main() -> None:
     """Alternate the jobs, and compare."""
     # The tests import the rest as a part of a package.
-    from sql_whole_run import whole_runs  # noqa: PLC0415
+    from sql_whole_run import whole_runs  # noqa: PLC0415 - it loads the worker
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)

@@ -24,7 +24,7 @@ def offered_functions(plan: Plan | None, setting: Mapping[str, str]) -> dict[str
     if not called:
         return {}
     # Imported on first use: it takes as long as the rest of a command, and few scripts need it.
-    from importlib.metadata import entry_points  # noqa: PLC0415
+    from importlib.metadata import entry_points  # noqa: PLC0415 - few scripts need it
 
     points = {
         point.name.lower(): f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINTS)

@@ -53,7 +53,7 @@ def quarantine(
         detail = client.detail(job_id)
         if replay:
             # Loads the compiler of scripts.
-            from orchestrator.cli.job.replay_rows import replay_rows  # noqa: PLC0415
+            from orchestrator.cli.job.replay_rows import replay_rows  # noqa: PLC0415 - few calls need it
 
             options: dict[str, Any] = {"table": table, "script": script, "again": again, "wait": wait}
             replay_rows(client, detail, output=output, quiet=quiet, **options)

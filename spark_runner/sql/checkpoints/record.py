@@ -12,7 +12,7 @@ _MOST_JOBS = 100  # that a record keeps
 
 
 class DamagedRecord(ConnectorError):
-    """The record of a checkpoint cannot be read, so nobody knows what the checkpoint counts."""
+    """The record of a checkpoint cannot be read, so what the checkpoint counts is unknown."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(

@@ -12,7 +12,7 @@ _PUT_AWAY = re.compile(r"\.(?P<name>.+)-removed-[0-9a-f]{32}", re.DOTALL)
 
 
 def put_away(folders: Folders, url: str) -> str:
-    """Rename a checkpoint to a name that nobody reads; returns its URL.
+    """Rename a checkpoint to a name that no stream reads; returns its URL.
 
     Raises ConnectorError for a folder that is no checkpoint.
     """
@@ -41,6 +41,6 @@ def sweep(folders: Folders, url: str) -> None:
     for entry in folders.names(parent) or ():
         found = _PUT_AWAY.fullmatch(entry)
         if found and found["name"] == name:
-            # A remainder disturbs nobody, and the next start of the stream tries again.
+            # A remainder has no effect, and the next start of the stream tries again.
             with contextlib.suppress(ConnectorError):
                 folders.delete(f"{parent}/{entry}")

@@ -15,7 +15,7 @@ def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
 
 
 def empty_stream(session: SparkSession, schema: StructType) -> DataFrame:
-    """A frame with these columns, to Spark a stream, which nobody starts."""
+    """A frame with these columns, which Spark takes for a stream; no query starts it."""
     return session.readStream.format("rate").load().select(*_nulls(schema))
 
 
