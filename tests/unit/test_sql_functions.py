@@ -49,7 +49,8 @@ QUERY = "SELECT slug('a');"
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> PythonFiles:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PythonFiles:
+    monkeypatch.delitem(sys.modules, "shop", raising=False)  # of a test that runs one
     (tmp_path / "shop.py").write_text(SHOP, "utf-8")
     with zipfile.ZipFile(tmp_path / "tools.zip", "w") as archive:
         archive.writestr("tools/__init__.py", "def top() -> int: ...")
