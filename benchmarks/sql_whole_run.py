@@ -1,8 +1,8 @@
 """Whole runs for benchmarks/sql.py: a job through a worker, and spark-submit of the same job by hand.
 
 Ours is the time from the start of `job submit` until SUCCESS is recorded, in a JVM of its own with the usual
-options; the peer is the whole process of `spark-submit` with the same Spark settings. They alternate, each on
-an idle machine.
+options and with the class archive that a worker makes on an idle host; the peer is the whole process of
+`spark-submit` with the same Spark settings. They alternate, each on an idle machine.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from quiet import wait_idle
 from run_overhead import spark_submit
-from start_site import Site, run_ours, site
+from start_site import Site, make_archive, run_ours, site
 
 _MASTER, _MEMORY = "local[2]", "1g"
 _SETTINGS = {"spark.ui.enabled": "false"}
@@ -29,6 +29,8 @@ def whole_runs(folder: Path, script: str, by_hand: str, rounds: int) -> dict[str
     definition: dict[str, object] = {"name": "benchmark", "script": script, "directory": str(folder)}
     spark = {"master": _MASTER, "start": "full", "conf": _SETTINGS, "driver": {"memory": _MEMORY}}
     job.write_text(json.dumps({**definition, "spark": spark}), "utf-8")
+    # Else the worker would make it beside the measured runs.
+    make_archive(folder / "cache", is_short=False)
     with site(folder / "site", folder / "cache") as here:
         found = [_round(here, job, program, number) for number in range(rounds + 1)][1:]
     return {who: statistics.median(each[who] for each in found) for who in found[0]}
