@@ -33,7 +33,7 @@ from queues.embedded.ports import free_ports, is_free
 from queues.model.errors import PortTaken, ServerStartFailed
 from queues.private_directories import private_directory, write_private
 from queues.session.access_walk import close_nodes
-from queues.session.client import is_listener_ours
+from queues.session.client import can_tell_listeners, is_listener_of
 from queues.session.settings import Login
 
 SERVER_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -218,9 +218,8 @@ class EmbeddedZooKeeper:
     def _wait(self) -> None:
         deadline = time.monotonic() + self.config.start_timeout_s
         while self.is_running():
-            # If another user's process took the port, it may answer until this server fails.
-            is_ours = not self.config.closed or is_listener_ours(self.config.host, self.port)
-            if is_ours and server_mode(self.hosts, POLL_TIMEOUT_S) is not None:
+            # Another process that took the port, even of this user, may answer until this server fails.
+            if self._listens() and server_mode(self.hosts, POLL_TIMEOUT_S) is not None:
                 return
             if time.monotonic() > deadline:
                 raise ServerStartFailed(
@@ -229,6 +228,13 @@ class EmbeddedZooKeeper:
                 )
             time.sleep(POLL_S)
         raise self._failure()
+
+    def _listens(self) -> bool:
+        """Whether the server process has its port; also true where only closed servers could tell."""
+        if not self.config.closed and not can_tell_listeners(self.config.host):
+            return True
+        group = self.guard_pid  # it leads the group of the server process
+        return group is not None and is_listener_of(group, self.config.host, self.port)
 
     def _check_login(self) -> None:
         login, file = login_of(self._data_dir), self._data_dir / PASSWORD_FILE

@@ -11,6 +11,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Iterator, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,17 +48,48 @@ def is_server_of(server: socket.socket, user: int) -> bool:
     A connection that is not accepted yet is not yet owned by a process, and belongs to its listener.
     """
     accepted = [uid for uid, is_held in _owners(server) if is_held]
-    return _listeners(*server.getpeername()[:2]) == {user} and all(uid == user for uid in accepted)
+    listeners = {row.uid for row in _listeners(*server.getpeername()[:2])}
+    return listeners == {user} and all(uid == user for uid in accepted)
 
 
-def is_listener_ours(host: str, port: int) -> bool:
-    """Whether a process of this user, and no other, listens at exactly this address."""
-    return _listeners(host, port) == {os.geteuid()}
+def can_tell_listeners(host: str) -> bool:
+    """Whether this system shows who listens at the host: Linux does, for an IPv4 address."""
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+    except OSError:
+        return False
+    return sys.platform == "linux"
 
 
-def _listeners(host: str, port: int) -> set[int]:
+def is_listener_of(group: int, host: str, port: int) -> bool:
+    """Whether a process of this group listens at exactly this address, and no other process.
+
+    Another process may be of this user, too. Java may be a script, which starts the process that listens.
+    """
+    rows = _listeners(host, port)
+    if {row.uid for row in rows} != {os.geteuid()}:
+        return False
+    sockets = {f"socket:[{row.inode}]" for row in rows}
+    return sockets <= {link for pid in _members(group) for link in _open_files(pid)}
+
+
+def _members(group: int) -> Iterator[int]:
+    for folder in Path("/proc").iterdir():
+        with suppress(ValueError, ProcessLookupError):
+            if os.getpgid(int(folder.name)) == group:
+                yield int(folder.name)
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    with suppress(OSError):  # the process has ended
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed meanwhile
+                yield str(file.readlink())
+
+
+def _listeners(host: str, port: int) -> list[_Row]:
     address = _hex(host, port)
-    return {row.uid for row in _rows() if row.state == _LISTENING and row.local == address}
+    return [row for row in _rows() if row.state == _LISTENING and row.local == address]
 
 
 def _owners(connection: socket.socket) -> list[tuple[int, bool]]:

@@ -1,6 +1,7 @@
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -130,6 +131,21 @@ def test_a_port_taken_behind_our_back_is_read_from_the_log(
         port = other.getsockname()[1]
         with pytest.raises(PortTaken, match=f"port {port} on 127.0.0.1 is taken"):
             EmbeddedZooKeeper(config(tmp_path, port=port)).start()
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_another_server_of_this_user_that_takes_the_port_first_is_not_taken_for_ours(
+    is_closed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would answer until the new server fails, and a closed one would take over its nodes."""
+    with EmbeddedZooKeeper(config(tmp_path / "theirs")) as other, zookeeper_client(other.hosts) as client:
+        client.create("/theirs")
+        monkeypatch.setattr("queues.embedded.server.is_free", lambda _host, _port: True)
+        late = replace(config(tmp_path / "late", port=other.port), closed=is_closed)
+        with pytest.raises(PortTaken):
+            EmbeddedZooKeeper(late).start()
+        assert sorted(client.get_children("/")) == ["theirs", "zookeeper"]
+        client.create("/open")
 
 
 def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:

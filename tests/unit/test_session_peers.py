@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from queues.session.client import is_listener_ours, is_ours_to_answer, is_server_of
+from queues.session.client import can_tell_listeners, is_listener_of, is_ours_to_answer, is_server_of
 from tests.another_user import STRANGER, as_another_user
 
 
@@ -25,7 +25,9 @@ def connected(listener: socket.socket) -> socket.socket:
 
 
 def test_a_listener_of_this_user_is_known_before_and_after_it_accepts(listener: socket.socket) -> None:
-    assert is_listener_ours("127.0.0.1", listener.getsockname()[1])
+    assert is_listener_of(os.getpgrp(), "127.0.0.1", listener.getsockname()[1])
+    assert not is_listener_of(1, "127.0.0.1", listener.getsockname()[1]), "the process is in another group"
+    assert not is_listener_of(2**22, "127.0.0.1", listener.getsockname()[1]), "there is no such group"
     with connected(listener) as client:
         assert is_server_of(client, os.geteuid())
         with listener.accept()[0]:
@@ -59,7 +61,7 @@ def test_a_listener_of_another_user_is_known_also_while_it_accepts_nothing() -> 
     stranger.start()
     port = int(os.read(here, 10))
     try:
-        assert not is_listener_ours("127.0.0.1", port)
+        assert not is_listener_of(os.getpgrp(), "127.0.0.1", port)
         with socket.create_connection(("127.0.0.1", port), 5) as client:
             assert not is_server_of(client, os.geteuid())
             os.write(go_on, b"x")
@@ -76,6 +78,12 @@ def test_a_listener_of_another_user_is_known_also_while_it_accepts_nothing() -> 
 def test_where_none_listens_at_exactly_this_address_it_is_not_ours() -> None:
     with socket.create_server(("0.0.0.0", 0)) as everywhere:  # noqa: S104 - what another user could open
         port = everywhere.getsockname()[1]
-        assert not is_listener_ours("127.0.0.1", port)
+        assert not is_listener_of(os.getpgrp(), "127.0.0.1", port)
         with socket.create_connection(("127.0.0.1", port), 5) as client:
             assert not is_server_of(client, os.geteuid())
+
+
+def test_listeners_are_shown_for_ipv4_addresses_only() -> None:
+    assert can_tell_listeners("127.0.0.1")
+    assert not can_tell_listeners("::1")
+    assert not can_tell_listeners("localhost")
