@@ -118,6 +118,13 @@ def test_no_password_is_in_a_process_list_or_in_a_file_that_others_read(server: 
     assert as_another_user(lambda: Path(login.password_file).read_text("ascii")) == "PermissionError"
 
 
+def _evidence(data_dir: Path) -> str:
+    """The logs of both runs of a server and the sizes of its files: a loss was seen once, and not explained."""
+    sizes = [f"{path.name}: {path.stat().st_size}" for path in data_dir.rglob("version-2/*")]
+    logs = [path.read_text("utf-8") for path in sorted(data_dir.glob("zookeeper.log*"), reverse=True)]
+    return "\n".join([*sizes, *logs])
+
+
 def test_login_and_nodes_outlive_a_restart_and_stay_closed(tmp_path: Path) -> None:
     with closed(tmp_path) as server, session_of(server) as session:
         session.ensure_path("/kept")
@@ -126,7 +133,7 @@ def test_login_and_nodes_outlive_a_restart_and_stay_closed(tmp_path: Path) -> No
         assert login_of(tmp_path) == login
         assert login is not None
         assert session.children("/") is not None
-        assert session.exists("/kept") is not None
+        assert session.exists("/kept") is not None, _evidence(tmp_path)
         for path in (*OF_ZOOKEEPER, "/kept"):
             assert tried(server.hosts, methodcaller("get", path)) == "NoAuthError"
         assert "superDigest" not in (tmp_path / "zoo.cfg").read_text()
