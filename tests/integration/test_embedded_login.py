@@ -119,7 +119,7 @@ def test_no_password_is_in_a_process_list_or_in_a_file_that_others_read(server: 
 
 
 def _evidence(data_dir: Path) -> str:
-    """The logs of both runs of a server and the sizes of its files: a loss was seen once, and not explained."""
+    """The logs of both runs of a server, and the sizes of its files; one loss was seen and not explained."""
     sizes = [f"{path.name}: {path.stat().st_size}" for path in data_dir.rglob("version-2/*")]
     logs = [path.read_text("utf-8") for path in sorted(data_dir.glob("zookeeper.log*"), reverse=True)]
     return "\n".join([*sizes, *logs])
