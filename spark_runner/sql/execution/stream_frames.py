@@ -36,3 +36,40 @@ def check_streamable(frame: DataFrame) -> None:
 
 def _nulls(schema: StructType) -> list[Column]:
     return [sql.lit(None).cast(each.dataType).alias(each.name) for each in schema.fields]
+
+
+# The nodes of analysed plans that compute each row of a stream from no other row of it.
+_WITHOUT_STATE = frozenset(
+    {
+        *("Project", "Filter", "Generate", "SubqueryAlias", "View", "EventTimeWatermark", "Union"),
+        *("WithCTE", "CTERelationDef", "CTERelationRef", "UnresolvedHint", "ResolvedHint"),
+        *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
+        *("StreamingRelation", "StreamingRelationV2"),
+    }
+)
+
+
+def state_of(frame: DataFrame) -> str:
+    """What of a streaming frame computes rows from other rows of the stream, in words of Spark; else empty.
+
+    An operation that this version does not know may do so.
+    """
+    analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to the plan
+    return _state_below(analysed)
+
+
+def _state_below(plan: Any) -> str:
+    if not plan.isStreaming():
+        return ""
+    name, children = str(plan.getClass().getSimpleName()), _children(plan)
+    if name == "Join":
+        if all(child.isStreaming() for child in children):
+            return "a join of two streams"
+    elif name not in _WITHOUT_STATE:
+        return f"'{plan.nodeName()}'"
+    return next(filter(None, map(_state_below, children)), "")
+
+
+def _children(plan: Any) -> list[Any]:
+    found = plan.children()
+    return [found.apply(index) for index in range(found.size())]
