@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 NOW = "SET job.mode = 'available-now';\n"
 STREAMING = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
-TABLES = """CREATE TABLE orders (id BIGINT, twice AS id * 2) USING json OPTIONS (path 'in', max_files_per_trigger 1);
+TABLES = """CREATE TABLE orders (id BIGINT, twice AS id * 2) USING json
+  OPTIONS (path 'in', max_files_per_trigger 1);
 CREATE TABLE names (id BIGINT, name STRING) USING inline OPTIONS (rows '[[1, "a"], [4, "b"]]');
 CREATE VIEW named AS SELECT o.*, name FROM orders o LEFT JOIN names USING (id);
 CREATE TABLE out (id BIGINT) USING json OPTIONS (path 'out');
@@ -79,37 +80,144 @@ def add_files(folder: Path, *ids: int) -> None:
         file.rename(folder / "in" / file.name)
 
 
-def found(folder: Path, name: str) -> list[Any]:
-    rows = [
-        json.loads(line) for file in (folder / name).glob("part-*") for line in file.read_text().splitlines()
-    ]
-    return sorted((row["id"], row["name"]) if "name" in row else row["id"] for row in rows)
+def rows_of(folder: Path, name: str) -> list[dict[str, Any]]:
+    files = (folder / name).glob("part-*")
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def check_targets(spark: SparkSession, folder: Path, ids: range = ALL) -> None:
-    assert found(folder, "out") == list(ids)
-    rows = [
-        json.loads(line)
-        for file in (folder / "more").glob("part-*")
-        for line in file.read_text().splitlines()
-    ]
-    expected = [(id_ * 2, "b" if id_ == 4 else None) for id_ in ids if id_ % 2 == 0]
-    assert sorted((row["id"], row.get("name")) for row in rows) == expected
+    assert sorted(row["id"] for row in rows_of(folder, "out")) == list(ids)
+    more = sorted((row["id"], row.get("name")) for row in rows_of(folder, "more"))
+    assert more == [(each * 2, "b" if each == 4 else None) for each in ids if each % 2 == 0]
     last = [row[0] for row in spark.read.parquet(str(folder / "last")).collect()]
-    assert sorted(last) == [id_ + 100 for id_ in ids]
+    assert sorted(last) == [each + 100 for each in ids]
 
 
-def test_one_query_reads_the_stream_once_and_writes_all_targets(
+def test_one_one_query_reads_the_stream_once_and_writes_all_targets(
     run: Run, spark: SparkSession, tmp_path: Path, read: list[int]
 ) -> None:
     add_files(tmp_path, *ALL)
     results = run()
     check_targets(spark, tmp_path)
     assert [(each["target"], each["rows"], each["batches"], each["line"]) for each in results] == [
-        *(("out", 9, 3, 9), ("more", 5, 3, 10), ("last", 9, 3, 11))
+        *(("out", 9, 3, 10), ("more", 5, 3, 11), ("last", 9, 3, 12))
     ]
-    assert sum(read) == 9
+    assert set(read) == {3}, "each micro-batch reads its file once for all targets"
     assert [each.name for each in (tmp_path / "checkpoints" / "job").iterdir()] == ["out,set"]
     add_files(tmp_path, 9, 10, 11)
     assert [each["rows"] for each in run()] == [3, 1, 3]
     check_targets(spark, tmp_path, range(12))
+
+
+def test_a_running_set_shows_each_insert_and_ends_gracefully(
+    run: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    add_files(tmp_path, *ALL)
+
+    def look() -> None:
+        shown.update(control.shown().get("streams", {}))
+        if shown.get("last", {}).get("total_rows") == 9:
+            control.stopping.set()
+
+    shown: dict[str, Any] = {}
+    control = StreamControl(look)
+    results = run(STREAMING + TABLES + SET, control)
+    check_targets(spark, tmp_path)
+    assert [(each["target"], each["rows"]) for each in results] == [("out", 9), ("more", 5), ("last", 9)]
+    assert {name: each["total_rows"] for name, each in shown.items()} == {"out": 9, "more": 5, "last": 9}
+    assert control.totals(results) == {"streamed": {"rows": 23, "batches": 9}}
+    commits = tmp_path / "checkpoints" / "job" / "out,set" / "commits"
+    assert {file.name for file in commits.iterdir() if file.name.isdigit()} == {"0", "1", "2"}
+    assert [each["rows"] for each in run()] == [0, 0, 0], "the next run has nothing left to read"
+
+
+KILLS = [
+    *(("before the write", ""), ("within the write", "/out"), ("within the write", "/more")),
+    *(("within the write", "/last"), ("after the write", "")),
+]
+
+
+@pytest.mark.parametrize(("point", "written"), sample(KILLS, 1, "kills of statement sets of streams"))
+def test_a_killed_driver_loses_and_repeats_no_row_of_any_target(
+    run: Run, spark: SparkSession, tmp_path: Path, point: str, written: str
+) -> None:
+    add_files(tmp_path, *ALL)
+    command = [sys.executable, "-m", "tests.stream_driver", str(tmp_path), "1", point, written]
+    killed = subprocess.run(command, input=NOW + TABLES + SET, text=True, timeout=240, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(rows_of(tmp_path, "out")) < len(ALL)
+    run()
+    check_targets(spark, tmp_path)
+
+
+def test_two_inserts_of_a_set_into_one_target_replace_their_own_rows(run: Run, tmp_path: Path) -> None:
+    add_files(tmp_path, 0)
+    bad = "CREATE TABLE bad (id INT) USING json OPTIONS (path 'bad');\n"
+    inserts = "INSERT INTO out SELECT id FROM orders; INSERT INTO out SELECT id + 10 FROM orders;"
+    with pytest.raises(SqlError, match="CAST_INVALID_INPUT") as failed:
+        run(
+            f"{NOW}{TABLES}{bad}BEGIN STATEMENT SET; {inserts}\nINSERT INTO bad SELECT concat('x', id) FROM orders; END;"
+        )
+    assert failed.value.line == 11
+    expected = [0, 1, 2, 10, 11, 12]
+    assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == expected, (
+        "the batch has failed at its end"
+    )
+    good = f"{NOW}{TABLES}{bad}BEGIN STATEMENT SET; {inserts}\nINSERT INTO bad SELECT id FROM orders; END;"
+    run(good, checkpoint={"start": "resume"})
+    assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == expected
+    assert len(rows_of(tmp_path, "bad")) == 3
+
+
+STATES = [
+    "SELECT id FROM (SELECT id FROM seen GROUP BY window(at, '1 minute'), id)",
+    "SELECT DISTINCT id FROM distinct_ids",
+    "SELECT a.id FROM seen a JOIN seen b ON a.id = b.id AND a.at = b.at",
+    "SELECT id FROM (SELECT id FROM seen LIMIT 5)",
+]
+
+
+def test_an_insert_with_a_state_is_refused_before_anything_is_written(
+    run: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    add_files(tmp_path, 0)
+    tables = f"""{NOW}CREATE TABLE seen (id BIGINT, at AS TIMESTAMP '2026-01-01', WATERMARK FOR at AS at)
+      USING json OPTIONS (path 'in');
+    CREATE VIEW distinct_ids AS SELECT id FROM (SELECT DISTINCT id, at FROM seen);
+    CREATE TABLE out (id BIGINT) USING json OPTIONS (path 'out');
+    CREATE TABLE more (id BIGINT) USING json OPTIONS (path 'more');
+    """
+    for query in (state.replace("SELECT DISTINCT id FROM d", "SELECT id FROM d") for state in STATES):
+        text = f"{tables}EXECUTE STATEMENT SET BEGIN INSERT INTO out SELECT id FROM seen;\nINSERT INTO more {query}; END;"
+        with pytest.raises(SqlError, match="write this INSERT outside of the set") as refused:
+            run(text)
+        assert refused.value.line == 8
+        report = analyse_script(spark, plan_of(text, tmp_path))
+        assert [(each["line"], each["message"]) for each in report["errors"]] == [(8, refused.value.message)]
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_insert_that_moves_into_a_set_or_out_of_it_does_not_read_all_rows_again(
+    run: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    add_files(tmp_path, 0)
+    single = f"{NOW}{TABLES}INSERT INTO more BY NAME SELECT name, twice AS id FROM named WHERE id % 2 = 0;"
+    run(single)
+    with pytest.raises(SqlError, match=r"moved .* into a statement set, or out of one.*job/more"):
+        run()
+    run(checkpoint={"start": "fresh", "run_key": "run"})
+    add_files(tmp_path, 3)
+    run()
+    with pytest.raises(SqlError, match=r"moved .*job/out,set"):
+        run(f"{NOW}{TABLES}INSERT INTO last SELECT id + 100 FROM orders")
+    assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == list(range(6))
+
+
+def test_rows_that_do_not_fit_count_once_for_the_set(spark: SparkSession, tmp_path: Path) -> None:
+    add_files(tmp_path, 0, 1, 2, 3, 4, 5)
+    text = TABLES.replace("id * 2)", "id * 2, CONSTRAINT few EXPECT (id <> 1) ON VIOLATION QUARANTINE)")
+    bad = list[dict[str, Any]]()
+    plan = plan_of(f"{NOW}SET job.error.limit.rows = 9;\n{text}{SET}", tmp_path)
+    execute(spark, plan, lambda _: None, Writer("run"), bad_rows=bad)
+    assert [(each["table"], each["rows"], each["quarantined"]) for each in bad] == [("orders", 6, 1)]
+    assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == [0, 2, 3, 4, 5]

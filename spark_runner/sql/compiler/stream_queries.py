@@ -58,8 +58,8 @@ def check_in_set(query: Passage, reads: Reads, shared: Table | None, mode: str) 
     for token, following in () if reads.has_invalid else pairwise(_outer(query.tokens)):
         if _has_state(token, following):
             message = (
-                f"{token.text.upper()} {following.text.upper()} needs the rows of earlier micro-batches, which a"
-                f" statement set in mode '{mode}' does not have; {_OUTSIDE}"
+                f"{token.text.upper()} {following.text.upper()} needs rows of earlier micro-batches, which no"
+                f" INSERT of a statement set has in mode '{mode}'; {_OUTSIDE}"
             )
             raise query.error(message, token.start)
     return streams[0] if streams else None

@@ -50,8 +50,8 @@ class Streams:
             return
         if isinstance(statement, CatalogStatement) and statement.action.writes:
             message = (
-                f"in mode '{self.mode}' a script adds rows to tables of catalogs, by INSERT INTO, and changes no"
-                " others; use mode 'batch'"
+                f"in mode '{self.mode}' a script adds rows to tables of catalogs, by INSERT INTO; use mode"
+                " 'batch' for other changes"
             )
             raise statement.passage.error(message)
         if not isinstance(statement, _STATEMENTS):

@@ -15,6 +15,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.print.sink import PrintSink
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution import catalogs
+from spark_runner.sql.execution.catalog_sink import start_insert
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS, SHOWN_ROWS
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
@@ -191,6 +192,10 @@ class _Execution(StreamSession):
         self.started += action.writes
         counted = f" ({self.started} of {self.inserts})" if action.writes else ""
         self.report(f"{action} {step['target']}{counted}".strip())
+        if action is CatalogAction.INSERT_INTO and "mode" in self.plan:  # of streams
+            start_insert(self, step)
+            self.refresh_catalogs()
+            return
         started = time.monotonic()
         frame = catalogs.run(self, step)
         if action in catalogs.SHOWS:

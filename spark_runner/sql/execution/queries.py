@@ -15,7 +15,7 @@ from spark_runner.sql.execution.checkpoints import Checkpoint
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.fingerprints import fingerprint
 from spark_runner.sql.execution.judgement import visible
-from spark_runner.sql.execution.query_names import QueryNames
+from spark_runner.sql.execution.query_names import QueryNames, is_insert
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_query import RowsOfBatch, StreamInsert, StreamQuery, Target
 from spark_runner.sql.execution.triggers import IDLE_INTERVAL, IDLE_MILLISECONDS, Triggers
@@ -77,7 +77,13 @@ class StreamInserts:
             checkpoint = Checkpoint(
                 self._session, f"{self._plan['checkpoints']}/{folder}", self._plan.get("checkpoint")
             )
-            record = stack.enter_context(checkpoint.opened(fingerprint(self._plan, self._names.meant(steps))))
+            targets = tuple(step["target"] for step in steps if is_insert(step))
+            meant = fingerprint(self._plan, self._names.meant(steps))
+            record = stack.enter_context(
+                checkpoint.opened(meant, targets if begin["kind"] == "begin_set" else ())
+            )
+            if not record.run_key:  # else a job has begun it anew on purpose
+                checkpoint.check_not_moved(targets, self._names.all_folders())
             frame = begun_at(record)
             query = StreamQuery(
                 [

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spark_runner.sql.execution.checkpoints import folder_name
+from spark_runner.sql.execution.folder_names import SET_MARK, folder_name
 from spark_runner.sql.grammar.statements import CatalogAction
 
 _NO_PART_OF_OTHERS = frozenset({"insert", "begin_set", "end_set"})  # kinds of steps
-SET_MARK = ",set"  # in the name of a folder; a quoted name of a table has no comma
 
 
 def is_insert(step: Mapping[str, Any]) -> bool:

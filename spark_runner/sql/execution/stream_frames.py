@@ -38,6 +38,8 @@ def _nulls(schema: StructType) -> list[Column]:
     return [sql.lit(None).cast(each.dataType).alias(each.name) for each in schema.fields]
 
 
+OUTSIDE = "write this INSERT outside of the set"
+
 # The nodes of analysed plans that compute each row of a stream from no other row of it.
 _WITHOUT_STATE = frozenset(
     {
@@ -49,13 +51,16 @@ _WITHOUT_STATE = frozenset(
 )
 
 
-def state_of(frame: DataFrame) -> str:
-    """What of a streaming frame computes rows from other rows of the stream, in words of Spark; else empty.
+def refused_in_set(frame: DataFrame) -> str:
+    """Why an INSERT with these rows of a stream is no part of a statement set; empty if it may be.
 
-    An operation that this version does not know may do so.
+    Spark's analysed plan names what computes rows from other rows of the stream; an operation that this
+    version does not know may do so.
     """
     analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to the plan
-    return _state_below(analysed)
+    if not (found := _state_below(analysed)):
+        return ""
+    return f"{found} needs rows of earlier micro-batches, which no INSERT of a statement set has; {OUTSIDE}"
 
 
 def _state_below(plan: Any) -> str:

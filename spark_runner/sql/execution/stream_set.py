@@ -13,12 +13,10 @@ from pyspark.sql import DataFrame
 
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
-from spark_runner.sql.execution.stream_frames import check_streamable, state_of
+from spark_runner.sql.execution.stream_frames import OUTSIDE, check_streamable, refused_in_set
 from spark_runner.sql.execution.stream_query import Target
 from spark_runner.sql.execution.stream_session import StreamSession
 from spark_runner.sql.text.literals import quote_name
-
-OUTSIDE = "write this INSERT outside of the set"
 
 
 class StreamSet:
@@ -110,13 +108,3 @@ def _is_kept(source: Mapping[str, Any], shared: Sequence[str], tables: Mapping[i
     if len(tables) == 1:
         return False
     return source["name"] in shared or not shared or not source["location"]
-
-
-def refused_in_set(frame: DataFrame) -> str:
-    """Why an INSERT with these rows of a stream is no part of a set; empty if it may be."""
-    found = state_of(frame)
-    if not found:
-        return ""
-    return (
-        f"{found} of a stream needs the rows of earlier micro-batches, which no statement set has; {OUTSIDE}"
-    )
