@@ -93,7 +93,7 @@ def check_targets(spark: SparkSession, folder: Path, ids: range = ALL) -> None:
     assert sorted(last) == [each + 100 for each in ids]
 
 
-def test_one_one_query_reads_the_stream_once_and_writes_all_targets(
+def test_one_query_reads_the_stream_once_and_writes_all_targets(
     run: Run, spark: SparkSession, tmp_path: Path, read: list[int]
 ) -> None:
     add_files(tmp_path, *ALL)
@@ -152,26 +152,25 @@ def test_a_killed_driver_loses_and_repeats_no_row_of_any_target(
 
 def test_two_inserts_of_a_set_into_one_target_replace_their_own_rows(run: Run, tmp_path: Path) -> None:
     add_files(tmp_path, 0)
-    bad = "CREATE TABLE bad (id INT) USING json OPTIONS (path 'bad');\n"
-    inserts = "INSERT INTO out SELECT id FROM orders; INSERT INTO out SELECT id + 10 FROM orders;"
+    script = f"""{NOW}CREATE TABLE orders (id BIGINT) USING json OPTIONS (path 'in');
+      CREATE TABLE out (id BIGINT) USING json OPTIONS (path 'out');
+      CREATE TABLE bad (id INT) USING json OPTIONS (path 'bad');
+      BEGIN STATEMENT SET;
+      INSERT INTO out SELECT id FROM orders; INSERT INTO out SELECT id + 10 FROM orders;
+      INSERT INTO bad SELECT concat('', id) FROM orders; END;"""
     with pytest.raises(SqlError, match="CAST_INVALID_INPUT") as failed:
-        run(
-            f"{NOW}{TABLES}{bad}BEGIN STATEMENT SET; {inserts}\nINSERT INTO bad SELECT concat('x', id) FROM orders; END;"
-        )
-    assert failed.value.line == 11
+        run(script.replace("''", "'x'"))
+    assert failed.value.line == 7
     expected = [0, 1, 2, 10, 11, 12]
-    assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == expected, (
-        "the batch has failed at its end"
-    )
-    good = f"{NOW}{TABLES}{bad}BEGIN STATEMENT SET; {inserts}\nINSERT INTO bad SELECT id FROM orders; END;"
-    run(good, checkpoint={"start": "resume"})
+    assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == expected, "the batch failed at its end"
+    run(script, checkpoint={"start": "resume"})
     assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == expected
     assert len(rows_of(tmp_path, "bad")) == 3
 
 
 STATES = [
     "SELECT id FROM (SELECT id FROM seen GROUP BY window(at, '1 minute'), id)",
-    "SELECT DISTINCT id FROM distinct_ids",
+    "SELECT id FROM distinct_ids",
     "SELECT a.id FROM seen a JOIN seen b ON a.id = b.id AND a.at = b.at",
     "SELECT id FROM (SELECT id FROM seen LIMIT 5)",
 ]
@@ -187,8 +186,9 @@ def test_an_insert_with_a_state_is_refused_before_anything_is_written(
     CREATE TABLE out (id BIGINT) USING json OPTIONS (path 'out');
     CREATE TABLE more (id BIGINT) USING json OPTIONS (path 'more');
     """
-    for query in (state.replace("SELECT DISTINCT id FROM d", "SELECT id FROM d") for state in STATES):
-        text = f"{tables}EXECUTE STATEMENT SET BEGIN INSERT INTO out SELECT id FROM seen;\nINSERT INTO more {query}; END;"
+    for query in STATES:
+        text = f"""{tables}EXECUTE STATEMENT SET BEGIN INSERT INTO out SELECT id FROM seen;
+        INSERT INTO more {query}; END;"""
         with pytest.raises(SqlError, match="write this INSERT outside of the set") as refused:
             run(text)
         assert refused.value.line == 8
@@ -198,9 +198,11 @@ def test_an_insert_with_a_state_is_refused_before_anything_is_written(
 
 
 def test_an_insert_that_moves_into_a_set_or_out_of_it_does_not_read_all_rows_again(
-    run: Run, spark: SparkSession, tmp_path: Path
+    run: Run, tmp_path: Path
 ) -> None:
     add_files(tmp_path, 0)
+    for name in ("out", "more", "last"):
+        (tmp_path / name).mkdir()  # Spark looks at each table that a script declares
     single = f"{NOW}{TABLES}INSERT INTO more BY NAME SELECT name, twice AS id FROM named WHERE id % 2 = 0;"
     run(single)
     with pytest.raises(SqlError, match=r"moved .* into a statement set, or out of one.*job/more"):
@@ -219,5 +221,7 @@ def test_rows_that_do_not_fit_count_once_for_the_set(spark: SparkSession, tmp_pa
     bad = list[dict[str, Any]]()
     plan = plan_of(f"{NOW}SET job.error.limit.rows = 9;\n{text}{SET}", tmp_path)
     execute(spark, plan, lambda _: None, Writer("run"), bad_rows=bad)
-    assert [(each["table"], each["rows"], each["quarantined"]) for each in bad] == [("orders", 6, 1)]
+    assert [(each["table"], each["rows"], each["quarantined"]) for each in bad] == [
+        *(("orders", 6, 1), ("out (line 11)", 5, 0), ("more (line 12)", 3, 0), ("last (line 13)", 5, 0))
+    ]
     assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == [0, 2, 3, 4, 5]

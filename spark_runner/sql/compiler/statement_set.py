@@ -91,7 +91,7 @@ class StatementSets:
         if ended.is_empty:
             raise ended.passage.error(NO_INSERT)
         if ended.stream:
-            ended.step["stream"] = ended.stream.name
+            ended.step["stream"] = ended.stream.step["name"]
         ended.step["cached"], self._shared_steps = shared_names(
             ended.inserts, self.scope.declared, self.scope.names, self._shared_steps
         )

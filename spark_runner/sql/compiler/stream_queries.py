@@ -41,12 +41,12 @@ def check_in_set(query: Passage, reads: Reads, shared: Table | None, mode: str) 
     states in views and in parentheses.
     """
     streams = [table for table in reads.tables.values() if table.spec.streams]
-    if shared is not None and shared not in streams:
+    if shared is not None and all(each is not shared for each in streams):
         streams.insert(0, shared)
     if len(streams) > 1:
         message = (
             f"in mode '{mode}' all INSERTs of a statement set read the same stream, and here are"
-            f" '{streams[0].name}' and '{streams[1].name}'; {_OUTSIDE}"
+            f" '{streams[0].step['name']}' and '{streams[1].step['name']}'; {_OUTSIDE}"
         )
         raise query.error(message, 0)
     if reads.file_names:

@@ -24,7 +24,6 @@ class StreamSet:
 
     def __init__(self, run: StreamSession, begin: Mapping[str, Any]) -> None:
         self._run, self.begin = run, begin
-        self._source = run.tables[begin["stream"].lower()]
         self._inserts: list[tuple[Mapping[str, Any], Target, list[str]]] = []
         self._tables: dict[int, Mapping[str, Any]] = {}  # targets by the id of the step of the INSERT
 
@@ -44,13 +43,13 @@ class StreamSet:
 
     def start(self) -> None:
         """Start the query; in mode available-now, wait for its end."""
-        run, name = self._run, quote_name(self._source["name"])
+        run, source = self._run, self._run.tables[self.begin["stream"].lower()]
         # The steps of later statements, and their texts, do not belong to the set.
-        batches = _Batches(run, self.begin["cached"], self._source, self._tables)
+        batches = _Batches(run, self.begin["cached"], source, self._tables)
 
         def begun_at(record: Record) -> DataFrame:
             run.begin_at(record)
-            return run.session.table(name)
+            return run.session.table(quote_name(source["name"]))
 
         run.streams.start_set(begun_at, self.begin, self._inserts, batches.rows)
         run.await_at_once([target.table for _, target, _ in self._inserts])
