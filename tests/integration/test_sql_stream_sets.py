@@ -15,6 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import QueryProgressEvent
 
 from spark_runner.connectors.base import Writer
+from spark_runner.sql.checkpoints.folders import LocalFolders
+from spark_runner.sql.checkpoints.listing import checkpoints_in
+from spark_runner.sql.checkpoints.removal import remove
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.stream_control import StreamControl
@@ -116,16 +119,19 @@ def test_a_running_set_shows_each_insert_and_ends_gracefully(
 
     def look() -> None:
         shown.update(control.shown().get("streams", {}))
-        if shown.get("last", {}).get("total_rows") == 9:
+        if all(shown.get(name, {}).get("total_rows") == 9 for name in ("last", "apart")):
             control.stopping.set()
 
     shown: dict[str, Any] = {}
     control = StreamControl(look)
-    results = run(STREAMING + TABLES + SET, control)
+    apart = "CREATE TABLE apart (id BIGINT) USING json OPTIONS (path 'apart');"
+    apart += "INSERT INTO apart SELECT id FROM orders;"
+    results = run(STREAMING + TABLES + SET + apart, control)
     check_targets(spark, tmp_path)
-    assert [(each["target"], each["rows"]) for each in results] == [("out", 9), ("more", 5), ("last", 9)]
-    assert {name: each["total_rows"] for name, each in shown.items()} == {"out": 9, "more": 5, "last": 9}
-    assert control.totals(results) == {"streamed": {"rows": 23, "batches": 9}}
+    expected = {"out": 9, "more": 5, "last": 9, "apart": 9}
+    assert {each["target"]: each["rows"] for each in results} == expected
+    assert {name: each["total_rows"] for name, each in shown.items()} == expected
+    assert control.totals(results) == {"streamed": {"rows": 32, "batches": 12}}
     commits = tmp_path / "checkpoints" / "job" / "out,set" / "commits"
     assert {file.name for file in commits.iterdir() if file.name.isdigit()} == {"0", "1", "2"}
     assert [each["rows"] for each in run()] == [0, 0, 0], "the next run has nothing left to read"
@@ -210,9 +216,48 @@ def test_an_insert_that_moves_into_a_set_or_out_of_it_does_not_read_all_rows_aga
     run(checkpoint={"start": "fresh", "run_key": "run"})
     add_files(tmp_path, 3)
     run()
+    apart = f"{NOW}{TABLES}INSERT INTO out SELECT id FROM orders;"
     with pytest.raises(SqlError, match=r"moved .*job/out,set"):
-        run(f"{NOW}{TABLES}INSERT INTO last SELECT id + 100 FROM orders")
+        run(apart)
     assert sorted(row["id"] for row in rows_of(tmp_path, "out")) == list(range(6))
+    place = f"file:{tmp_path}/checkpoints"
+    assert [each.target for each in checkpoints_in(LocalFolders(), place, "job")] == [
+        "more",
+        "out",
+        "out,set",
+    ]
+    remove(LocalFolders(), f"{place}/job/out,set")
+    assert run(apart)[0]["rows"] == 6
+
+
+def test_a_changed_set_is_refused_or_begins_where_it_is_told_to(run: Run, tmp_path: Path) -> None:
+    add_files(tmp_path, 0, 1, 2, 3, 4, 5)
+    tables = """CREATE TABLE orders (id BIGINT) USING json OPTIONS (path 'in');
+    CREATE TABLE out (id BIGINT) USING json OPTIONS (path 'out');
+    """
+    insert = "INSERT INTO out SELECT id FROM orders;"
+    run(f"{NOW}{tables}BEGIN STATEMENT SET; {insert} END;")
+    changed = f"{NOW}{tables}BEGIN STATEMENT SET; {insert} INSERT INTO out SELECT -id FROM orders; END;"
+    with pytest.raises(SqlError, match="are not those that its checkpoint") as refused:
+        run(changed)
+    assert refused.value.line == 4
+    at_second = {"start": "fresh", "run_key": "run", "positions": {"orders": "2023-11-14T22:13:23+00:00"}}
+    assert [each["rows"] for each in run(changed, checkpoint=at_second)] == [3, 3]
+
+
+def test_an_insert_that_reads_files_of_a_target_of_its_set_is_refused(run: Run, tmp_path: Path) -> None:
+    add_files(tmp_path, 0)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.json").write_text('{"id": 1}')
+    query = f"SELECT id FROM orders JOIN (SELECT id FROM json.`{tmp_path}/out`) USING (id)"
+    script = f"""{NOW}CREATE TABLE orders (id BIGINT) USING json OPTIONS (path 'in');
+    CREATE TABLE out (id BIGINT) USING json OPTIONS (path 'out');
+    CREATE TABLE more (id BIGINT) USING json OPTIONS (path 'more');
+    BEGIN STATEMENT SET; INSERT INTO out SELECT id FROM orders;
+    INSERT INTO more {query}; END;"""
+    with pytest.raises(SqlError, match="an INSERT of the same set writes") as refused:
+        run(script)
+    assert refused.value.line == 6
 
 
 def test_rows_that_do_not_fit_count_once_for_the_set(spark: SparkSession, tmp_path: Path) -> None:

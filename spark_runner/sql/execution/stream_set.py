@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from spark_runner.connectors.files.inputs import file_read_below
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.stream_frames import OUTSIDE, check_streamable, refused_in_set
@@ -66,6 +67,7 @@ class _Batches:
         tables: Mapping[int, Mapping[str, Any]],
     ) -> None:
         self._source, self._tables = source, tables
+        self._checked: set[int] = set()  # the ids of the steps of INSERTs whose files were looked at
         self._declared = list(run.declarations.reading({id(source)}))
         own = source["name"]
         # A view that several INSERTs share keeps its rows; without one, or beside one, the micro-batch does.
@@ -99,7 +101,17 @@ class _Batches:
         found = self._script.query(step, self._tables[id(step)])
         if found.isStreaming:
             raise self._script.error(f"this INSERT reads another stream than its set; {OUTSIDE}", step)
+        if id(step) not in self._checked:
+            self._check_files(found, step)
+            self._checked.add(id(step))
         return found
+
+    def _check_files(self, frame: DataFrame, step: Mapping[str, Any]) -> None:
+        """Raise SqlError for a query that names files of a target: each micro-batch would find others."""
+        for table in self._tables.values():
+            if table["location"] and (found := file_read_below(frame, table["location"])):
+                message = f"refused: this INSERT reads '{found}', which an INSERT of the same set writes"
+                raise self._script.error(message, step)
 
 
 def _is_kept(source: Mapping[str, Any], shared: Sequence[str], tables: Mapping[int, Any]) -> bool:
