@@ -23,7 +23,7 @@ from spark_runner.sql.grammar.statements import (
     SetStatement,
 )
 from spark_runner.sql.text.built_ins import has_mark
-from spark_runner.sql.text.full_name import FullName
+from spark_runner.sql.text.full_name import FullName, KnownNames
 from spark_runner.sql.text.passage import Passage
 
 _STATEMENTS = (
@@ -43,6 +43,8 @@ class Streams:
     read: dict[str, str] = field(default_factory=dict)  # comparable place -> name of the table
     written: set[str] = field(default_factory=set)
     read_whole: dict[str, str] = field(default_factory=dict)  # as `read`, of tables that do not stream
+    catalogs_read: KnownNames = field(default_factory=KnownNames)
+    catalogs_written: KnownNames = field(default_factory=KnownNames)
 
     def check_statement(self, statement: AnyStatement) -> None:
         """Raise SqlError for a statement that reads all rows of a table."""
@@ -89,16 +91,36 @@ class Streams:
         self._check_places((*streams, target), passage, offset)
         if self.mode == STREAMING:
             self._check_together(target, reads, passage, offset)
+            self._check_catalogs(None, reads, passage, offset)
         self._check_own(streams, target, passage, offset)
 
     def check_catalog_insert(self, query: Passage, target: FullName, reads: Reads, passage: Passage) -> None:
         """Likewise for an INSERT into a table of a catalog."""
         streams = self._streams(query, reads, passage, target.offset)
         self._check_places(streams, passage, target.offset)
+        if self.mode == STREAMING:
+            self._check_catalogs(target, reads, passage, target.offset)
         for table in streams:
             self.read[table.place] = table.name
         both = [self.read[table.place] for table in streams if table.place and table.place in self.written]
         self._refuse_own(both, passage, target.offset)
+
+    def _check_catalogs(self, target: FullName | None, reads: Reads, passage: Passage, offset: int) -> None:
+        """Raise SqlError for a table of a catalog that INSERTs read and write at the same time."""
+        pairs = [(name, self.catalogs_written.same(name)) for name in reads.catalogs.values()]
+        for name, _ in pairs:
+            self.catalogs_read.add(name)
+        if target is not None:
+            pairs.append((target, self.catalogs_read.same(target)))
+            self.catalogs_written.add(target)
+        for name, other in pairs:
+            if other is not None:
+                means = "" if other.key == name.key else f", which may be '{other}',"
+                message = (
+                    f"table '{name}'{means} is read as a whole and written by the same script, and in mode"
+                    f" '{self.mode}' both happen at the same time; use two jobs"
+                )
+                raise passage.error(message, offset)
 
     def _streams(self, query: Passage, reads: Reads, passage: Passage, offset: int) -> list[Table]:
         """The streams that an INSERT reads; raises SqlError for what cannot stream, and for none of them."""

@@ -285,3 +285,17 @@ SET job.mode = 'available-now';
 CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
 CREATE TABLE t USING json OPTIONS (path '/out');
 EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM s WITH ('max_files_per_trigger' = '1'); END
+
+-- case: a table of a catalog that is read as a whole and written at the same time
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a FROM s JOIN spark_catalog.shop.t USING (a);
+INSERT INTO spark_catalog.shop.t SELECT a FROM s
+
+-- case: a table of a catalog that is read as a whole, then written by a query after it
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a FROM s JOIN spark_catalog.shop.t USING (a);
+INSERT INTO spark_catalog.shop.t SELECT a FROM s
