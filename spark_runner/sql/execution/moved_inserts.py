@@ -29,8 +29,9 @@ def check_not_moved(folders: Folders, url: str, targets: Iterable[str], used: fr
         if not names.isdisjoint(_targets(folders, other, name)) and has_begun(folders, other):
             raise ConnectorError(
                 "refused: the script has moved this INSERT into a statement set, out of one, or behind"
-                f" another first INSERT of it, and the checkpoint '{other}' counts its rows so far; submit the"
-                " job with --fresh to read all data again, with --from POSITION to begin there, or move it back"
+                f" another first INSERT of it, and the checkpoint '{other}' counts its rows so far; submit"
+                " the job with --fresh to read all data again, with --from POSITION to begin there, or move"
+                " it back"
             )
 
 
