@@ -65,12 +65,12 @@ class QueryNames:
 
     def meant(self, steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """These INSERTs, or the table, and the declarations and settings before the last of them."""
-        last = next(number for number, step in enumerate(self._steps) if step is steps[-1])
+        own = {id(step) for step in steps}
+        last = max(number for number, step in enumerate(self._steps) if id(step) in own)
         return [
             each
             for each in self._steps[: last + 1]
-            if not (each["kind"] in _NO_PART_OF_OTHERS or is_insert(each))
-            or any(each is step for step in steps)
+            if id(each) in own or not (each["kind"] in _NO_PART_OF_OTHERS or is_insert(each))
         ]
 
 

@@ -108,10 +108,10 @@ class _Batches:
 
     def _check_files(self, frame: DataFrame, step: Mapping[str, Any]) -> None:
         """Raise SqlError for a query that names files of a target: each micro-batch would find others."""
-        for table in self._tables.values():
-            if table["location"] and (found := file_read_below(frame, table["location"])):
-                message = f"refused: this INSERT reads '{found}', which an INSERT of the same set writes"
-                raise self._script.error(message, step)
+        places = {table["location"] for table in self._tables.values()} - {""}
+        if found := file_read_below(frame, *places):
+            message = f"refused: this INSERT reads '{found}', which an INSERT of the same set writes"
+            raise self._script.error(message, step)
 
 
 def _is_kept(source: Mapping[str, Any], shared: Sequence[str], tables: Mapping[int, Any]) -> bool:
