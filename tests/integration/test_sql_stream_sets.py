@@ -265,7 +265,8 @@ def test_rows_that_do_not_fit_count_once_for_the_set(spark: SparkSession, tmp_pa
     text = TABLES.replace("id * 2)", "id * 2, CONSTRAINT few EXPECT (id <> 1) ON VIOLATION QUARANTINE)")
     bad = list[dict[str, Any]]()
     plan = plan_of(f"{NOW}SET job.error.limit.rows = 9;\n{text}{SET}", tmp_path)
-    execute(spark, plan, lambda _: None, Writer("run"), bad_rows=bad)
+    results = execute(spark, plan, lambda _: None, Writer("run"), bad_rows=bad)
+    assert [each["columns"] for each in results] == [["id"], ["id", "name"], ["id"]]
     assert [(each["table"], each["rows"], each["quarantined"]) for each in bad] == [
         *(("orders", 6, 1), ("out (line 11)", 5, 0), ("more (line 12)", 3, 0), ("last (line 13)", 5, 0))
     ]

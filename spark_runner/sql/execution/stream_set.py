@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from spark_runner.connectors.files.inputs import file_read_below
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
+from spark_runner.sql.execution.judgement import visible
 from spark_runner.sql.execution.stream_frames import OUTSIDE, check_streamable, refused_in_set
 from spark_runner.sql.execution.stream_query import Target
 from spark_runner.sql.execution.stream_session import StreamSession
@@ -39,7 +40,7 @@ class StreamSet:
         if words := refused_in_set(frame):
             raise self._run.error(words, step)
         target = self._run.stream_target(table, step, options)
-        self._inserts.append((step, target, frame.columns))
+        self._inserts.append((step, target, visible(frame)))
         self._tables[id(step)] = table
 
     def start(self) -> None:
