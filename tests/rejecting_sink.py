@@ -1,6 +1,7 @@
 """Sinks whose target does not accept even numbers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,4 +31,4 @@ class RowRejectingSink(RejectingSink):
     def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
         even = frame.filter("n % 2 = 0")
         refused = even.select(row_of(even).alias("row"), sql.lit("it is even").alias("reason"))
-        return Written(frame.count() - even.count(), rejected=refused)
+        return replace(super().write(frame, options, request), rejected=refused)

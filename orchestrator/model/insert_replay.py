@@ -14,7 +14,6 @@ from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
 
 _DECIDING = {"set", "reset", "function"}  # what casts and expectations mean
-_OF_STREAMS = {"mode", "trigger_ms"}  # the rows in a quarantine have an end
 _INSTEAD = "run the whole job again instead"
 
 Step = Mapping[str, Any]
@@ -45,8 +44,7 @@ def insert_plan(
             steps.append({key: value for key, value in _adding(step).items() if key != "reads"} | insert)
         elif index < at and step["kind"] in _DECIDING:
             steps.append(step)
-    parts = {key: value for key, value in plan.items() if key not in _OF_STREAMS}
-    return {**parts, "version": PLAN_VERSION, "needs_own_jvm": True, "steps": steps}
+    return {**plan, "version": PLAN_VERSION, "needs_own_jvm": True, "steps": steps}
 
 
 def _adding(step: Step) -> dict[str, Any]:

@@ -77,10 +77,9 @@ def replay_plan(
     reads streams: its attempts add to each other.
     """
     run = {"run": run_key} if attempt is None else {"run": run_key, "attempt": str(attempt)}
+    plan = _in_mode_batch(plan)
     if rows.insert is not None:
         return insert_plan(plan, rows, run, text, before)
-    if "mode" in plan:
-        raise DefinitionError("rows are replayed in mode 'batch', and the script has another mode")
     name = rows.table.lower()
     declared = [step for step in plan["steps"] if str(step.get("name", "")).lower() == name]
     declaring = [step for step in declared if step["kind"] in {"table", "view"}]
@@ -91,6 +90,13 @@ def replay_plan(
     facts = {"table": declaring[0]["name"], "place": rows.place, "rows": rows.quarantined}
     replay = {**facts, "source": rows.table, **run}
     return {**plan, "version": PLAN_VERSION, "needs_own_jvm": True, "replay": replay}
+
+
+def _in_mode_batch(plan: Plan) -> Plan:
+    """The plan without streams: the rows in a quarantine have an end."""
+    parts = {key: value for key, value in plan.items() if key not in {"mode", "trigger_ms"}}
+    steps = [{key: value for key, value in step.items() if key != "stream"} for step in plan["steps"]]
+    return {**parts, "steps": steps}
 
 
 def replay_id(job_id: str, rows: SetAside, number: int = 1) -> str:

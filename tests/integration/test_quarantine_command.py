@@ -275,7 +275,6 @@ def test_rows_of_an_insert_are_replayed_once_by_a_job_that_reads_no_table(stage:
             {"script": SCRIPT.replace("out SELECT * FROM people", "people VALUES (1)")},
             "writes to the table 'people'",
         ),
-        ({"script": f"SET job.mode = 'available-now';{SCRIPT}"}, "rows are replayed in mode 'batch'"),
         ({"table": "peopel"}, "no rows of table 'peopel' are in quarantine; did you mean 'people'?"),
         (
             {"name": "people (line 3)"},

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 LIMIT = "SET job.error.limit.rows = 9; "
-SRC = "CREATE TABLE src (n STRING) USING csv OPTIONS (path 'in.csv'); "
+SRC = "CREATE TABLE src (n STRING) USING csv OPTIONS (path 'in'); "
 OUT = (
     "CREATE TABLE dst (n INT, CONSTRAINT small EXPECT (n < 10) ON VIOLATION QUARANTINE)"
     " USING parquet OPTIONS (path 'out'); "
@@ -41,7 +41,8 @@ Run = Callable[..., Bad]
 @pytest.fixture
 def run(spark: "SparkSession", tmp_path: Path) -> Run:
     """Run a script; returns what it says of bad rows."""
-    (tmp_path / "in.csv").write_text("n\n1\n007\n012\n130\ntwo\n", "utf-8")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("n\n1\n007\n012\n130\ntwo\n", "utf-8")
     return partial(run_script, spark, tmp_path)
 
 
@@ -61,14 +62,16 @@ def test_rows_go_into_the_target_as_it_is_declared_now_and_the_query_does_not_ru
         ('{"n":"130"}', "n STRING", "small"),
         ('{"n":"two"}', "n STRING", "cast"),
     ]
-    (tmp_path / "in.csv").unlink()
+    (tmp_path / "in" / "a.csv").unlink()
     for attempt in (1, 2):
         again = run(LIMIT, SRC, "\n", RELAXED, INSERT, replays=first, key="again", attempt=attempt)
         assert counts(again) == [("dst (line 2)", 3, 2)]
         assert rows(spark, tmp_path / "out") == [(1,), (12,), (7,)]
     # What still does not fit goes again from the quarantine of the replay.
     texts = TEXT.replace("(path 'out')", "(path 'texts')").replace("n < 100", "n <> '130'")
-    last = run_script(*(spark, tmp_path, LIMIT, SRC, texts, INSERT), replays=again, of="again", key="last")
+    last = run_script(
+        *(spark, tmp_path, LIMIT, SRC, texts, INSERT), replays=again, of="again", of_attempt=2, key="last"
+    )
     assert counts(last) == [("dst (line 1)", 2, 1)]
     assert rows(spark, tmp_path / "texts") == [("two",)]
     left = spark.read.parquet(str(tmp_path / "bad" / "last" / "dst%20%28line%201%29")).first()
@@ -80,7 +83,8 @@ VALUES = """SELECT id, CAST(id / 3 AS DECIMAL(38, 18)) AS dec,
   TIMESTAMP '2026-10-25 02:30:00.123456' AS ts, TIMESTAMP_NTZ '0001-01-01 00:00:00.000001' AS ntz,
   X'00ff' AS bin, CAST('NaN' AS DOUBLE) AS nan, CAST(1.1 AS FLOAT) AS flt,
   array(named_struct('d', DATE '9999-12-31', 'm', map('k', CAST(NULL AS STRING)))) AS nested,
-  INTERVAL '1 02:03:04.5' DAY TO SECOND AS span, NULL AS nothing, 'a"\\\\n\\\\\\\\é' AS `t.x``t` FROM range(4)"""
+  INTERVAL '1 02:03:04.5' DAY TO SECOND AS span, NULL AS nothing,
+  'a"\\\\n\\\\\\\\é' AS `t.x``t` FROM range(4)"""
 KINDS = (
     "id BIGINT, dec DECIMAL(38, 18), ts TIMESTAMP, ntz TIMESTAMP_NTZ, bin BINARY, nan DOUBLE, flt FLOAT,"
     " nested ARRAY<STRUCT<d: DATE, m: MAP<STRING, STRING>>>, span INTERVAL DAY TO SECOND, nothing INT,"
@@ -141,9 +145,7 @@ def test_rows_of_a_stream_go_again_in_mode_batch(run: Run, spark: "SparkSession"
 
 
 @pytest.mark.parametrize("changed", [OUT.replace("n INT", "m INT").replace("n <", "m <"), TEXT])
-def test_other_names_are_refused_and_other_types_are_not(
-    run: Run, spark: "SparkSession", tmp_path: Path, changed: str
-) -> None:
+def test_other_names_are_refused_and_other_types_are_not(run: Run, tmp_path: Path, changed: str) -> None:
     first = run(LIMIT, SRC, OUT.replace("(path 'out')", "(path 'first')"), INSERT)
     if "m INT" in changed:
         with pytest.raises(SqlError, match="have the columns n, and the table declares m; a replay needs"):

@@ -186,6 +186,21 @@ def test_rows_in_a_table_of_the_script_are_told_from_those_of_other_runs(
     assert spark.read.parquet(str(tmp_path / "rejects")).count() == 5
 
 
+def test_rows_of_a_stream_are_decoded_again_in_mode_batch(
+    run: Run, spark: "SparkSession", tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in.csv").rename(tmp_path / "in" / "a.csv")
+    script = "".join((LIMIT, SRC, OUT, INSERT.replace("OVERWRITE", "INTO"))).replace("in.csv", "in")
+    script = f"SET job.mode = 'available-now'; {script}"
+    first = run(script)
+    assert [(each["rows"], each["quarantined"]) for each in first] == [(5, 2), (3, 0)]
+    mended = script.replace("age INT", "age STRING")
+    again = run(mended, replays=first, first=script, key="again")
+    assert [(each["rows"], each["quarantined"]) for each in again] == [(2, 1), (1, 0)]
+    assert rows(spark, tmp_path / "out") == [(1, "30"), (2, "x"), (3, "5"), (None, None)]
+
+
 @pytest.mark.parametrize("folder", ["day=1", "DAY=1"])
 def test_records_of_partitioned_files_are_refused(run: Run, tmp_path: Path, folder: str) -> None:
     (tmp_path / "in" / folder).mkdir(parents=True)
