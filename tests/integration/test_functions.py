@@ -41,7 +41,7 @@ ASSERT (SELECT count(*) FROM src WHERE origin(name) NOT LIKE '{job}/%') = 2, 'a 
 
 MEETING = """
 CREATE TEMPORARY FUNCTION meet AS 'job_words.meet';
-ASSERT (SELECT min(meet('{folder}')) FROM (SELECT /*+ REPARTITION(2) */ id FROM src)) = 2, 'two executors';
+ASSERT (SELECT min(meet('{folder}')) FROM (SELECT /*+ REPARTITION(2) */ id FROM range(64))) = 2, 'two';
 """
 """Each executor has one core, and the calls of two tasks wait for each other."""
 

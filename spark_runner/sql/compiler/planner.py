@@ -298,6 +298,7 @@ class Planner:
         if self.sets.open:
             self.sets.open.add(statement, target, reads)
         target.step["written"] = True
+        self.catalogs.add_reads(reads)
         self.effects += 1
         step = self.steps.add(
             "insert",
