@@ -1,9 +1,10 @@
 """A driver that kills itself at a chosen point of the writes to one folder.
 
 Arguments: the folder of the script, the name of the folder that is written, the point, the number of the
-attempt; the script is on standard input.
+attempt; the script, or a plan as JSON, is on standard input.
 """
 
+import json
 import os
 import signal
 import sys
@@ -58,7 +59,9 @@ def main(folder: Path, written: str, point: str, attempt: int) -> None:
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
     )
-    execute(spark, plan_of(sys.stdin.read(), folder), lambda _: None, Writer("run", attempt))
+    given = sys.stdin.read()
+    plan = json.loads(given) if given.startswith("{") else plan_of(given, folder)
+    execute(spark, plan, lambda _: None, Writer("run", attempt))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from orchestrator.handlers.actions import SetStatus
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Status
-from orchestrator.model.times import stored_time
+from orchestrator.model.times import seconds_between, stored_time
 from queues import Operation, Set, encode, timestamp
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import Attempt, AttemptState, application_in, outcome_facts
@@ -129,14 +129,14 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
         reported := reported_end(submission.outcome)
     ) is not None:  # it reached its end while ZooKeeper was unreachable
         state, facts = reported
-        ended = attempt.advance(state, ended=timestamp(), recorded_by="worker", **facts)
+        ended = attempt.advance(state, ended=_end_of(attempt, submission), recorded_by="worker", **facts)
         if state is AttemptState.SUCCEEDED:
             return Verdict(Status.SUCCESS), ended
         return Verdict.of_error(reported_error(facts.get("error"), state)), ended
     error = _error_of_exit(submission)
     state = _STATES.get(error.error_class, AttemptState.FAILED)
     recorded: dict[str, Any] = {
-        "ended": timestamp(),
+        "ended": _end_of(attempt, submission),
         "exit_code": submission.exit_code,
         "error": error.model_dump(),
         "recorded_by": "worker",
@@ -144,6 +144,14 @@ def verdict_of_exit(attempt: Attempt, submission: Submission) -> tuple[Verdict, 
     if submission.usage is not None:  # the only known figures of its use
         recorded["metrics"] = {"host": dict(submission.usage)}
     return Verdict.of_error(error), attempt.advance(state, **recorded)
+
+
+def _end_of(attempt: Attempt, submission: Submission) -> str:
+    """When a driver ended: its place may have recorded that while no worker ran."""
+    ended = stored_time(submission.ended)
+    ran = seconds_between(attempt.document.get("started"), ended)
+    # Whole seconds, or another clock, may put the end before the start.
+    return ended if ended is not None and ran is not None and ran >= 0 else timestamp()
 
 
 def _error_of_exit(submission: Submission) -> JobError:

@@ -19,9 +19,12 @@ class Written:
 
     rows: int
     preview: list[list[str | None]] = field(default_factory=list)
-    rejected: DataFrame | None = (
-        None  # rows that the target refused: columns record (STRING), reason (STRING)
-    )
+    rejected: DataFrame | None = None
+    """Rows that the target refused: columns `reason` and `record` (STRING).
+
+    With a column `row`, made by `spark_runner.connectors.rows.row_of`, a replay can write the rows again, and
+    `record` is not needed.
+    """
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,7 @@ class Submission:
     outcome: Mapping[str, Any] | None = None  # the outcome file of the driver, if any
     failure: Failure | None = None  # the backend's cause of its end, if any
     usage: Mapping[str, Any] | None = None  # the host's measurements of all its processes, if any
+    ended: str = ""  # when the driver ended, ISO 8601 in UTC, where its place has recorded it
     # False: the end of the driver was not observed. It is not listed (any more), its node is lost, or only
     # the spark-submit that submits it to a cluster has ended. A driver that has started may then still run.
     is_end_observed: bool = True

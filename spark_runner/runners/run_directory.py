@@ -172,6 +172,13 @@ class RunDirectory:
         record = self._read("exit.json")
         return None if record is None else int(record["exit_code"])
 
+    def ended(self) -> str:
+        """When the driver ended, as the shim has recorded it; empty while that is unknown."""
+        try:
+            return str((self._read("exit.json") or {}).get("ended") or "")
+        except (OSError, ValueError, AttributeError):
+            return ""
+
     def outcome(self) -> dict[str, Any] | None:
         """The outcome that the driver wrote; None also for a file that is incomplete after its end."""
         try:

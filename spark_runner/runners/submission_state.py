@@ -123,6 +123,7 @@ def submission_of(directory: RunDirectory, scan: ProcessScan) -> Submission:
         outcome=outcome,
         failure=failure,
         usage=usage,
+        ended=directory.ended() if state is RunState.EXITED else "",
     )
 
 

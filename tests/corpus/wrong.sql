@@ -275,6 +275,9 @@ MERGE INTO cat.db.t USING order o ON o.id = t.id WHEN MATCHED THEN DELETE
 INSERT INTO cat.db.t SELECT * FROM cat.db.t
 --> 1:13 refused: this INSERT reads 'cat.db.t', and writes to 'cat.db.t'
 ----
+INSERT INTO cat.db.copy SELECT * FROM cat.db.t; INSERT OVERWRITE cat.db.t SELECT id FROM orders
+--> 1:66 refused: this INSERT replaces the rows of 'cat.db.t', and an earlier statement writes rows that it reads from 'cat.db.t': a further attempt would not find the same rows; use two jobs
+----
 CREATE TABLE ticks (value BIGINT) USING rate OPTIONS (rows_per_second 10);
 SELECT * FROM ticks
 --> 2:15 table 'ticks' of connector 'rate' has no end, and mode 'batch' reads all rows; an INSERT in mode 'available-now' or 'streaming' can read it

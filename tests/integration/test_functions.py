@@ -14,8 +14,11 @@ from spark_runner.runners.base import SparkTarget
 from spark_runner.runners.driver_zip import zip_bytes
 from tests.integration.test_connectors import hidden, package_folders
 from tests.jobs_support import Deployment
+from tests.kubernetes_support import KubernetesSite
 from tests.servers.standalone import SMALL_APPLICATION, standalone_cluster
+from tests.servers.yarn import Yarn
 from tests.waiting import wait_until
+from tests.yarn_support import found_by_hadoop, spark_settings
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -30,6 +33,17 @@ INSERT INTO shown SELECT * FROM made;
 ASSERT (SELECT array_sort(collect_list(concat_ws(' ', slug, n, loud))) FROM made)
   = array('4 nobody!', 'ann-b 2 ANN B!'), 'three functions';
 """
+
+SENT = """
+CREATE TEMPORARY FUNCTION origin AS 'job_words.origin';
+ASSERT (SELECT count(*) FROM src WHERE origin(name) NOT LIKE '{job}/%') = 2, 'a file that was sent';
+"""
+
+MEETING = """
+CREATE TEMPORARY FUNCTION meet AS 'job_words.meet';
+ASSERT (SELECT min(meet('{folder}')) FROM (SELECT /*+ REPARTITION(2) */ id FROM range(64))) = 2, 'two';
+"""
+"""Each executor has one core, and the calls of two tasks wait for each other."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +74,15 @@ def job(tmp_path: Path) -> Path:
     (folder / "job_words.py").write_text(
         "def slug(text: str) -> str:\n"
         "    return None if text is None else text.lower().replace(' ', '-')\n\n"
-        "def leak(text: str) -> str:\n    raise KeyError('password=hunter22')\n",
+        "def leak(text: str) -> str:\n    raise KeyError('password=hunter22')\n\n"
+        "def origin(text: str) -> str:\n    return __file__\n\n"
+        "def meet(folder: str) -> int:\n"
+        "    import os, pathlib, time\n"
+        "    there, until = pathlib.Path(folder), time.monotonic() + 60\n"
+        "    (there / str(os.getppid())).touch()  # the daemon of the Python workers of one executor\n"
+        "    while len(found := list(there.iterdir())) < 2 and time.monotonic() < until:\n"
+        "        time.sleep(0.05)\n"
+        "    return len(found)\n",
         "utf-8",
     )
     with zipfile.ZipFile(folder / "job_numbers.zip", "w") as archive:
@@ -76,6 +98,11 @@ def job(tmp_path: Path) -> Path:
 def run(deployment: Deployment, job: Path, script: str, target: SparkTarget, **spark: Any) -> Any:
     settings = deployment.settings.model_copy(update={"class_archives": False})
     deployment.worker(runner=build_runners(settings, warm=False).for_target(target))
+    return ended(deployment, job, script, target, **spark)
+
+
+def ended(deployment: Deployment, job: Path, script: str, target: SparkTarget, **spark: Any) -> Any:
+    """A job that a worker has run."""
     files = {"py_files": ["job_words.py", "job_numbers.zip"]}
     document = {
         "name": "functions",
@@ -109,12 +136,43 @@ def test_they_reach_nodes_that_share_no_code(
 ) -> None:
     nodes = tmp_path_factory.mktemp("nodes")
     within = hidden(nodes, tmp_path, *package_folders())
+    meeting = nodes / "meeting"
+    meeting.mkdir()
     with standalone_cluster(nodes, workers=0) as cluster:
-        cluster.start_worker(cores=2, within=within)
-        wait_until(lambda: cluster.alive_workers() == 1, 90, "the node serves")
+        for _ in range(2):
+            cluster.start_worker(cores=1 if mode == "client" else 2, within=within)
+        wait_until(lambda: cluster.alive_workers() == 2, 90, "both nodes serve")
         options = {"ui": cluster.ui, "rest": cluster.rest, "staging": str(nodes / "staging")}
         target = SparkTarget(cluster.url, mode, options)
-        conf = {**SMALL_APPLICATION, "spark.cores.max": "1", "spark.executor.cores": "1"}
-        detail = run(deployment, job, SCRIPT, target, standalone=options, conf=conf)
+        conf = {**SMALL_APPLICATION, "spark.cores.max": "2", "spark.executor.cores": "1"}
+        script = SCRIPT + MEETING.format(folder=meeting)
+        detail = run(deployment, job, script, target, standalone=options, conf=conf)
+    check_written(detail)
+
+
+def check_written(detail: Any) -> None:
     assert detail.job.status is Status.SUCCESS, detail.job.error
     assert [(table["connector"], table["rows"]) for table in detail.attempts[-1]["tables"]] == [("print", 2)]
+
+
+@pytest.mark.spark
+@pytest.mark.yarn
+def test_they_reach_the_containers_of_yarn(deployment: Deployment, job: Path, yarn: Yarn) -> None:
+    script = SCRIPT + SENT.format(job=job)
+    with found_by_hadoop(yarn):
+        conf = spark_settings(yarn.staging)
+        check_written(run(deployment, job, script, SparkTarget("yarn", "cluster"), conf=conf))
+
+
+@pytest.mark.spark
+@pytest.mark.kubernetes
+@pytest.mark.timeout(1800)  # the API server is built where it is not in the cache yet
+def test_they_reach_the_pods_of_kubernetes(
+    deployment: Deployment, job: Path, kubernetes_site: KubernetesSite
+) -> None:
+    target = kubernetes_site.target()
+    deployment.worker(runner=kubernetes_site.runner(spark_submit=None))
+    in_image = [f"local://{job / name}" for name in ("job_words.py", "job_numbers.zip")]
+    conf = {"spark.driver.memory": "512m", "spark.executor.memory": "512m", "spark.executor.instances": "1"}
+    own = {"py_files": in_image, "kubernetes": dict(target.options), "conf": conf}
+    check_written(ended(deployment, job, SCRIPT, target, **own))

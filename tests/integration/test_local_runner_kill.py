@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -45,7 +46,9 @@ def test_kill_forces_a_driver_that_ignores_term_and_its_exit_is_known(runner: Lo
     (path / "scratch" / "blockmgr").mkdir()
     runner.kill(run, grace_seconds=0.2)
     assert processes_of(run) == []
-    assert runner.find(run)[0].exit_code == 137
+    (found,) = runner.find(run)
+    assert found.exit_code == 137
+    assert found.ended == json.loads((path / "exit.json").read_text("ascii"))["ended"]
     assert not (path / "scratch").exists()
 
 

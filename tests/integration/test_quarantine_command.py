@@ -12,6 +12,7 @@ from pyarrow import parquet, table
 from orchestrator.cli.app import run_app
 from orchestrator.model.plan import decode_plan, plan_path
 from orchestrator.model.row_replay import replay_id
+from orchestrator.model.set_aside import SetAside
 from orchestrator.model.states import Queue, Status
 from queues import Set, check_id, encode
 from queues.store.commit import commit
@@ -240,11 +241,29 @@ def test_the_corrected_script_runs_in_the_folder_of_the_job(stage: Stage, show: 
     mended.write_text(SCRIPT.replace("people (id INT)", "Orders (id STRING)").replace("people;", "orders;"))
     code, _, stderr = show("--replay")
     assert (code, replays(stage)) == (2, [])
-    assert "name one of the tables with rows in quarantine by --table: people, orders" in stderr
+    assert "name one of the tables with rows in quarantine by --table: 'people', 'orders'" in stderr
     assert show("--replay", "--table", "orders", "--script", str(mended), "-q")[0] == 0
     definition = stage.client.detail(f"{JOB}.replay-orders").definition
     assert "Orders (id STRING)" in definition["script"]
     assert definition["directory"] == "/data"
+
+
+def test_rows_of_an_insert_are_replayed_once_by_a_job_that_reads_no_table(stage: Stage, show: Show) -> None:
+    ended(stage, recorded("people", 1, "file:/bad/people"), recorded("out (line 3)", 2, "file:/bad/out"))
+    with_script(stage)
+    own = f"{JOB}.replay.out-line-3"
+    code, stdout, stderr = show("--replay", "--table", "OUT")
+    assert (code, stdout) == (0, f"{own}\n")
+    assert f"2 rows of the INSERT into 'out' of line 3 are replayed by job {own}" in stderr
+    plan = decode_plan(stage.session.get(plan_path(stage.queues.layout.record(own)))[0])  # type: ignore[index]  # it is there
+    assert [step["kind"] for step in plan["steps"]] == ["table", "insert"]
+    run_key = stage.client.detail(JOB).run_key
+    facts = {"run": run_key, "attempt": "1", "source": "out (line 3)", "place": "file:/bad/out", "rows": 2}
+    assert plan["steps"][1]["replayed"] == {**facts, "pinned": False}
+    assert (plan["version"], plan["needs_own_jvm"]) == (PLAN_VERSION, True)
+    code, _, stderr = show("--replay", "--table", "out (line 3)")
+    assert code == 5
+    assert f"job '{own}' has replayed the rows of the INSERT into 'out' of line 3; with --again" in stderr
 
 
 @pytest.mark.parametrize(
@@ -256,9 +275,11 @@ def test_the_corrected_script_runs_in_the_folder_of_the_job(stage: Stage, show: 
             {"script": SCRIPT.replace("out SELECT * FROM people", "people VALUES (1)")},
             "writes to the table 'people'",
         ),
-        ({"script": f"SET job.mode = 'available-now';{SCRIPT}"}, "rows are replayed in mode 'batch'"),
         ({"table": "peopel"}, "no rows of table 'peopel' are in quarantine; did you mean 'people'?"),
-        ({"name": "people (line 3)"}, "the 2 rows of 'people (line 3)' were set aside on their way into"),
+        (
+            {"name": "people (line 3)"},
+            "by the INSERT into 'people' of line 3, and the script has no INSERT into 'people' any more",
+        ),
         ({"place": ""}, "the place of the rows of table 'people' is unknown"),
     ],
 )
@@ -297,5 +318,6 @@ def test_options_of_a_replay_need_it(show: Show) -> None:
     ("job_id", "table"), [("a" * 128, "people"), ("job", "a table/…"), ("job", "b" * 200)]
 )
 def test_the_id_of_a_replay_is_one_that_a_job_can_have(job_id: str, table: str) -> None:
-    ids = {replay_id(job_id, table, number) for number in (1, 2, 999)} | {replay_id(job_id, f"{table}2")}
-    assert len({check_id(each) for each in ids}) == 4
+    rows = [SetAside(name, 1, "") for name in (table, f"{table}2", f"{table} (line 2)")]
+    ids = {replay_id(job_id, each, number) for each in rows for number in (1, 2, 999)}
+    assert len({check_id(each) for each in ids}) == 9

@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 SCRIPT = """SET job.error.limit.rows = 9;
 CREATE TABLE people (id INT, age INT) USING csv OPTIONS (path 'people.csv');
-CREATE TABLE out (id INT, age STRING) USING json OPTIONS (path 'out-${ds}');
+CREATE TABLE out (id INT, age STRING, CONSTRAINT small EXPECT (id < 50) ON VIOLATION QUARANTINE)
+  USING json OPTIONS (path 'out-${ds}');
 INSERT OVERWRITE out SELECT * FROM people;
 """
 
@@ -32,9 +33,9 @@ def test_rows_go_again_with_the_corrected_script(
     monkeypatch.setenv("ZOOKEEPER_HOSTS", settings.zookeeper_hosts)
     monkeypatch.setenv("ORCHESTRATOR_ROOT", settings.root)
     monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(settings.state_dir))
-    (tmp_path / "people.csv").write_text("id,age\n1,30\n2,x\n3,5\nfour,4\n", "utf-8")
+    (tmp_path / "people.csv").write_text("id,age\n1,30\n2,x\n3,5\nfour,4\n99,9\n", "utf-8")
     mended = tmp_path / "mended.sql"
-    mended.write_text(SCRIPT.replace("age INT", "age STRING"), "utf-8")
+    mended.write_text(SCRIPT.replace("age INT", "age STRING").replace("id < 50", "id < 100"), "utf-8")
     deployment.worker(runner=LocalRunner(SparkSubmits(settings.state_dir), driver_main=DRIVER_MAIN))
     document = {
         "name": "people",
@@ -48,15 +49,20 @@ def test_rows_go_again_with_the_corrected_script(
     assert deployment.wait("first", timeout=180).job.status is Status.SUCCESS
     assert run_app(["job", "quarantine", "first", "-o", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert sorted(row["record"] for row in shown) == ["2,x", "four,4"]
-    replay = ["job", "quarantine", "first", "--replay", "--script", str(mended), "--wait"]
-    assert run_app(replay) == 0
-    assert capsys.readouterr().out == "first.replay-people\n"
+    assert sorted(row["record"] for row in shown) == ["2,x", "four,4", '{"id":99,"age":9}']
+    replay = ["job", "quarantine", "first", "--replay", "--script", str(mended), "--table"]
+    assert run_app([*replay, "people", "--wait"]) == 0
+    assert run_app([*replay, "out", "--wait"]) == 0
+    assert capsys.readouterr().out == "first.replay-people\nfirst.replay.out-line-5\n"
+    assert run_app([*replay, "out"]) == 5
+    assert "'first.replay.out-line-5' has replayed the rows of the INSERT" in capsys.readouterr().err
     lines = [
         json.loads(line)
         for file in (tmp_path / "out-2026-02-03").glob("part-*")
         for line in file.read_text("utf-8").splitlines()
     ]
-    assert sorted((line["id"], line["age"]) for line in lines) == [(1, "30"), (2, "x"), (3, "5")]
+    assert sorted((line["id"], line["age"]) for line in lines) == [
+        *((1, "30"), (2, "x"), (3, "5"), (99, "9"))
+    ]
     assert run_app(["job", "quarantine", "first.replay-people", "-o", "json"]) == 0
     assert [row["record"] for row in json.loads(capsys.readouterr().out)] == ["four,4"]

@@ -1,18 +1,15 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Rows of a quarantine that go again: the target is as if they had been good in the first run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator.model.row_replay import chosen, replay_plan
-from orchestrator.model.set_aside import set_aside_in
-from spark_runner.connectors.base import Writer
-from spark_runner.sql.compiler.compile import compile_script
-from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
+from tests.replay_support import Bad, files, rows, run_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +24,6 @@ MORE = "INSERT INTO more SELECT id FROM src;"
 INSERT = "INSERT OVERWRITE dst SELECT * FROM src;"
 RAW = "id,age\n1,30\n2,x\n3,5\n,\nfour,44\n"
 
-Bad = list[dict[str, Any]]
 Run = Callable[..., Bad]
 
 
@@ -35,34 +31,7 @@ Run = Callable[..., Bad]
 def run(spark: "SparkSession", tmp_path: Path) -> Run:
     """Run a script; returns what it says of bad rows."""
     (tmp_path / "in.csv").write_text(RAW, "utf-8")
-
-    def run_script(
-        *parts: str,
-        replays: Bad | None = None,
-        key: str = "first",
-        attempt: int = 1,
-        more: Mapping[str, Any] | None = None,
-    ) -> Bad:
-        plan = compile_script("".join(parts), file="s.sql", base_dir=str(tmp_path), variables={})
-        plan["steps"] += [more] if more else []
-        if replays is not None:
-            rows = chosen(set_aside_in({"bad_rows": replays}), None, "job")
-            plan = dict(replay_plan(plan, rows, run_key="first", attempt=1))
-        plan["quarantine"] = f"file:{tmp_path}/bad/{key}"
-        bad = list[dict[str, Any]]()
-        execute(spark, plan, lambda _phase: None, Writer(key, attempt), bad_rows=bad)
-        return bad
-
-    return run_script
-
-
-def rows(spark: "SparkSession", folder: Path) -> list[tuple[Any, ...]]:
-    found = spark.read.parquet(str(folder)).collect()
-    return sorted((tuple(row) for row in found), key=repr)
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(file): file.read_bytes() for file in folder.rglob("*.parquet")}
+    return partial(run_script, spark, tmp_path)
 
 
 def test_records_are_decoded_again_and_added_to_the_good_rows(
@@ -215,6 +184,21 @@ def test_rows_in_a_table_of_the_script_are_told_from_those_of_other_runs(
     run(LIMIT, named, MENDED, OUT, INSERT, replays=first, key="again")
     assert [row[0] for row in rows(spark, tmp_path / "out")] == [1, 2, 3, None]
     assert spark.read.parquet(str(tmp_path / "rejects")).count() == 5
+
+
+def test_rows_of_a_stream_are_decoded_again_in_mode_batch(
+    run: Run, spark: "SparkSession", tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in.csv").rename(tmp_path / "in" / "a.csv")
+    script = "".join((LIMIT, SRC, OUT, INSERT.replace("OVERWRITE", "INTO"))).replace("in.csv", "in")
+    script = f"SET job.mode = 'available-now'; {script}"
+    first = run(script)
+    assert [(each["rows"], each["quarantined"]) for each in first] == [(5, 2), (3, 0)]
+    mended = script.replace("age INT", "age STRING")
+    again = run(mended, replays=first, first=script, key="again")
+    assert [(each["rows"], each["quarantined"]) for each in again] == [(2, 1), (1, 0)]
+    assert rows(spark, tmp_path / "out") == [(1, "30"), (2, "x"), (3, "5"), (None, None)]
 
 
 @pytest.mark.parametrize("folder", ["day=1", "DAY=1"])

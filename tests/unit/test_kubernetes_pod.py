@@ -63,6 +63,12 @@ def test_the_phase_and_the_exit_code_make_the_state(
     assert found.failure is None
 
 
+def test_the_end_of_the_container_is_that_of_the_driver() -> None:
+    at = "2026-01-01T00:00:00Z"
+    assert said(pod("Failed", containerStatuses=[ended(3, finishedAt=at)])).ended == at
+    assert said(pod("Failed", containerStatuses=[ended(3)])).ended == ""
+
+
 def test_a_driver_has_ended_although_a_container_beside_it_still_runs() -> None:
     document = pod(
         "Running",

@@ -60,6 +60,27 @@ def test_the_exit_of_the_driver_that_took_the_attempt_is_the_verdict_when_it_lef
     assert operation.version == 1  # refused if the driver was faster
 
 
+@pytest.mark.parametrize("outcome", [None, {"state": "failed", "error": {"class": "user", "message": "no"}}])
+@pytest.mark.parametrize(
+    ("recorded", "is_kept"),
+    [
+        ("2026-01-01T01:00:00Z", True),
+        ("2026-01-01T00:00:00Z", False),  # whole seconds: before the start
+        ("2025-01-01T00:00:00Z", False),
+        ("soon", False),
+        ("", False),
+    ],
+)
+def test_the_end_of_a_driver_is_when_it_ended_and_not_when_a_worker_saw_it(
+    recorded: str, outcome: dict[str, Any] | None, *, is_kept: bool
+) -> None:
+    begun = attempt(started="2026-01-01T00:00:00.500Z")
+    _, operation = verdict_of_exit(begun, ended(code=1, outcome=outcome, ended=recorded))
+    written = json.loads(operation.data)["ended"]
+    assert (written == recorded) is is_kept
+    assert written > "2026-01-01T00:00:01"
+
+
 @pytest.mark.parametrize("code", [None, 0, 143])
 def test_a_driver_that_a_user_ended_on_its_cluster_is_killed(code: int | None) -> None:
     failure = Failure("killed", "Killed", "by user root")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from spark_runner.protocol import exit_codes
@@ -43,6 +45,13 @@ def application(state: str, final_status: str, diagnostics: str = "") -> YarnApp
 @pytest.mark.parametrize("state", ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"])
 def test_a_process_that_has_not_ended_is_running(state: str) -> None:
     assert verdict_of(application(state, "UNDEFINED")).state is RunState.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("finished_ms", "at"), [(0, ""), (1_700_000_000_500, "2023-11-14T22:13:20.500000+00:00"), (10**18, "")]
+)
+def test_the_time_of_an_end_is_that_of_yarn(finished_ms: int, at: str) -> None:
+    assert replace(application("FAILED", "FAILED"), finished_ms=finished_ms).finished == at
 
 
 def test_success_is_what_the_application_says_of_itself() -> None:

@@ -17,6 +17,7 @@ from orchestrator.model.row_replay import chosen, replay_definition, replay_id, 
 from orchestrator.model.set_aside import SetAside, set_aside_in
 from queues import IdTaken
 from spark_runner.protocol.attempt import AttemptState
+from spark_runner.sql.compiler.connections import FindConnection
 
 if TYPE_CHECKING:
     from orchestrator.admin.views import JobDetail
@@ -38,7 +39,7 @@ def replay_rows(
     rows, definition, plan = _prepared(detail, table, script)
     job = _enqueued(client, detail.job.id, rows, definition, plan, again=again)
     if not quiet:
-        words = f"{rows.quarantined:,} rows of table '{rows.table}' are replayed by job {job.id}"
+        words = f"{rows.quarantined:,} rows of {rows.described} are replayed by job {job.id}"
         typer.echo(words, err=True)
     if wait:
         job = client.wait(job.id)
@@ -66,14 +67,27 @@ def _prepared(
     if script and not text.strip():
         raise DefinitionError(f"{script}: is empty")
     definition = replay_definition(first, job_id, detail.job.created, text)
-    with cluster_connections() as find:
-        compiled = compile_program(definition, find)
-    if compiled is None:
-        raise DefinitionError(f"job {job_id!r} runs no SQL script")
     number = last.get("attempt")
     if not isinstance(number, int):
         raise DefinitionError(f"the last attempt of job {job_id!r} is damaged: it has no number")
-    return rows, definition, replay_plan(compiled, rows, run_key=str(last.get("run_key")), attempt=number)
+    with cluster_connections() as find:
+        plan = replay_plan(
+            _plan(definition, find),
+            rows,
+            text=definition.script,
+            run_key=str(last.get("run_key")),
+            attempt=None if detail.job.mode else number,
+            before=lambda: _plan(first, find),
+        )
+    return rows, definition, plan
+
+
+def _plan(definition: Definition, find: FindConnection) -> Plan:
+    # The checkpoint of the first job is none of the replay, whose rows have an end.
+    compiled = compile_program(definition.model_copy(update={"checkpoint": None}), find)
+    if compiled is None:
+        raise DefinitionError(f"job {definition.name!r} runs no SQL script")
+    return compiled
 
 
 def _enqueued(
@@ -82,12 +96,12 @@ def _enqueued(
     number = 0
     while True:
         number += 1
-        own = replay_id(job_id, rows.table, number)
+        own = replay_id(job_id, rows, number)
         try:
             return client.enqueue(definition, plan, job_id=own)
         except IdTaken as error:
             if not again:
                 raise StateConflict(
-                    f"job {own!r} has replayed the rows of table '{rows.table}'; with --again they are"
+                    f"job {own!r} has replayed the rows of {rows.described}; with --again they are"
                     " replayed once more, and are in the target twice where the first replay has added them"
                 ) from error

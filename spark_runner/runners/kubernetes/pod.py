@@ -73,6 +73,7 @@ class Pod:
     words: Words | None  # of the pod itself, for example Evicted
     is_deleted: bool  # gone, or its deletion has begun
     secrets: frozenset[str] = frozenset()  # the names of the secrets that it mounts
+    ended_at: str = ""  # the end of the driver's container, ISO 8601
     is_gone: bool = False  # the API no longer lists it
 
     @classmethod
@@ -100,6 +101,7 @@ class Pod:
             phase=status.get("phase", ""),
             exit_code=None if terminated is None else terminated.get("exitCode"),
             ended=Words.of(terminated),
+            ended_at=str((terminated or {}).get("finishedAt") or ""),
             waiting=Words.of(state.get("waiting")),
             unscheduled=Words.of(scheduled) if scheduled.get("status") == "False" else None,
             disrupted=Words.of(disrupted) if disrupted.get("status") == "True" else None,
@@ -144,6 +146,7 @@ class Pod:
             detail=self._past(),
             outcome=self._outcome(),
             failure=failure,
+            ended=self.ended_at,
             is_end_observed=self.exit_code is not None or not self._is_node_lost(),
         )
 

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -33,6 +34,7 @@ class YarnApplication:
     tags: frozenset[str]
     started_ms: int
     master_logs: str = ""  # page of the logs of its first container
+    finished_ms: int = 0  # 0 while it runs
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "YarnApplication":
@@ -46,11 +48,22 @@ class YarnApplication:
                 tags=frozenset(filter(None, str(document.get("applicationTags") or "").split(","))),
                 started_ms=int(document["startedTime"]),
                 master_logs=str(document.get("amContainerLogs") or ""),
+                finished_ms=int(document.get("finishedTime") or 0),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise BackendUnreachable(
                 f"the ResourceManager's reply is not an application: {document!r:.200}"
             ) from error
+
+    @property
+    def finished(self) -> str:
+        """When it ended, ISO 8601 in UTC; empty while it runs, and for a time that no clock has."""
+        try:
+            return (
+                datetime.fromtimestamp(self.finished_ms / 1000, UTC).isoformat() if self.finished_ms else ""
+            )
+        except (ValueError, OverflowError, OSError):
+            return ""
 
     @property
     def has_ended(self) -> bool:

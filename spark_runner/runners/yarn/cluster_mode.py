@@ -129,6 +129,7 @@ class YarnClusterRunner:
             detail,
             outcome,
             verdict.failure,
+            ended=application.finished,
             is_end_observed=verdict.is_end_observed,
         )
 

@@ -13,7 +13,9 @@ from spark_runner.sql.locations import comparable, overlap
 
 LIMIT_ROWS, LIMIT_PERCENT, QUARANTINE = "job.error.limit.rows", "job.error.limit.percent", "job.quarantine"
 BAD_ROW_KEYS = (LIMIT_ROWS, LIMIT_PERCENT, QUARANTINE)
-QUARANTINE_COLUMNS = (*("record", "form", "reason", "source", "rule", "file", "job", "run", "attempt", "at"),)
+QUARANTINE_COLUMNS = (
+    *("record", "form", "types", "reason", "source", "rule", "file", "job", "run", "attempt", "at"),
+)
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _PERCENT = re.compile(r"[0-9]{1,2}(\.[0-9]{1,6})?|100(\.0{1,6})?")
 

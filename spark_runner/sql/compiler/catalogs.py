@@ -28,6 +28,8 @@ class Catalogs:
     scope: Scope
     own_tables: OwnTables
     is_used: bool = field(default=False, init=False)  # a statement names a catalog, other than by a query
+    _sources: dict[tuple[str, ...], FullName] = field(default_factory=dict, init=False)  # as `add_reads` says
+    _replaced: set[tuple[str, ...]] = field(default_factory=set, init=False)
 
     def add(self, statement: CatalogStatement, streams: Streams | None) -> bool:
         """Check a statement and append its step; returns whether it writes, shows or checks anything.
@@ -46,6 +48,14 @@ class Catalogs:
             statement=text.to_json(self.steps.values),
         )
         return statement.action not in _WITHOUT_EFFECT
+
+    def add_reads(self, reads: Reads) -> None:
+        """Keep the tables from which a statement writes rows, for its next attempt needs the same rows.
+
+        Each attempt makes those again that the script has replaced before.
+        """
+        new = {key: name for key, name in reads.catalogs.items() if key not in self._replaced}
+        self._sources |= {key: name for key, name in new.items() if key not in self._sources}
 
     def _text(self, statement: CatalogStatement, streams: Streams | None) -> Passage:
         """The statement for Spark, whose names are checked."""
@@ -68,6 +78,9 @@ class Catalogs:
             else:
                 check_bounded(reads, body)
         self._check_earlier(statement)
+        if statement.action is CatalogAction.INSERT_OVERWRITE:
+            self._check_replaced(statement, name)
+        self.add_reads(reads)
         return passage.rebuilt([passage.part(0, statement.body_offset), body])
 
     def _read_source(self, statement: CatalogStatement, source: FullName) -> None:
@@ -80,7 +93,7 @@ class Catalogs:
         index = next(i for i, token in enumerate(statement.tokens) if token.start == source.offset)
         last = statement.tokens[index + 2 * (len(source.parts) - 1)]
         named = statement.passage.part(source.offset, last.end)
-        self.scope.reads(statement.passage.rebuilt(["TABLE ", named]))
+        self.add_reads(self.scope.reads(statement.passage.rebuilt(["TABLE ", named])))
 
     def _check_earlier(self, statement: CatalogStatement) -> None:
         """Raise SqlError for the removal of rows that the script has read: its next attempt needs them."""
@@ -95,6 +108,17 @@ class Catalogs:
                 " here: a further attempt would not find the same rows; use two jobs"
             )
             raise statement.passage.error(message, statement.name.offset)
+
+    def _check_replaced(self, statement: CatalogStatement, target: FullName) -> None:
+        """Raise SqlError for an INSERT OVERWRITE of rows that an earlier statement has written elsewhere."""
+        found = _same(target, self._sources.values())
+        if found is not None:
+            message = (
+                f"refused: this INSERT replaces the rows of '{target}', and an earlier statement writes rows"
+                f" that it reads from '{found}': a further attempt would not find the same rows; use two jobs"
+            )
+            raise statement.passage.error(message, target.offset)
+        self._replaced.add(target.key)
 
 
 def _check_insert(statement: CatalogStatement, target: FullName, reads: Reads) -> None:

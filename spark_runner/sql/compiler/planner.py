@@ -302,6 +302,7 @@ class Planner:
                 mode, known = self.streams.mode, self.sets.open.stream
                 self.sets.open.stream = check_in_set(statement.query, reads, known, mode)
         target.step["written"] = True
+        self.catalogs.add_reads(reads)
         self.effects += 1
         step = self.steps.add(
             "insert",

@@ -151,7 +151,7 @@ class _Analysis(Rehearsal):
             self._add_differences(compared, step, table)
             if compared.has_error:
                 return None
-            fitted = self._fitted(frame, table, step)
+            fitted = self._fitted([frame], table, step)
             self._check_stream(fitted, step)
         except _NotAnalysed as why:
             self.entry["skipped"] = str(why)

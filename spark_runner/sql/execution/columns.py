@@ -7,7 +7,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, reason
-from spark_runner.sql.execution.judgement import Rule, has_rules, judged, kept_columns, visible
+from spark_runner.sql.execution.judgement import (
+    Rule,
+    has_rules,
+    judged,
+    kept_columns,
+    visible,
+    with_given_text,
+)
 from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
 
@@ -43,9 +50,9 @@ class DeclaredColumns:
     def judged_before_write(self, frame: DataFrame) -> DataFrame:
         """The rows of stored columns alone, likewise."""
         if not self._step.get("expectations"):
-            return judged(frame, ())
+            return with_given_text(judged(frame, ()))
         found = judged(self._with_computed(frame), self._rules())
-        return found.select(*kept_columns(found, visible(frame)))
+        return with_given_text(found.select(*kept_columns(found, visible(frame))))
 
     def checked_before_write(self, frame: DataFrame) -> DataFrame:
         """The same rows of stored columns alone; computing one that violates an expectation fails."""

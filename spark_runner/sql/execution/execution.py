@@ -172,7 +172,8 @@ class _Execution(StreamSession):
             request = WriteRequest(self.write_mode(table, step), self.writer, key)
             written = self.connectors.sink(table["connector"]).write(frame, options, request)
             if written.rejected is not None:
-                self.quarantine.rejected(written.rejected, source_of(table, step), accepted=written.rows)
+                source = source_of(table, step)
+                self.quarantine.rejected(written.rejected, frame.schema, source, accepted=written.rows)
         except (TooManyBadRows, ConnectorError, *SPARK_ERRORS) as error:
             raise self.write_error(error, table, step) from error
         finally:

@@ -2,19 +2,27 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, NullType, StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.execution.casts import loses
-from spark_runner.sql.execution.judgement import CAST, GIVEN, row_as_json
+from spark_runner.sql.execution.judgement import CAST, GIVEN
 
 
-def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool = False) -> DataFrame:
+def fit(
+    frame: DataFrame,
+    schema: StructType,
+    *,
+    by_name: bool,
+    tolerant: bool = False,
+    keeps_given: bool = False,
+) -> DataFrame:
     """The frame with names, order and types of `schema`, matched by position or by name.
 
-    With `tolerant` a value that its column cannot hold is no error: the column CAST names that column, and
-    GIVEN has the row as it was. Raises ConnectorError if the columns do not match one to one.
+    With `tolerant` a value that its column cannot hold is no error: the column CAST names that column. With
+    `keeps_given` the column GIVEN has the row as it was. Raises ConnectorError if the columns do not match
+    one to one.
     """
     fields = schema.fields
     if by_name:
@@ -29,20 +37,28 @@ def fit(frame: DataFrame, schema: StructType, *, by_name: bool, tolerant: bool =
     # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
     cells = list(zip(order, fields, strict=True))
+    kinds = [field.dataType for field in frame.schema]
+    given = [_given(f"c{index}", kinds[index], field) for index, field in cells]
+    kept = [sql.struct(*given).alias(GIVEN)] if keeps_given else []
     if not tolerant:
-        return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells])
-    values, misfits, kinds = list[Column](), list[Column](), [field.dataType for field in frame.schema]
+        return positional.select(*[_cell(sql.col(f"c{index}"), field) for index, field in cells], *kept)
+    values, misfits = list[Column](), list[Column]()
     for index, field in cells:
-        given = sql.col(f"c{index}")
-        value = given.try_cast(field.dataType)
-        is_lost = loses(given, kinds[index], field.dataType)
+        cell = sql.col(f"c{index}")
+        value = cell.try_cast(field.dataType)
+        is_lost = loses(cell, kinds[index], field.dataType)
         if not field.nullable:
             is_lost |= value.isNull()
         misfits.append(sql.when(is_lost, sql.lit(field.name)))
         values.append(value.alias(field.name))
-    misfit = sql.coalesce(*misfits)
-    given = row_as_json({field.name: sql.col(f"c{index}") for index, field in cells})
-    return positional.select(*values, misfit.alias(CAST), sql.when(misfit.isNotNull(), given).alias(GIVEN))
+    return positional.select(*values, sql.coalesce(*misfits).alias(CAST), *kept)
+
+
+def _given(name: str, kind: DataType, field: StructField) -> Column:
+    """A value of the query under the name of its column in the table."""
+    value = sql.col(name)
+    # Text has no form for values of a type that has no values.
+    return (value.cast("string") if isinstance(kind, NullType) else value).alias(field.name)
 
 
 def _cell(column: Column, field: StructField) -> Column:

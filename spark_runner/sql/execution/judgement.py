@@ -5,30 +5,27 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructField, StructType
 
+from spark_runner.connectors.rows import row_as_json, struct_as_json
 from spark_runner.sql.text.literals import quote_name
 
 RECORD = "__orchestrator_record"  # the text of a record that could not be decoded
 FILE = "__orchestrator_file"
 CAST = "__orchestrator_cast"  # the name of a column whose value the table cannot hold
-GIVEN = "__orchestrator_given"  # such a row as the query gave it, as JSON
+GIVEN = "__orchestrator_given"  # a row as its query gave it: its columns, then the same as JSON
+TYPES = "__orchestrator_types"  # the types of that row
 VERDICT = "__orchestrator_verdict"
-_OWN = (RECORD, FILE, CAST, GIVEN, VERDICT)
+_OWN = (RECORD, FILE, CAST, GIVEN, TYPES, VERDICT)
 
 QUARANTINE_SCHEMA = (
-    "record STRING, form STRING, reason STRING, rule STRING, file STRING, at TIMESTAMP, source STRING,"
-    " job STRING, run STRING, attempt STRING"
+    "record STRING, form STRING, types STRING, reason STRING, rule STRING, file STRING, at TIMESTAMP,"
+    " source STRING, job STRING, run STRING, attempt STRING"
 )
 """The columns of `quarantined`."""
 
 QUARANTINED, DROPPED = "quarantine", "drop row"
 TEXT, ROW = "text", "json"  # the forms of a record: as it was read or rejected, or the row
-
-JSON_OPTIONS = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
-}
-"""The formats of rows as JSON; those of Spark would lose microseconds."""
 
 
 class Rule(NamedTuple):
@@ -62,6 +59,28 @@ def judged(frame: DataFrame, rules: Iterable[Rule]) -> DataFrame:
         is_kept = rule.action not in {QUARANTINED, DROPPED}
         verdicts.append((~sql.coalesce(rule.holds, sql.lit(False)), sql.lit(None) if is_kept else verdict))
     return frame.withColumn(VERDICT, _first(verdicts)) if verdicts else frame
+
+
+def with_given_text(frame: DataFrame) -> DataFrame:
+    """The judged rows of an INSERT; those for the quarantine with GIVEN as text, and with its types."""
+    if GIVEN not in frame.columns:
+        return frame
+    if VERDICT not in frame.columns:
+        return frame.drop(GIVEN)
+    is_kept = _column(VERDICT)["action"] == QUARANTINED
+    text = sql.when(is_kept, struct_as_json(_column(GIVEN)))
+    return frame.withColumn(TYPES, sql.when(is_kept, sql.lit(_types(frame)))).withColumn(GIVEN, text)
+
+
+def _types(frame: DataFrame) -> str:
+    """The columns of GIVEN, as a declaration has them."""
+    given = frame.schema[GIVEN].dataType
+    return types_of(given) if isinstance(given, StructType) else ""
+
+
+def types_of(columns: StructType) -> str:
+    """Columns as a declaration has them, for the column `types` of a quarantine."""
+    return StructType([StructField(each.name, each.dataType) for each in columns]).toDDL()
 
 
 def _first(verdicts: Sequence[tuple[Column, Column]]) -> Column:
@@ -106,11 +125,13 @@ def quarantined(frame: DataFrame, facts: Mapping[str, str]) -> DataFrame:
     if RECORD in frame.columns:
         form = sql.when(_column(RECORD).isNull(), form).otherwise(TEXT)
         record = sql.coalesce(_column(RECORD), record)
+    types = _column(TYPES) if TYPES in frame.columns else sql.lit(None).cast("string")
     file = _column(FILE) if FILE in frame.columns else sql.lit(None).cast("string")
     verdict = _column(VERDICT)
     columns = {
         "record": record,
         "form": form,
+        "types": types,
         "reason": verdict["reason"],
         "rule": verdict["rule"],
         "file": file,
@@ -119,14 +140,6 @@ def quarantined(frame: DataFrame, facts: Mapping[str, str]) -> DataFrame:
     }
     rows = frame.filter(verdict["action"] == QUARANTINED)
     return rows.select(*[value.alias(name) for name, value in columns.items()])
-
-
-def row_as_json(values: Mapping[str, Column]) -> Column:
-    """A row in the form of the quarantine; NULL without values."""
-    if not values:
-        return sql.lit(None).cast("string")
-    row = sql.struct(*[value.alias(name) for name, value in values.items()])
-    return sql.to_json(row, {"ignoreNullFields": "false", **JSON_OPTIONS})
 
 
 def counts(frame: DataFrame) -> dict[str, int]:

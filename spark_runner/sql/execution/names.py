@@ -1,6 +1,7 @@
 """The names that a script declares, in a session of Spark."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,7 @@ from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condit
 from spark_runner.sql.execution.fit import fit
 from spark_runner.sql.execution.folder import is_accessible, missing_message
 from spark_runner.sql.execution.functions import FunctionError
+from spark_runner.sql.execution.given_rows import given_rows
 from spark_runner.sql.execution.judgement import (
     FILE,
     QUARANTINE_SCHEMA,
@@ -100,7 +102,13 @@ class ScriptSession:
 
     def query(self, step: Mapping[str, Any], table: Mapping[str, Any]) -> DataFrame:
         """The rows that an INSERT writes, with the columns that its table declares."""
-        return self._fitted(self.rows(step), table, step)
+        if "replayed" not in step:
+            return self._fitted([self.rows(step)], table, step)
+        try:
+            frames = given_rows(self.session, step["replayed"], self.schema(table))
+        except ConnectorError as error:
+            raise self.error(f"table '{table['name']}': {error}", step) from error
+        return self._fitted(frames, table, {**step, "by_name": True})
 
     def rows(self, step: Mapping[str, Any]) -> DataFrame:
         """The rows of the query of a statement."""
@@ -332,14 +340,25 @@ class ScriptSession:
             words = str(error) if isinstance(error, FunctionError) else reason(error)
             raise self.error(f"function '{step['name']}': {words}", step) from error
 
-    def _fitted(self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any]) -> DataFrame:
+    def _fitted(
+        self, frames: Sequence[DataFrame], table: Mapping[str, Any], step: Mapping[str, Any]
+    ) -> DataFrame:
+        """All rows of the frames, with the columns that their table declares."""
         schema = self.schema(table)
         if schema is None:
-            return frame
+            return reduce(DataFrame.unionByName, frames)
+        tolerant = self.sets_aside
+        fitted = partial(
+            fit,
+            schema=schema,
+            by_name=step["by_name"],
+            tolerant=tolerant,
+            keeps_given=tolerant or has_rules(table),
+        )
         try:
             columns = self.columns(table)
-            fitted = fit(frame, schema, by_name=step["by_name"], tolerant=self.sets_aside)
-            return self.accepted(table, step, columns.judged_before_write(fitted), columns)
+            judged = [columns.judged_before_write(fitted(frame)) for frame in frames]
+            return self.accepted(table, step, reduce(DataFrame.unionByName, judged), columns)
         except ConnectorError as error:
             raise self.error(f"table '{table['name']}': {error}", step) from error
         except SPARK_ERRORS as error:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import ConnectorError
@@ -18,12 +19,15 @@ from spark_runner.connectors.files.sink import ParquetSink
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.execution.judgement import (
     DROPPED,
+    GIVEN,
     QUARANTINED,
     RECORD,
+    TYPES,
     VERDICT,
     counts,
     fitting,
     quarantined,
+    types_of,
 )
 
 _MAX_FOLDER_NAME = 200  # file systems allow 255 bytes
@@ -97,9 +101,9 @@ class Quarantine:
             self._kept.unpersist()
             self._kept = None
 
-    def rejected(self, frame: DataFrame, source: Origin, *, accepted: int) -> None:
-        """Take the rows that a target did not accept, beside others: columns `record` and `reason`."""
-        self.take(rejected_rows(frame), source, accepted=accepted)
+    def rejected(self, frame: DataFrame, written: StructType, source: Origin, *, accepted: int) -> None:
+        """Take the rows that a target did not accept; all had the columns `written`."""
+        self.take(rejected_rows(frame, written), source, accepted=accepted)
         self.refuse_rejected(self.found[source]["quarantined"])
 
     def refuse_rejected(self, number: int) -> None:
@@ -148,12 +152,15 @@ class Quarantine:
             )
 
 
-def rejected_rows(frame: DataFrame) -> DataFrame:
-    """Rows that a target did not accept, with columns `record` and `reason`, with their verdict."""
+def rejected_rows(frame: DataFrame, written: StructType) -> DataFrame:
+    """Rows that a target did not accept, as in `Written.rejected`, with their verdict."""
     verdict = sql.struct(
         sql.lit("target").alias("rule"), sql.col("reason"), sql.lit(QUARANTINED).alias("action")
     )
-    return frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT))
+    if "row" not in frame.columns:
+        return frame.select(sql.col("record").alias(RECORD), verdict.alias(VERDICT))
+    types = sql.lit(types_of(written))
+    return frame.select(sql.col("row").alias(GIVEN), types.alias(TYPES), verdict.alias(VERDICT))
 
 
 def folder_name(source: str) -> str:

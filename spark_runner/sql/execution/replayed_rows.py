@@ -1,6 +1,6 @@
 """Reads the rows of a quarantine again, as the rows of the table from which they were set aside."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -9,7 +9,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.format import format_options
-from spark_runner.sql.execution.judgement import FILE, JSON_OPTIONS, RECORD, ROW, TEXT
+from spark_runner.connectors.rows import JSON_OPTIONS
+from spark_runner.sql.execution.judgement import FILE, RECORD, ROW, TEXT
 from spark_runner.sql.text.literals import quote_name
 
 _VALUE = "__orchestrator_value"
@@ -31,7 +32,7 @@ def replayed_rows(
     if schema is None or step.get("metadata"):
         kind = "no columns" if schema is None else "metadata columns"
         raise ConnectorError(f"it declares {kind}, so that rows of a quarantine cannot be replayed")
-    kept = _kept(session, step["replayed"])
+    kept = rows_of_run(session, step["replayed"], ("record", "form", "file"))
     rows = _from_row(kept.filter(sql.col("form") == ROW), schema)
     texts = kept.filter(sql.col("form") == TEXT)
     if not texts.isEmpty():
@@ -40,11 +41,14 @@ def replayed_rows(
     return rows if tolerant else rows.drop(RECORD)
 
 
-def _kept(session: SparkSession, facts: Mapping[str, Any]) -> DataFrame:
-    """The rows of one table that one attempt of a run has set aside, all of them."""
+def rows_of_run(session: SparkSession, facts: Mapping[str, Any], columns: Iterable[str]) -> DataFrame:
+    """The rows that a run has set aside from one table or INSERT, all of them, with these columns.
+
+    The facts have an attempt where each attempt sets aside all rows anew.
+    """
     found = session.read.parquet(str(facts["place"]))
-    own = {name: str(facts[name]) for name in ("source", "run", "attempt")}
-    if missing := {"record", "form", "file", *own} - set(found.columns):
+    own = {name: str(facts[name]) for name in ("source", "run", "attempt") if name in facts}
+    if missing := {*columns, *own} - set(found.columns):
         raise ConnectorError(
             f"the rows in {facts['place']} have no column {', '.join(sorted(missing))}, which a replay needs"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Sink, Writer, WriteRequest, Written
 from spark_runner.connectors.files.sink import ParquetSink
@@ -76,9 +77,11 @@ class StreamQuarantine:
             self._set(source, total)
             self._whole.check(source)
 
-    def reject(self, rows: DataFrame, source: Origin, writer: Writer, *, accepted: int) -> None:
-        """Take the rows of a batch that a target did not accept, beside others."""
-        self.take(rejected_rows(rows), source, writer, accepted=accepted)
+    def reject(
+        self, rows: DataFrame, written: StructType, source: Origin, writer: Writer, *, accepted: int
+    ) -> None:
+        """Take the rows of a batch that a target did not accept; all had the columns `written`."""
+        self.take(rejected_rows(rows, written), source, writer, accepted=accepted)
         self._whole.refuse_rejected(self._batches[source][1]["quarantined"])
 
     def _set(self, source: Origin, total: Numbers) -> None:
@@ -135,5 +138,6 @@ class JudgingSink:
             return Written(0)
         written = self._sink.write(frame, options, request)
         if written.rejected is not None:
-            self._quarantine.reject(written.rejected, self._source, request.writer, accepted=written.rows)
+            rejected, source, writer = written.rejected, self._source, request.writer
+            self._quarantine.reject(rejected, frame.schema, source, writer, accepted=written.rows)
         return Written(written.rows, written.preview)

@@ -128,6 +128,28 @@ DELETE FROM t WHERE true
 SELECT * FROM cat.db.t;
 DELETE FROM cat.db.t WHERE a = 1
 
+-- case: INSERT OVERWRITE of what an INSERT has read
+CREATE TABLE o USING parquet OPTIONS (path 'o');
+CREATE VIEW v AS SELECT * FROM cat.db.t;
+INSERT INTO o SELECT * FROM v;
+INSERT OVERWRITE cat.db.t SELECT 1
+
+-- case: INSERT OVERWRITE of what a MERGE has read
+MERGE INTO cat.db.u USING db.t ON u.a = t.a WHEN NOT MATCHED THEN INSERT *;
+INSERT OVERWRITE cat.db.t SELECT 1
+
+-- case: INSERT OVERWRITE of a table that each attempt makes again
+CREATE TABLE o USING parquet OPTIONS (path 'o');
+INSERT OVERWRITE cat.db.t SELECT 1 AS a;
+INSERT INTO o SELECT * FROM cat.db.t;
+INSERT OVERWRITE cat.db.t SELECT 2 AS a;
+INSERT INTO o SELECT * FROM cat.db.t
+
+-- case: INSERT OVERWRITE of what was only looked at
+CREATE VIEW v AS SELECT * FROM cat.db.t;
+SELECT * FROM v;
+INSERT OVERWRITE cat.db.t SELECT 1
+
 -- case: DELETE of what its own condition reads
 DELETE FROM cat.db.t WHERE a = (SELECT max(a) FROM db.t)
 
