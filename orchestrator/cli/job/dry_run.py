@@ -57,7 +57,10 @@ def dry_run(
     found = _analysed(definition, file, with_spark=with_spark, quiet=quiet) if definition.script else None
     said = found or []
     if names := literal_secrets(definition, plan):
-        said = [*said, Finding(STANDARD_INPUT if file == "-" else file, 0, 0, Severity.WARNING, warning(names))]
+        said = [
+            *said,
+            Finding(STANDARD_INPUT if file == "-" else file, 0, 0, Severity.WARNING, warning(names)),
+        ]
     facts = _facts(definition, plan, job_id, waiting.message if waiting and not is_periodic else "")
     checked = ["definition", "program", "policy", "cluster"]
     skipped = "" if found is not None or not definition.script else "Spark's analysis (--no-spark)"

@@ -88,8 +88,8 @@ def _table(statement: SetStatement, scope: Scope, steps: Iterable[Mapping[str, A
             raise statement.passage.error(message, statement.value_offset)
     if (line := _line_of_writer(table, steps)) is not None:
         message = (
-            f"table '{table.name}' takes the rows that do not fit, and the INSERT of line {line} writes to the same"
-            " place, where it could delete them; name another table"
+            f"table '{table.name}' takes the rows that do not fit, and the INSERT of line {line} writes to"
+            " the same place, where it could delete them; name another table"
         )
         raise statement.passage.error(message, statement.value_offset)
     table.uses += 1

@@ -40,7 +40,7 @@ HADOOP_FAMILIES = (
     *("hoodie.", "httpfs.", "io.", "ipc.", "javax.jdo.", "map.", "mapred.", "mapreduce.", "net.", "nfs."),
     *("orc.", "parquet.", "rpc.", "security.", "seq.", "ssl.", "tfile.", "yarn.", "zlib."),
 )
-"""Settings of Hadoop, and of formats and stores that use its configuration, begin so: Spark passes them on."""
+"""Settings of Hadoop, and of what uses its configuration, begin so: Spark passes them on."""
 
 _OF_SESSIONS = """
 adaptive.advisoryPartitionSizeInBytes adaptive.autoBroadcastJoinThreshold adaptive.coalescePartitions.enabled

@@ -28,7 +28,21 @@ NO_FUNCTIONS = frozenset(_WORDS.split())
 
 _BEFORE_TABLES = ("TABLE", "INTO", "OVERWRITE", "VIEW")
 _BEFORE_EXPRESSIONS = (
-    *("SELECT", "DISTINCT", "WHERE", "HAVING", "BY", "ON", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE"),
+    *(
+        "SELECT",
+        "DISTINCT",
+        "WHERE",
+        "HAVING",
+        "BY",
+        "ON",
+        "AND",
+        "OR",
+        "NOT",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+    ),
     *("BETWEEN", "LIKE", "ASSERT"),
 )
 _BEFORE_OPERANDS = frozenset("=<>+-*/%|&^!")

@@ -86,7 +86,7 @@ def hides_names(tokens: Sequence[SqlToken]) -> bool:
 
 
 def literal_name(tokens: Sequence[SqlToken], index: int) -> FullName | None:
-    """The name in IDENTIFIER('...') at the token `index`; None for any other expression, and for a function."""
+    """The name of a table or column in IDENTIFIER('...') at a token; None for any other expression."""
     shape = [token.text for token in tokens[index + 1 : index + 5]]
     match tokens[index + 1 : index + 5]:
         case [_, literal, _, *behind] if literal.kind is TokenKind.STRING and shape[0] + shape[2] == "()":

@@ -38,7 +38,9 @@ def _check(cursor: Cursor, depth: int = 0) -> None:
     """Check the type that comes next; what may follow its name and parameters is left to Spark."""
     token = cursor.take()
     if depth > _MAX_DEPTH:
-        raise cursor.error(f"types are nested more than {_MAX_DEPTH} deep here, which is the limit", token.start)
+        raise cursor.error(
+            f"types are nested more than {_MAX_DEPTH} deep here, which is the limit", token.start
+        )
     name = token.text.upper()
     if token.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
         cursor.index -= 1
@@ -48,7 +50,9 @@ def _check(cursor: Cursor, depth: int = 0) -> None:
     opening = cursor.here
     if name in _NESTED:
         if opening is None or not opening.is_symbol("<"):
-            example = {"ARRAY": "ARRAY<INT>", "MAP": "MAP<STRING, INT>", "STRUCT": "STRUCT<name: STRING>"}[name]
+            example = {"ARRAY": "ARRAY<INT>", "MAP": "MAP<STRING, INT>", "STRUCT": "STRUCT<name: STRING>"}[
+                name
+            ]
             raise cursor.error(f"{name} needs the types of its elements, as in {example}", token.start)
         cursor.take()
         _check_elements(cursor, name, depth)
