@@ -8,7 +8,7 @@ from orchestrator.sql.columns.catalog import Catalog
 from orchestrator.sql.columns.check import walk
 from orchestrator.sql.columns.relations import UNTRACED, Relation, Trace
 from spark_runner.sql.compiler.compile import Check
-from spark_runner.sql.grammar.references import FILE_FORMATS, computes_names, table_names
+from spark_runner.sql.grammar.references import FILE_FORMATS, hides_names, table_names
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     Assert,
@@ -191,7 +191,7 @@ def _reads(query: Passage, names: dict[str, str]) -> tuple[str, ...]:
     found = [names[name] for name in tables.own if name in names]
     found += map(str, tables.of_catalogs.values())
     found += _files(tokens)
-    if computes_names(tokens):
+    if hides_names(tokens):
         found.append(ANY_TABLE)
     return tuple(dict.fromkeys(found))
 

@@ -24,6 +24,7 @@ from spark_runner.sql.grammar.statements import (
     Statement,
 )
 from spark_runner.sql.text.cursor import Cursor
+from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
@@ -36,6 +37,8 @@ _JAVA = frozenset({*map(str.upper, JAVA_FUNCTIONS), "IDENTIFIER"})
 _SCRIPTS = frozenset({"TRANSFORM", "MAP", "REDUCE"})  # with USING they start a program
 # Spark's own `${env:NAME}` reads the environment of the JVM.
 _SUBSTITUTES = "spark.sql.variable.substitute"
+# With it, "a"."b" is the name of a table of a catalog, and the compiler takes it for two texts.
+_QUOTES = "spark.sql.ansi.doublequotedidentifiers"
 _PLAIN_VALUE = re.compile(r"[\w\s:/+-]*|-?\d+\.\d+")  # not the name of a class, which has dots
 
 
@@ -54,7 +57,7 @@ def setting_may_share(key: str, value: str) -> bool:
     """Whether a SET may run there."""
     key = key.lower()
     is_plain = _PLAIN_VALUE.fullmatch(value) is not None
-    return key.startswith("spark.sql.") and key != _SUBSTITUTES and is_plain
+    return key.startswith("spark.sql.") and key not in {_SUBSTITUTES, _QUOTES} and is_plain
 
 
 def reset_may_share(key: str) -> bool:
@@ -125,8 +128,16 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
 
 
 def _refuse_catalogs(passage: Passage, message: str) -> None:
-    for name in catalog_names(passage.tokens).values():
+    for name in catalog_names([_as_name(token) for token in passage.tokens]).values():
         raise passage.error(message, name.offset)
+
+
+def _as_name(token: SqlToken) -> SqlToken:
+    """The token as a name if a setting of Spark may make it one: a text in double quotes."""
+    if token.kind is not TokenKind.STRING or not token.text.startswith('"'):
+        return token
+    name = quote_name(token.text[1:-1].replace('""', '"'))
+    return token._replace(kind=TokenKind.QUOTED, text=name)
 
 
 def _check_command(part: str, passage: Passage, denied: Collection[str]) -> None:

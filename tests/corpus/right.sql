@@ -190,3 +190,38 @@ INSERT INTO shown SELECT value FROM ticks
 CREATE TABLE ticks (value BIGINT) USING rate OPTIONS (rows_per_second 10);
 CREATE VIEW seen AS SELECT value, value % 2 = 0 AS is_even FROM ticks;
 EXECUTE STATEMENT SET BEGIN INSERT INTO shown SELECT value FROM seen; INSERT INTO shown SELECT value FROM seen WHERE is_even; END
+----
+CREATE TABLE late (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL '0' SECOND) USING rate;
+INSERT INTO shown SELECT value FROM late
+----
+CREATE TABLE late (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL 1 DAY 2 HOURS) USING rate;
+INSERT INTO shown SELECT value FROM late
+----
+CREATE TABLE late (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL '1:30' HOUR TO MINUTE) USING rate;
+INSERT INTO shown SELECT value FROM late
+----
+CREATE TABLE late (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL '5 minutes') USING rate;
+INSERT INTO shown SELECT value FROM late
+----
+CREATE TABLE late (`timestamp` TIMESTAMP, value BIGINT, WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL 1.5 SECONDS) USING rate;
+INSERT INTO shown SELECT value FROM late
+----
+CREATE TABLE many (a TINYINT, b CHAR(3), c VARCHAR(5), d DECIMAL(38, 38), e NUMERIC(5), f TIMESTAMP_NTZ, g MAP<STRING, ARRAY<STRUCT<x: INT NOT NULL COMMENT 'an x', `y z` DOUBLE>>>, h STRING COLLATE UTF8_LCASE) USING json OPTIONS (path 'files');
+SELECT a, g['k'][0].x FROM many
+----
+SELECT window(at, '10 minutes', '5 minutes', '-1 minute').start, count(*) FROM orders GROUP BY window(at, '10 minutes', '5 minutes', '-1 minute')
+----
+SELECT count(*) FROM orders GROUP BY session_window(at, '1 hour 30 minutes')
+----
+CREATE TABLE computed (a INT, x AS a + 1, y AS x + 1) USING json OPTIONS (path 'files');
+SELECT y FROM computed
+----
+SET fs.s3a.connection.maximum = 10;
+SET spark.sql.shuffle.partitions = 2;
+SET spark.sql.catalog.own.x = 1;
+SELECT id FROM orders
+----
+CREATE TABLE table (a INT) USING json OPTIONS (path 'files');
+SELECT a FROM table
+----
+SELECT id FROM IDENTIFIER('orders') JOIN customers USING (id)

@@ -221,10 +221,10 @@ SELECT HOP_START(at, INTERVAL '1' DAY, INTERVAL '1' HOUR) FROM orders GROUP BY H
 --> 1:8 the slide of HOP is longer than its size, so rows would be in no window; write HOP(column, slide, size)
 ----
 SELECT count(*) FROM orders GROUP BY TUMBLE(at, INTERVAL '0' SECOND)
---> 1:48 the length of a window must be more than 0
+--> 1:49 the length of a window must be more than 0
 ----
 SELECT count(*) FROM orders GROUP BY SESSION(at, INTERVAL '0.0' SECOND)
---> 1:49 the length of a window must be more than 0
+--> 1:50 the length of a window must be more than 0
 ----
 CREATE TABLE t USING csv OPTIONS (path 't', mode '${secret}');
 SELECT * FROM t
@@ -319,3 +319,109 @@ CREATE TABLE ticks (value BIGINT) USING rate;
 EXECUTE STATEMENT SET BEGIN INSERT INTO shown SELECT value FROM ticks; INSERT INTO shown SELECT valu FROM ticks LIMIT 5; END
 --> 2:97 unknown column 'valu'; did you mean 'value'?
 --> 2:113 LIMIT 5 needs rows of earlier micro-batches, which no INSERT of a statement set has in mode 'available-now'; write this INSERT outside of the set
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '5' MINUTS) USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:69 unknown unit 'MINUTS'; did you mean 'MINUTE'?
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '-5' MINUTE) USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:56 the interval of a watermark is negative; it says how late rows may be
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL -1 DAY) USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:56 the interval of a watermark is negative; it says how late rows may be
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '5 minuts') USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:65 '5 minuts' is no interval; did you mean 'MINUTE'?
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '5') USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:65 '5' is no interval; write it like INTERVAL '5' MINUTE, or '5 minutes'
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '1.5' MINUTE) USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:71 only SECOND has a decimal point in an interval; write it like INTERVAL '5' MINUTE, or '5 minutes'
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL 1 YEAR 2 DAYS) USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:72 an interval has years and months, or shorter units; write it like INTERVAL '5' MINUTE, or '5 minutes'
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '1' SECOND TO DAY) USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:69 INTERVAL has no SECOND TO DAY; write it like INTERVAL '5' MINUTE, or '5 minutes'
+----
+CREATE TABLE s (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL '5' MINUTE * 2) USING json OPTIONS (path 's'); SELECT at FROM s
+--> 1:76 * is no interval; write it like INTERVAL '5' MINUTE, or '5 minutes'
+----
+CREATE TABLE s (a INT, b STRNG) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:26 unknown type 'STRNG'; did you mean 'STRING'?
+----
+CREATE TABLE s (a INT, b ARRAY<STRUCT<x: INTT>>) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:42 unknown type 'INTT'; did you mean 'INT'?
+----
+CREATE TABLE s (a INT, b DATETIME) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:26 unknown type 'DATETIME'; write TIMESTAMP
+----
+CREATE TABLE s (a INT, b VARCHAR) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:26 type VARCHAR needs a length, as in VARCHAR(10); STRING has no limit
+----
+CREATE TABLE s (a INT(5)) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:22 type INT has no parameter; write INT
+----
+CREATE TABLE s (a DECIMAL(5, 6)) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:30 a DECIMAL cannot have more digits behind the point than it has digits
+----
+CREATE TABLE s (a INT, b ARRAY) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:26 ARRAY needs the types of its elements, as in ARRAY<INT>
+----
+CREATE TABLE s (a INT, b MAP<INT>) USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:33 MAP has the types of its keys and values
+----
+CREATE TABLE s (a INT, f STRNG METADATA FROM 'file_name') USING json OPTIONS (path 's'); SELECT a FROM s
+--> 1:26 unknown type 'STRNG'; did you mean 'STRING'?
+----
+CREATE TEMPORARY FUNCTION slug AS 'shop.slug' RETURNS STRNG; SELECT slug(name) FROM orders
+--> 1:55 unknown type 'STRNG'; did you mean 'STRING'?
+----
+SELECT slug(name) FROM orders;
+CREATE TEMPORARY FUNCTION slug AS 'shop.slug'
+--> 2:27 line 6 calls function 'slug' before this declaration; move the declaration up, or write CREATE OR REPLACE if the platform offers a function of this name, too
+----
+SELECT count(*) FROM orders GROUP BY HOP(at, INTERVAL '10' MINUTE, INTERVAL '5' MINUTE)
+--> 1:38 the slide of HOP is longer than its size, so rows would be in no window; write HOP(column, slide, size)
+----
+SELECT count(*) FROM orders GROUP BY TUMBLE(at, INTERVAL '0' MINUTE)
+--> 1:49 the length of a window must be more than 0
+----
+SELECT count(*) FROM orders GROUP BY window(at, '5 minuts')
+--> 1:49 '5 minuts' is no interval; did you mean 'MINUTE'?
+----
+SELECT count(*) FROM orders GROUP BY window(at, '0 minutes')
+--> 1:49 the length of a window must be more than 0
+----
+SELECT count(*) FROM orders GROUP BY window(at, '5 minutes', '10 minutes')
+--> 1:62 the slide of a window is longer than its size; write window(column, size, slide)
+----
+SELECT count(*) FROM orders GROUP BY window(at, '5 minutes', '5 minutes', '5 minutes')
+--> 1:75 the start of a window must be less than its slide
+----
+SELECT count(*) FROM orders GROUP BY window(at, '1 month')
+--> 1:49 a window has a fixed length; months and years have none
+----
+SELECT count(*) FROM orders GROUP BY session_window(at, '-1 hour')
+--> 1:57 the length of a window must be more than 0
+----
+CREATE TABLE s (a INT, x AS y + 1, y AS a + 1) USING json OPTIONS (path 's'); SELECT x FROM s
+--> 1:29 'y' is computed later; declare it before the columns that use it
+----
+SET s3.access-key = 'x'; SELECT id FROM orders
+--> 1:5 unknown setting 's3.access-key'; settings of Spark start with 'spark.'
+----
+SET foo.bar = 1; SELECT id FROM orders
+--> 1:5 unknown setting 'foo.bar'; settings of Spark start with 'spark.'
+----
+SET jobs.mode = batch; SELECT id FROM orders
+--> 1:5 unknown setting 'jobs.mode'; did you mean 'job.mode'?
+----
+SET spark.executor.memory = '4g'; SELECT id FROM orders
+--> 1:5 'spark.executor.memory' cannot change while Spark runs; write it in `conf` of the definition
+----
+CREATE TABLE s (a INT) USING csv OPTIONS (path 's', header '${secret}'); SELECT a FROM s
+--> 1:60 option 'header' of connector 'csv' cannot be '${secret}': Input should be a valid boolean, unable to interpret input
+----
+SELECT name FROM orders WITH ('max_files_per_trigger' = '${secret}')
+--> 1:57 option 'max_files_per_trigger' of connector 'json' cannot be '${secret}': Input should be a valid integer, unable to parse string as an integer

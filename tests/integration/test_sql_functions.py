@@ -312,6 +312,19 @@ def test_a_module_that_cannot_be_imported_is_an_error_at_its_statement(
     assert (refused.value.line, refused.value.column) == (2, 1)
 
 
+@pytest.mark.parametrize("ending", ["raise KeyboardInterrupt", "import sys\n\nsys.exit(3)", "exit()"])
+def test_a_module_that_ends_the_program_is_an_error_at_its_statement(
+    spark: SparkSession, tmp_path: Path, ending: str
+) -> None:
+    file = tmp_path / f"ending_{uuid.uuid4().hex}.py"
+    file.write_text(f"def f() -> int:\n    return 1\n\n\n{ending}\n", "utf-8")
+    spark.sparkContext.addPyFile(str(file))
+    text = f"SELECT 1;\nCREATE TEMPORARY FUNCTION f AS '{file.stem}.f'; SELECT f();"
+    with pytest.raises(SqlError, match=rf"module '{file.stem}' cannot be imported") as refused:
+        execute(spark, plan_of(text, tmp_path, file), lambda _phase: None)
+    assert (refused.value.line, refused.value.column) == (2, 1)
+
+
 def test_views_computed_columns_and_statement_sets_call_them(run: Run, tmp_path: Path, module: Path) -> None:
     run(
         f"""{declared(module.stem, "slug", "twice")}

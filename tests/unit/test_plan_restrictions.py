@@ -28,10 +28,12 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print')",
         "CREATE TABLE c (a INT, b AS reflect('a', 'b')) WITH ('connector'='print')",
         "CREATE TABLE c(a INT,CONSTRAINT e EXPECT (reflect('a','b')) ON VIOLATION FAIL) USING print",
-        "RESET Spark.sql.variable.Substitute",
+        "RESET spark.sql.variable.substitute",
         "CREATE VIEW v AS SELECT 1; CACHE TABLE v",
         "CREATE VIEW v AS SELECT 1; BEGIN STATEMENT SET; INSERT INTO t TABLE v; INSERT INTO t TABLE v; END",
         "RESET fs.file.impl",
+        "SET spark.sql.ansi.doubleQuotedIdentifiers = true",
+        'CREATE VIEW v AS SELECT * FROM "spark_catalog"."n"."t"; INSERT INTO t SELECT * FROM v',
     ],
 )
 def test_a_shared_jvm_runs_no_statement_that_needs_one_of_its_own(statement: str) -> None:

@@ -96,6 +96,16 @@ def test_catalogs_need_a_jvm_of_their_own_and_a_policy_that_allows_them(statemen
         check_plan({**plan, "denied_catalogs": True}, shares_jvm=False)
 
 
+def test_a_policy_denies_a_catalog_whose_name_is_in_double_quotes() -> None:
+    plan = compiled(
+        'SET spark.sql.ansi.doubleQuotedIdentifiers = true; SELECT * FROM "spark_catalog"."n"."t"'
+    )
+    assert plan["needs_own_jvm"]
+    with pytest.raises(SqlError, match="does not list the connector 'catalog'") as caught:
+        check_plan({**plan, "denied_catalogs": True}, shares_jvm=False)
+    assert caught.value.column == 66
+
+
 def test_a_forged_plan_cannot_bring_another_statement_or_a_denied_format() -> None:
     command = "ADD JAR '/x.jar'"
     plan = compiled(f"/* {command} */ INSERT INTO cat.db.t SELECT 1")

@@ -1,12 +1,14 @@
 """Settings of scripts: passed to Spark, mapped to its own, accepted without effect, or refused."""
 
 import runpy
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark_runner.sql.compiler.compile import check_script, compile_script
+from spark_runner.sql.compiler.spark_keys import MAX_COMPARED
 from spark_runner.sql.compiler.streaming_settings import JOB_MODE, JOB_TRIGGER, PREFIXES, STREAMING_SETTINGS
 from tests.unit.test_sql_check import places
 
@@ -51,14 +53,56 @@ def needs_own_jvm(script: str) -> Any:
 @pytest.mark.parametrize(
     "key",
     [
-        *("spark.sql.shuffle.partitions", "SPARK.Sql.x", "spark.table.exec.x", "fs.s3a.endpoint", "hadoop.x"),
+        *(
+            "spark.sql.shuffle.partitions",
+            "spark.sql.iceberg.x",
+            "spark.table.exec.x",
+            "fs.s3a.endpoint",
+            "hadoop.x",
+        ),
         *("hive.exec.dynamic.partition", "parquet.compression", "orc.compress", "avro.x", "mapreduce.x"),
-        *("dfs.replication", "tables.x", "statement.x", "jobs.mode", "parallelism-x", "a", "tablé.exec.x"),
+        *("dfs.replication", "hoodie.metadata.enable", "spark.databricks.delta.x", "io.file.buffer.size"),
     ],
 )
 def test_settings_of_spark_and_hadoop_pass_unchanged(key: str) -> None:
     for written in (key if key.isascii() else f"'{key}'", f"'{key}'", f"`{key}`"):
         assert settings(f"SET {written} = 1") == [("set", key, "1")]
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("foo.bar", "settings of Spark start with 'spark.'"),
+        ("s3.access-key", "settings of Spark start with 'spark.'"),
+        *((key, "settings of Spark start") for key in ("tables.x", "parallelism-x", "a", "tablé.exec.x")),
+        ("jobs.mode", "did you mean 'job.mode'?"),
+        ("SPARK.Sql.x", "case-sensitive"),
+        ("spark.executor.memory", "write it in `conf` of the definition"),
+        ("spark.executor.unknown", "write it in `conf` of the definition"),
+        ("spark.master", "write it in `conf` of the definition"),
+        ("spark.sql.warehouse.dir", "write it in `conf` of the definition"),
+    ],
+)
+def test_a_setting_without_effect_is_refused(key: str, hint: str) -> None:
+    for statement in (f"SET '{key}' = 1", f"RESET `{key}`"):
+        column, message = error(statement)
+        assert (column, hint in message) == (statement.index(key), True), message
+
+
+def test_a_setting_of_sessions_that_spark_nearly_has_is_a_warning() -> None:
+    script = f"SET spark.sql.shufle.partitions = 4; SET spark.sql.ansi.enabled = true; {SHOWN}"
+    found = check_script(script, file="s.sql", base_dir="/base", variables={})
+    (warning,) = found.warnings
+    assert warning.column == 5
+    assert warning.message.startswith("Spark documents no setting 'spark.sql.shufle.partitions'")
+    assert warning.message.endswith("did you mean 'spark.sql.shuffle.partitions'?")
+
+
+def test_a_script_with_thousands_of_unknown_settings_is_checked_at_once() -> None:
+    script = ";".join(f"SET spark.sql.shuffle.partition{number} = 1" for number in range(3_000))
+    started = time.process_time()
+    found = check_script(f"{script}; {SHOWN}", file="s.sql", base_dir="/base", variables={})
+    assert (len(found.warnings) <= MAX_COMPARED, time.process_time() - started < 5) == (True, True)
 
 
 # The mode of a job

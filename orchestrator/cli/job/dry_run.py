@@ -12,6 +12,7 @@ from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, stderr_console, stdout_console
 from orchestrator.cli.sql.analysis import analyse_definition
 from orchestrator.cli.sql.lint import Finding, Severity, document_of, script_errors, shown
+from orchestrator.cli.sql.script import STANDARD_INPUT
 from orchestrator.client.connect import build_queue_set, client_name, open_session
 from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
@@ -56,7 +57,10 @@ def dry_run(
     found = _analysed(definition, file, with_spark=with_spark, quiet=quiet) if definition.script else None
     said = found or []
     if names := literal_secrets(definition, plan):
-        said = [*said, Finding(file, 0, 0, Severity.WARNING, warning(names))]
+        said = [
+            *said,
+            Finding(STANDARD_INPUT if file == "-" else file, 0, 0, Severity.WARNING, warning(names)),
+        ]
     facts = _facts(definition, plan, job_id, waiting.message if waiting and not is_periodic else "")
     checked = ["definition", "program", "policy", "cluster"]
     skipped = "" if found is not None or not definition.script else "Spark's analysis (--no-spark)"

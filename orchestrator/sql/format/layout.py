@@ -41,6 +41,16 @@ def _clause_lines(nodes: Sequence[Node], indent: int) -> list[str]:
     return expression_lines(nodes, indent)
 
 
+def list_lines(words: Sequence[Node], items: Sequence[Node], indent: int) -> list[str]:
+    """The words before a list, and its items on lines of their own if they do not fit."""
+    if (whole := _fitting((*words, *items), indent)) is not None:
+        return [whole]
+    lines = expression_lines(words, indent)
+    for item in _split(items, _is_comma):
+        lines += expression_lines(item, indent + STEP)
+    return lines
+
+
 def expression_lines(nodes: Sequence[Node], indent: int) -> list[str]:
     """The lines of an expression, or of anything else that is no query."""
     if (whole := _fitting(nodes, indent)) is not None:

@@ -12,7 +12,21 @@ _SPACED = frozenset(
     {
         *("AND", "OR", "NOT", "IN", "ON", "AS", "BY", "FROM", "JOIN", "WHERE", "HAVING", "SELECT", "THEN"),
         *("ELSE", "WHEN", "CASE", "OVER", "USING", "VALUES", "OPTIONS", "WITH", "UNION", "ALL", "EXCEPT"),
-        *("INTERSECT", "EXPECT", "KEY", "DISTINCT", "BETWEEN", "LIKE", "FILTER", "GROUP", "INTO", "EXISTS"),
+        *(
+            "INSERT",
+            "PROPERTIES",
+            "DBPROPERTIES",
+            "INTERSECT",
+            "EXPECT",
+            "KEY",
+            "DISTINCT",
+            "BETWEEN",
+            "LIKE",
+            "FILTER",
+            "GROUP",
+            "INTO",
+            "EXISTS",
+        ),
     }
 )
 
@@ -75,6 +89,14 @@ def tree(given: Sequence[Piece]) -> tuple[Node, ...] | None:
         else:
             levels[-1].append(piece)
     return tuple(levels[0]) if not opened else None
+
+
+def end_of_name(given: Sequence[Piece], index: int) -> int:
+    """The index behind the name that begins at `index`, with all its parts."""
+    end = index + 1
+    while end + 1 < len(given) and given[end].token.text == ".":
+        end += 2
+    return end
 
 
 def flattened(nodes: Sequence[Node]) -> Iterator[Piece]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from orchestrator.sql.format.catalogs import FIRST_WORDS, catalog_lines, is_namespace, namespace_lines
 from orchestrator.sql.format.keywords import head, with_keywords
 from orchestrator.sql.format.layout import STEP, WIDTH, expression_lines, group_lines, query_lines
-from orchestrator.sql.format.pieces import Group, Node, Piece, flat, pieces, tree
+from orchestrator.sql.format.pieces import Group, Node, Piece, end_of_name, flat, pieces, tree
 from spark_runner.sql.grammar.query import QUERY_WORDS
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.source import ScriptSource
@@ -64,6 +65,8 @@ def _lines(given: Sequence[Piece], indent: int) -> list[str] | None:
         lines = None if nodes is None else expression_lines(nodes, indent)
     elif first.is_word("CACHE", "UNCACHE"):
         lines = [" " * indent + flat([*head(given[:-1]), given[-1]])]
+    elif first.is_word(*FIRST_WORDS):
+        lines = catalog_lines(given, indent)
     elif first.is_word("END"):
         lines = [" " * indent + flat(head(given))]
     return lines
@@ -113,7 +116,7 @@ def _query_start(given: Sequence[Piece]) -> int | None:
             continue
         if is_insert and not target_seen:
             target_seen = True
-            behind_options = _end_of_name(given, index)
+            behind_options = end_of_name(given, index)
             continue
         if (
             target_seen
@@ -126,14 +129,6 @@ def _query_start(given: Sequence[Piece]) -> int | None:
         if is_start:
             return index
     return None
-
-
-def _end_of_name(given: Sequence[Piece], index: int) -> int:
-    """The index behind the name that begins at `index`, with all its parts."""
-    end = index + 1
-    while end + 1 < len(given) and given[end].token.text == ".":
-        end += 2
-    return end
 
 
 def _end_of_group(given: Sequence[Piece], index: int) -> int:
@@ -155,7 +150,7 @@ def _raised_but_names(words: Sequence[Piece]) -> list[Piece]:
     target += 1
     if target + 1 < len(words) and words[target].is_word("TABLE") and not words[target + 1].is_word("BY"):
         target += 1
-    end = _end_of_name(words, target)
+    end = end_of_name(words, target)
     return [*head(words[:target]), *words[target:end], *head(words[end:])]
 
 
@@ -164,6 +159,8 @@ _FUNCTION_WORDS = ("AS", "LANGUAGE", "PYTHON", "RETURNS")
 
 
 def _create(given: Sequence[Piece], indent: int) -> list[str] | None:
+    if is_namespace(given):
+        return namespace_lines(given, indent)
     kind = next((i for i, each in enumerate(given[:5]) if each.is_word(*_CREATED)), None)
     if kind is None or kind + 2 >= len(given):
         return None
@@ -171,7 +168,7 @@ def _create(given: Sequence[Piece], indent: int) -> list[str] | None:
     conditions = [piece.token.text.upper() for piece in given[name : name + 3]]
     if conditions == ["IF", "NOT", "EXISTS"]:  # of a table of a catalog
         name += 3
-    end = _end_of_name(given, name)
+    end = end_of_name(given, name)
     words, rest = [*head(given[:name]), *given[name:end]], given[end:]
     if given[kind].is_word("FUNCTION"):
         behind = [head([each])[0] if each.is_word(*_FUNCTION_WORDS) else each for each in rest]

@@ -79,18 +79,19 @@ def _table(statement: SetStatement, scope: Scope, steps: Iterable[Mapping[str, A
             each.name for each in scope.names.values() if isinstance(each, Table) and each.spec.writable
         ]
         hint = did_you_mean(name, tables) or "; declare it with CREATE TABLE"
-        raise statement.passage.error(f"no table '{name}' can take rows{hint}", statement.value_offset)
+        message = f"no table '{statement.written(statement.value_offset, name)}' can take rows{hint}"
+        raise statement.passage.error(message, statement.value_offset)
     for column in table.stored:
         if column.lower() not in QUARANTINE_COLUMNS:
             message = (
-                f"table '{name}' has column '{column}'; rows that do not fit have"
+                f"table '{table.name}' has column '{column}'; rows that do not fit have"
                 f" {', '.join(QUARANTINE_COLUMNS)}"
             )
             raise statement.passage.error(message, statement.value_offset)
     if (line := _line_of_writer(table, steps)) is not None:
         message = (
-            f"table '{name}' takes the rows that do not fit, and the INSERT of line {line} writes to the same"
-            " place, where it could delete them; name another table"
+            f"table '{table.name}' takes the rows that do not fit, and the INSERT of line {line} writes to"
+            " the same place, where it could delete them; name another table"
         )
         raise statement.passage.error(message, statement.value_offset)
     table.uses += 1

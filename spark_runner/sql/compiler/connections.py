@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from spark_runner.connectors.options import folded
 from spark_runner.references.reference import InvalidReference, parse_pieces, references_in
+from spark_runner.sql.compiler.option_messages import with_names
 from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.text.errors import SqlError
 
@@ -48,7 +49,8 @@ def take_connection(
     [option] = named
     if find is None:
         message = (
-            f"table '{statement.name}' is not checked: connection '{option.value}' is in a cluster;"
+            f"table '{statement.name}' is not checked: connection"
+            f" '{statement.written(option.value_offset, option.value)}' is in a cluster;"
             " with --cluster it is looked up"
         )
         at = statement.passage.origin(option.value_offset)
@@ -56,7 +58,8 @@ def take_connection(
     try:
         return find(option.value), option
     except ConnectionUnknown as error:
-        raise statement.passage.error(str(error), option.value_offset) from error
+        message = with_names(statement, option.value_offset, option.value, str(error))
+        raise statement.passage.error(message, option.value_offset) from error
 
 
 def with_connection(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from spark_runner.sql.compiler.tables import metadata_field
+from spark_runner.sql.compiler.watermarks import check_watermark
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.query import QUERY_WORDS
 from spark_runner.sql.text.passage import Passage
@@ -14,10 +15,11 @@ _OPERANDS = frozenset({TokenKind.WORD, TokenKind.QUOTED, TokenKind.STRING, Token
 def declared(columns: Columns, values: dict[str, int]) -> dict[str, Any]:
     """Computed and metadata columns, expectations and the primary key; empty for stored columns alone.
 
-    `values` are the pasted texts of the plan. Raises SqlError at an unsupported expression.
+    `values` are the pasted texts of the plan. Raises SqlError at an unsupported expression or watermark.
     """
     for column in columns.computed:
         _refuse_subquery(column.expression)
+    check_watermark(columns)
     for expectation in columns.expectations:
         _refuse_subquery(expectation.condition)
     found: dict[str, Any] = {

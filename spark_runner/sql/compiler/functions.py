@@ -34,7 +34,9 @@ class Functions:
     files: PythonFiles | None = None  # without them, the existence of functions is not checked
     declared: list[Function] = field(default_factory=list)  # all, in order
     names: dict[str, Function] = field(default_factory=dict)  # lower case -> the current meaning
-    called: set[str] = field(default_factory=set)  # of functions that the platform may offer
+    called: dict[str, int] = field(
+        default_factory=dict
+    )  # functions that the platform may offer: line of a call, or 0 if it may be none
 
     def add(self, statement: CreateFunction, steps: Steps) -> None:
         """Declare a function, and add its step; raises SqlError at a wrong name or function."""
@@ -56,14 +58,14 @@ class Functions:
         if isinstance(statement, CatalogStatement):  # its head may have columns and clauses in parentheses
             passage = statement.body or passage
             tokens = statement.body.tokens if statement.body else ()
-        for name, offset in calls(tokens):
+        for name, offset, is_certain in calls(tokens):
             if name in self.names:
                 used.add(name)
-            elif name not in SPARK_FUNCTIONS and name not in self.called:
-                if len(self.called) >= MAX_CALLED:
+            elif name not in SPARK_FUNCTIONS and not self.called.get(name):
+                if name not in self.called and len(self.called) >= MAX_CALLED:
                     message = f"the script calls more than {MAX_CALLED} functions that Spark does not have"
                     raise passage.error(message, offset)
-                self.called.add(name)
+                self.called[name] = passage.position(offset)[0] if is_certain else 0
         for name in used:
             self.names[name].uses += 1
 
@@ -91,6 +93,11 @@ class Functions:
         elif key in self.names and not statement.replace:
             line = self.names[key].statement.passage.position()[0]
             message = f"function '{name}' is already declared in line {line}; write CREATE OR REPLACE"
+        elif (line := self.called.get(key, 0)) and not statement.replace:
+            message = (
+                f"line {line} calls function '{name}' before this declaration; move the declaration up, or"
+                " write CREATE OR REPLACE if the platform offers a function of this name, too"
+            )
         if message:
             raise statement.passage.error(message, statement.name_offset)
 

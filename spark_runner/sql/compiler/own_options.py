@@ -9,10 +9,11 @@ from spark_runner.connectors.options import folded, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.names import Invalid, Name, Table
 from spark_runner.sql.compiler.option_keys import current_keys
+from spark_runner.sql.compiler.option_messages import option_error
 from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.grammar.options import OptionsUse, option_uses
-from spark_runner.sql.grammar.statements import CreateTable, Option
+from spark_runner.sql.grammar.statements import CreateTable, Option, Statement
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
@@ -24,7 +25,7 @@ _OF_WRITES = ("mode", "partitionby", "compression")
 
 def own_options(table: Table, given: Sequence[Option], passage: Passage, *, reads: bool) -> dict[str, Any]:
     """The options of a declared table with those that a statement gives; raises SqlError at a wrong one."""
-    statement = CreateTable(passage, (), table.name, 0, False, None, "", 0, tuple(given))
+    statement = CreateTable(passage, passage.tokens, table.name, 0, False, None, "", 0, tuple(given))
     options = current_keys(statement)
     for key, option in options.items():
         _check_use(table, key, option, passage, reads=reads)
@@ -56,7 +57,7 @@ def _located(
     error: OptionError, options: Mapping[str, Option], given: Sequence[Option], passage: Passage
 ) -> SqlError:
     at = options.get(error.option, given[0])
-    located = passage.error(str(error), at.key_offset if error.fault == "name" else at.value_offset)
+    located = option_error(Statement(passage, passage.tokens), at, error)
     located.others = tuple(_located(other, options, given, passage) for other in error.others)
     return located
 

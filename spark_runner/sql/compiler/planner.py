@@ -197,9 +197,9 @@ class Planner:
         return reads
 
     def unused(self) -> list[SqlError]:
-        """A warning for each name that no statement uses, in order of the script."""
-        functions = () if self.scope.computes_names else self.functions.unused()
-        found = [*self.scope.unused(), *functions]
+        """A warning for each name that no statement uses, and doubtful setting, in order of the script."""
+        functions = () if self.scope.hides_names else self.functions.unused()
+        found = [*self.scope.unused(), *functions, *self.settings.warnings]
         return sorted(found, key=lambda warning: (warning.line, warning.column))
 
     def _add_checked_table(self, statement: CreateTable) -> None:

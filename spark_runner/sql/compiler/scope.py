@@ -8,6 +8,7 @@ from spark_runner.sql.compiler.names import Invalid, Name, Reads, Table, View
 from spark_runner.sql.grammar.references import (
     computes_names,
     formats_named,
+    hides_names,
     names_relative_files,
     reads_file_names,
     table_names,
@@ -29,12 +30,13 @@ class Scope:
     formats: set[str] = field(default_factory=set)  # of files that queries name directly
     names_files: bool = False  # a query names files by a relative path
     computes_names: bool = False  # a query may read any table, by IDENTIFIER()
+    hides_names: bool = False  # likewise, by one whose name the text does not show
     places_vary: bool = False  # a location has a built-in variable
     read_catalogs: dict[tuple[str, ...], FullName] = field(default_factory=dict)  # tables read so far
 
     def unused(self) -> Iterator[SqlError]:
         """A warning for each table and view that no statement uses, unless that cannot be known."""
-        for known in () if self.computes_names else self.declared:
+        for known in () if self.hides_names else self.declared:
             if not known.uses:
                 what = "view" if isinstance(known, View) else "table"
                 yield known.passage.error(f"{what} '{known.name}' is never used", known.name_offset)
@@ -99,6 +101,7 @@ class Scope:
         tokens = query.tokens
         self.formats |= formats_named(tokens)
         self.names_files |= names_relative_files(tokens)
+        self.hides_names |= hides_names(tokens)
         self.computes_names |= computes_names(tokens)
         found = table_names(tokens)
         reads = Reads(file_names=reads_file_names(tokens), catalogs=found.of_catalogs)

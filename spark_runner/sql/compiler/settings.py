@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.bad_rows import BAD_ROW_KEYS, BadRowSettings
 from spark_runner.sql.compiler.modes import BATCH, STREAMING, checked_mode, checked_trigger
+from spark_runner.sql.compiler.spark_keys import MAX_COMPARED, check_effect, doubt, may_be_unknown
 from spark_runner.sql.compiler.streaming_settings import (
     JOB_MODE,
     JOB_TRIGGER,
@@ -36,6 +37,8 @@ class Settings:
     mode_set: SetStatement | None = None  # where the script sets it
     trigger_ms: int | None = None  # between two triggers of mode streaming
     trigger_set: SetStatement | None = None  # where the script sets it
+    warnings: list[SqlError] = field(default_factory=list)  # keys that Spark may not have
+    _compared: int = 0  # keys that were compared with those of Spark
     _mapped: dict[str, str] = field(
         default_factory=dict
     )  # setting of Spark: the streaming setting that set it
@@ -50,6 +53,7 @@ class Settings:
             self._of_job(key, statement)
             return None
         if not f"{key}.".startswith(PREFIXES):
+            self._check_key_of_spark(statement)
             self._forget(statement.key)
             return statement
         setting = _find(key)
@@ -58,6 +62,15 @@ class Settings:
         if isinstance(statement, SetStatement):
             return self._set(statement, setting)
         return self._reset(statement, setting)
+
+    def _check_key_of_spark(self, statement: SetStatement | ResetStatement) -> None:
+        """Raise SqlError for a key without effect; keep a warning for one that Spark may not have."""
+        if not statement.key:
+            return
+        check_effect(statement)
+        if self._compared < MAX_COMPARED and may_be_unknown(statement.key):
+            self._compared += 1
+            self.warnings += filter(None, [doubt(statement)])
 
     def _of_job(self, key: str, statement: SetStatement | ResetStatement) -> None:
         if key not in _OWN_KEYS:

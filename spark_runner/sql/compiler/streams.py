@@ -8,7 +8,7 @@ from spark_runner.sql.compiler.modes import STREAMING
 from spark_runner.sql.compiler.names import Reads, Table
 from spark_runner.sql.compiler.stream_queries import check_clauses
 from spark_runner.sql.compiler.tables import TableSpec
-from spark_runner.sql.grammar.columns import Columns
+from spark_runner.sql.compiler.watermarks import delay_of
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     BeginSet,
@@ -32,7 +32,6 @@ _STATEMENTS = (
 _OF_CATALOGS = frozenset(
     {CatalogAction.INSERT_INTO, CatalogAction.CREATE_TABLE, CatalogAction.CREATE_NAMESPACE}
 )
-_SMALLEST_DELAY = 4  # tokens of `ts - INTERVAL '5' SECOND` at least
 
 
 @dataclass
@@ -67,7 +66,7 @@ class Streams:
         columns = statement.columns
         if not spec.streams:
             return {}
-        return {"stream": True, **(_watermark(columns) if columns else {})}
+        return {"stream": True, **(delay_of(columns) if columns else {})}
 
     def check_bad_rows(self, table: Table, passage: Passage) -> None:
         """Raise SqlError if an INSERT reads the table for rows that do not fit."""
@@ -194,22 +193,3 @@ def _check_table(table: Table, mode: str) -> None:
     if table.spec.streams and not table.stored:
         message = f"table '{table.name}' needs declared columns in mode '{mode}': new rows decide nothing"
         raise table.passage.error(message, at)
-
-
-def _watermark(columns: Columns) -> dict[str, Any]:
-    """`WATERMARK FOR ts AS ts - INTERVAL '5' SECOND` as a column and its delay, in words of Spark."""
-    found = columns.watermark
-    if found is None:
-        return {}
-    tokens, text = found.expression.tokens, found.expression.text
-    names = [token.text.strip("`").lower() for token in tokens[:1]]
-    delay = ""
-    if names == [found.column.lower()]:
-        if len(tokens) == 1:
-            delay = "0 seconds"
-        elif len(tokens) >= _SMALLEST_DELAY and tokens[1].text == "-" and tokens[2].is_word("INTERVAL"):
-            delay = " ".join(text[tokens[2].start :].split())
-    if not delay:
-        message = f"a watermark is {found.column} - INTERVAL '5' SECOND, or another interval"
-        raise found.expression.error(message)
-    return {"watermark": {"column": found.column, "delay": delay}}

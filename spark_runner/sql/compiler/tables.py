@@ -16,6 +16,7 @@ from spark_runner.sql.compiler.connections import (
     with_connection,
 )
 from spark_runner.sql.compiler.option_keys import current_key, current_keys
+from spark_runner.sql.compiler.option_messages import option_error, with_names
 from spark_runner.sql.compiler.option_references import checked_references
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import CreateTable, Option
@@ -74,7 +75,9 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         except ValueError as error:
             at = options.get("path")
             offset = at.value_offset if at else 0
-            raise statement.passage.error(f"option 'path': {error}", offset) from error
+            message = f"option 'path': {error}"
+            message = with_names(statement, offset, checked.path, message) if at else message
+            raise statement.passage.error(message, offset) from error
         checked = checked.model_copy(update={"path": location})
     found = registry.find(connector)
     return TableSpec(
@@ -176,14 +179,7 @@ def _pop(options: dict[str, Option], key: str) -> Option | None:
 
 
 def _located(statement: CreateTable, options: dict[str, Option], error: OptionError) -> SqlError:
-    at, offset = options.get(error.option), 0
-    if at is not None:
-        offset = at.key_offset if error.fault == "name" else at.value_offset
-    message = str(error)
-    if at is not None and error.quoted:
-        written = statement.written(at.value_offset, at.value)
-        if written != at.value:
-            message = message.replace(f"'{error.quoted}'", f"'{written}'", 1)
-    located = statement.passage.error(message, offset)
+    at = options.get(error.option)
+    located = statement.passage.error(str(error)) if at is None else option_error(statement, at, error)
     located.others = tuple(_located(statement, options, other) for other in error.others)
     return located

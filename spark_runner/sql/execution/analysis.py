@@ -290,7 +290,7 @@ class _Analysis(Rehearsal):
         for name in references(tokens):
             if name in self.broken:
                 raise _NotAnalysed(f"'{name}' {self.broken[name]}")
-        if lost := next((name for name, _ in calls(tokens) if name in self.lost_functions), None):
+        if lost := next((name for name, *_ in calls(tokens) if name in self.lost_functions), None):
             raise _NotAnalysed(f"function '{lost}' has an error")
         for full_name in [] if self.connect else self._named(step, part):
             raise _NotAnalysed(f"it reads '{full_name}': {_NEEDS_CATALOG}")

@@ -29,6 +29,7 @@ SHOWS = frozenset({CatalogAction.SHOW, CatalogAction.DESCRIBE})
 """Actions whose rows are shown."""
 
 _INSERTS = frozenset({CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE})
+_CHANGES = frozenset({CatalogAction.MERGE, CatalogAction.DELETE})
 _NO_CATALOG = "CATALOG_NOT_FOUND"
 _MISSING = {
     *("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", _NO_CATALOG),
@@ -57,6 +58,8 @@ def run(script: Script, step: Mapping[str, Any]) -> DataFrame:
     if step["action"] in _INSERTS:
         _check_insert(script, step, statement)
     try:
+        if step["action"] in _CHANGES:
+            refuse_short_names(script.session, _analysed(script, statement), statement)
         return script.session.sql(script.sent.send(statement))
     except SPARK_ERRORS as error:
         raise failed(script, step, error) from _cause(error)
@@ -106,12 +109,19 @@ def check_analysed(script: Script, step: Mapping[str, Any]) -> DataFrame | None:
     if step["action"] in _INSERTS:
         rows = _check_insert(script, step, statement)
     try:
-        state: Any = script.session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark runs each command at once
-        plan = state.sqlParser().parsePlan(script.sent.send(statement))
-        state.executePlan(plan, getattr(state, "executePlan$default$2")()).assertAnalyzed()
+        plan = _analysed(script, statement)
+        if step["action"] in _CHANGES:
+            refuse_short_names(script.session, plan, statement)
     except SPARK_ERRORS as error:
         raise failed(script, step, error) from _cause(error)
     return rows
+
+
+def _analysed(script: Script, statement: Passage) -> Any:
+    """The analysed plan of a statement that has not run; raises the errors of Spark."""
+    state: Any = script.session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark runs each command at once
+    plan = state.sqlParser().parsePlan(script.sent.send(statement))
+    return state.executePlan(plan, getattr(state, "executePlan$default$2")()).analyzed()
 
 
 def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -> DataFrame | None:

@@ -24,6 +24,9 @@ from spark_runner.sql.execution.function_types import is_arrow, type_of
 from spark_runner.sql.python_modules import is_of_files, refused
 
 _FOLDERS = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_OF_MODULES = (Exception, SystemExit, KeyboardInterrupt)
+"""What the code of a module may raise: it ends the loading of its function, and not the driver."""
+
 _INSTALLED = tuple(Path(folder).resolve() for folder in (*_FOLDERS, str(Path(pyspark.__file__).parent)))
 """The folders of Python and of its packages: no Python file of a job is there."""
 
@@ -98,7 +101,7 @@ def _check_origin(module: str, names: Iterable[str]) -> None:
 def _imported(module: str) -> Any:
     try:
         return importlib.import_module(module)
-    except (Exception, SystemExit) as error:
+    except _OF_MODULES as error:
         raise FunctionError(f"module '{module}' cannot be imported: {_described(error)}") from error
 
 
@@ -127,6 +130,6 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(function, include_extras=True)
     except TypeError:
         return {}  # no function of Python: it has no annotations
-    except Exception as error:  # any code may be in an annotation
+    except _OF_MODULES as error:  # any code may be in an annotation
         message = f"the annotations of the function cannot be read: {type(error).__name__}: {error}"
         raise FunctionError(message) from error

@@ -135,7 +135,7 @@ class _Preview(ScriptSession):
             texts += [step["query"]] if "query" in step else []
             texts += [column["expression"] for column in step.get("computed", ())]
             texts += [each["condition"] for each in step.get("expectations", ())]
-        names = {name for text in texts for name, _ in calls(self.passage(text).tokens)}
+        names = {name for text in texts for name, *_ in calls(self.passage(text).tokens)}
         return {
             index
             for index, step in enumerate(self.steps)

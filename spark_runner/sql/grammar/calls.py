@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from spark_runner.sql.text.literals import name_value
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
@@ -26,13 +27,40 @@ NO_FUNCTIONS = frozenset(_WORDS.split())
 """Words before a parenthesis that are SQL, or hints, or functions of streaming SQL engines."""
 
 _BEFORE_TABLES = ("TABLE", "INTO", "OVERWRITE", "VIEW")
+_BEFORE_EXPRESSIONS = (
+    *(
+        "SELECT",
+        "DISTINCT",
+        "WHERE",
+        "HAVING",
+        "BY",
+        "ON",
+        "AND",
+        "OR",
+        "NOT",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+    ),
+    *("BETWEEN", "LIKE", "ASSERT"),
+)
+_BEFORE_OPERANDS = frozenset("=<>+-*/%|&^!")
 
 
-def calls(tokens: Sequence[SqlToken]) -> Iterator[tuple[str, int]]:
-    """The lower-case names before a parenthesis, with their offsets; each perhaps several times.
+class Call(NamedTuple):
+    """A lower-case name before a parenthesis, and its offset.
 
-    Names of other things may be among them, such as an alias with columns.
+    It may be that of another thing, such as an alias with columns, unless `is_certain`.
     """
+
+    name: str
+    offset: int
+    is_certain: bool
+
+
+def calls(tokens: Sequence[SqlToken]) -> Iterator[Call]:
+    """The names before a parenthesis; each perhaps several times."""
     for index, opening in enumerate(tokens):
         if opening.text != "(" or not index:
             continue
@@ -45,4 +73,9 @@ def calls(tokens: Sequence[SqlToken]) -> Iterator[tuple[str, int]]:
             continue
         name = name_value(token.text)
         if PLAIN_NAME.fullmatch(name):
-            yield name.lower(), token.start
+            before = tokens[index - 2] if index > 1 else None
+            is_certain = before is not None and (
+                before.is_word(*_BEFORE_EXPRESSIONS)
+                or (before.kind is TokenKind.SYMBOL and before.text in _BEFORE_OPERANDS)
+            )
+            yield Call(name.lower(), token.start, is_certain)

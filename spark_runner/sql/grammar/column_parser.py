@@ -11,6 +11,7 @@ from spark_runner.sql.grammar.columns import (
     Violation,
     Watermark,
 )
+from spark_runner.sql.grammar.types import check_type
 from spark_runner.sql.grammar.windows import with_spark_functions
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
@@ -28,7 +29,7 @@ _AFTER_CONSTRAINT_NAME = ("PRIMARY", "EXPECT", "FOREIGN", "UNIQUE", "CHECK")
 
 
 def parse_columns(passage: Passage) -> Columns:
-    """The columns in `a INT, b STRING, ...`; types and expressions are left to Spark.
+    """The columns in `a INT, b STRING, ...`; expressions are left to Spark.
 
     Raises SqlError at a definition that is missing, duplicate, or neither a column nor a constraint.
     """
@@ -88,7 +89,8 @@ class _ColumnParser:
         first = cursor.index
         self._skip((*_NOT_STORED, *_BEHIND_TYPES), first, _IN_TYPES)
         self._check_type(first)
-        kind = cursor.passage.part(cursor.tokens[first].start, cursor.offset)
+        kind = cursor.passage.part(cursor.tokens[first].start, cursor.tokens[cursor.index - 1].end)
+        check_type(kind)
         self._skip(_NOT_STORED, first, _IN_EXPRESSIONS)
         behind = cursor.offset
         if cursor.take_words("METADATA"):
@@ -103,7 +105,7 @@ class _ColumnParser:
                 self._key((name,), offset)
 
     def _check_type(self, first: int) -> None:
-        """Refuse a name behind a type, which misses a comma before it; other errors of types are Spark's."""
+        """Refuse a name behind a type, which misses a comma before it."""
         cursor = self._cursor
         depth = 0
         for token, behind in pairwise(cursor.tokens[first : cursor.index]):

@@ -1,6 +1,7 @@
 """Parses CREATE TEMPORARY FUNCTION."""
 
 from spark_runner.sql.grammar.statements import CreateFunction
+from spark_runner.sql.grammar.types import check_type
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import TokenKind
@@ -48,7 +49,7 @@ def _check_language(cursor: Cursor) -> None:
 
 
 def _type(cursor: Cursor) -> Passage:
-    """The type behind RETURNS, up to the next clause; Spark's own parser reads it."""
+    """The type behind RETURNS, up to the next clause; raises SqlError for an unknown one."""
     start = cursor.offset
     if cursor.here is None or cursor.here.kind is not TokenKind.WORD:
         raise cursor.expected("a type, such as STRING")
@@ -56,4 +57,6 @@ def _type(cursor: Cursor) -> Passage:
     while cursor.here and not cursor.here.is_word("LANGUAGE", "USING"):
         cursor.take()
     last = cursor.tokens[cursor.index - 1]
-    return cursor.passage.part(start, last.end)
+    found = cursor.passage.part(start, last.end)
+    check_type(found)
+    return found

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from spark_runner.sql.locations import is_relative
-from spark_runner.sql.text.full_name import FullName, full_name_at
-from spark_runner.sql.text.literals import name_value
+from spark_runner.sql.text.built_ins import has_mark
+from spark_runner.sql.text.full_name import FullName, full_name_at, full_name_of
+from spark_runner.sql.text.literals import name_value, string_value
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
 FILE_FORMATS = ("avro", "binaryfile", "csv", "image", "json", "libsvm", "orc", "parquet", "text", "xml")
@@ -74,6 +75,29 @@ def names_in(tokens: Sequence[SqlToken]) -> frozenset[str] | None:
 def computes_names(tokens: Sequence[SqlToken]) -> bool:
     """Whether a query may compute the names of tables at run time, by IDENTIFIER()."""
     return any(token.is_word("IDENTIFIER") for token in tokens)
+
+
+def hides_names(tokens: Sequence[SqlToken]) -> bool:
+    """Whether a query computes a name at run time that its text does not show."""
+    return any(
+        token.is_word("IDENTIFIER") and literal_name(tokens, index) is None
+        for index, token in enumerate(tokens)
+    )
+
+
+def literal_name(tokens: Sequence[SqlToken], index: int) -> FullName | None:
+    """The name of a table or column in IDENTIFIER('...') at a token; None for any other expression."""
+    shape = [token.text for token in tokens[index + 1 : index + 5]]
+    match tokens[index + 1 : index + 5]:
+        case [_, literal, _, *behind] if literal.kind is TokenKind.STRING and shape[0] + shape[2] == "()":
+            if (behind and behind[0].is_symbol("(")) or has_mark(literal.text):
+                return None
+            try:
+                found = full_name_of(string_value(literal.text))
+            except ValueError:
+                return None
+            return None if found is None else FullName(found.parts, tokens[index].start)
+    return None
 
 
 def reads_file_names(tokens: Sequence[SqlToken]) -> bool:
@@ -160,7 +184,11 @@ class _Scan:
         word = token.text.upper() if token.kind is TokenKind.WORD else ""
         if token.kind is TokenKind.SYMBOL:
             self._parenthesis(index)
+        elif word == "IDENTIFIER" and (named := literal_name(self.tokens, index)) is not None:
+            self._literal(index, named)
         elif word in _TABLE_WORDS:
+            if word == "TABLE" and self._is_named_table(index):
+                self._name(index)
             self._with[-1] = False
             before = self._at(index - 1)
             self._listing[-1] = not (before and before.is_word("DISTINCT"))  # a IS DISTINCT FROM b
@@ -171,6 +199,23 @@ class _Scan:
             self._with[-1] = word == "WITH"
         elif word or token.kind is TokenKind.QUOTED:
             self._name(index)
+
+    def _is_named_table(self, index: int) -> bool:
+        """Whether TABLE at `index` is the name of a table, as in FROM table t."""
+        before, behind = self._at(index - 1), self._at(index + 1)
+        follows = before is not None and (before.is_word(*_TABLE_WORDS) or before.is_symbol(","))
+        return follows and not (behind is not None and behind.is_symbol("("))
+
+    def _literal(self, index: int, name: FullName) -> None:
+        """Add the name that IDENTIFIER('...') at `index` has, where a table may stand."""
+        if not self._table_may_stand(index):
+            return
+        if len(name.parts) > 1:
+            self.full_names.setdefault(name.key, name)
+            return
+        key = name.key[0]
+        offset, times = self.found.get(key, (name.offset, 0))
+        self.found[key] = Reference(offset, times + 1)
 
     def _parenthesis(self, index: int) -> None:
         token = self.tokens[index]

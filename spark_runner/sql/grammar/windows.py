@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
+from spark_runner.sql.grammar.spark_windows import check_window
 from spark_runner.sql.text.cursor import CLOSING
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
@@ -24,6 +25,7 @@ _PARTS = {
     "_ROWTIME": ".end - INTERVAL '0.001' SECOND",
 }
 _NAMES = frozenset(kind + ending for kind in _ARGUMENTS for ending in (*_PARTS, "_PROCTIME"))
+_OF_SPARK = ("WINDOW", "SESSION_WINDOW")
 _UNIT_MILLISECONDS = {
     "WEEK": 604_800_000,
     "DAY": 86_400_000,
@@ -54,6 +56,8 @@ def with_spark_functions(passage: Passage) -> Passage:
         elif name in _NAMES:
             end, words = _window(passage, index, name)
         else:
+            if name in _OF_SPARK:
+                check_window(name, _arguments(passage, index)[1])
             continue
         pieces += (passage.part(done, token.start), *words) if token.start > done else words
         done = end
@@ -107,7 +111,7 @@ def _duration(argument: Passage) -> str:
     """The length of an interval with one unit, as Spark's windows take it."""
     number, unit = _number_and_unit(argument)
     if not Decimal(number):
-        raise argument.error("the length of a window must be more than 0")
+        raise argument.error("the length of a window must be more than 0", argument.tokens[0].start)
     return f"{number} {unit.lower()}"
 
 
@@ -121,7 +125,7 @@ def _number_and_unit(argument: Passage) -> tuple[str, str]:
         case ["INTERVAL", number, unit] if unit in _UNITS and (match := _NUMBER.fullmatch(number)):
             return match["number"], unit
     message = "the length of a window is an interval with one unit, like INTERVAL '90' SECOND"
-    raise argument.error(message)
+    raise argument.error(message, argument.tokens[0].start)
 
 
 def _arguments(passage: Passage, index: int) -> tuple[int, list[Passage]]:

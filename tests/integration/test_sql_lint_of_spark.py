@@ -1,0 +1,106 @@
+"""What lint says of types, intervals, windows and settings is what the installed Spark does."""
+
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from spark_runner.sql.compiler.compile import check_script
+from spark_runner.sql.compiler.spark_settings import FIXED_FAMILIES, SESSION_KEYS, STATIC
+from tests.unit.test_sql_types import TYPES, WRONG
+
+pytestmark = pytest.mark.spark
+
+DELAYS = [
+    *(
+        "'5' MINUTE",
+        "'5' MINUTS",
+        "'0' SECOND",
+        "'-5' MINUTE",
+        "- '5' MINUTE",
+        "5 MINUTES",
+        "'5'",
+        "'5 minuts'",
+    ),
+    *("'5 minutes'", "'1:30' HOUR TO MINUTE", "'1 day 2 hour'", "'1-2' YEAR TO MONTH", "1 DAY 2 HOURS"),
+    *(
+        "'1.5' SECOND",
+        "'1.5' MINUTE",
+        "'5' WEEK",
+        "'5' QUARTER",
+        "'5' NANOSECOND",
+        "'5 ' MINUTE",
+        "'+5' MINUTE",
+    ),
+    *(
+        "1 DAY -2 HOURS",
+        "1 HOUR -2 HOURS",
+        "'1' YEAR 2 DAY",
+        "'1' MONTH",
+        "'1' SECOND TO DAY",
+        "5 MINUTE * 2",
+    ),
+    "'5' MINUTE '30' SECOND",
+]
+WINDOWS = [
+    *("'5 minutes'", "'0 minutes'", "'5 minuts'", "'1 month'", "'-1 minutes'", "'1 hour - 5 minutes'", "'5'"),
+    *("'10 minutes', '5 minutes'", "'5 minutes', '10 minutes'", "'5 minutes', '0 minutes'"),
+    *("'10 minutes', '5 minutes', '7 minutes'", "'10 minutes', '5 minutes', '-4 minutes'", "'5minutes'"),
+]
+
+
+def accepted(script: str) -> bool:
+    return not check_script(script, file="s.sql", base_dir="/base", variables={}).errors
+
+
+@pytest.mark.parametrize("delay", DELAYS)
+def test_spark_accepts_the_watermarks_that_lint_accepts(delay: str, spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    try:
+        stream.withWatermark("timestamp", f"INTERVAL {delay}")
+        by_spark = True
+    except Exception:  # noqa: BLE001 - Spark raises errors of Java for some of them
+        by_spark = False
+    column = f"at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL {delay}"
+    assert accepted(f"CREATE TABLE t ({column}) USING json OPTIONS (path 't'); SELECT 1 FROM t") == by_spark
+
+
+@pytest.mark.parametrize("durations", WINDOWS)
+def test_spark_accepts_the_windows_that_lint_accepts(durations: str, spark: SparkSession) -> None:
+    query = f"SELECT count(*) FROM (SELECT TIMESTAMP'2026-01-01' AS at) GROUP BY window(at, {durations})"
+    try:
+        spark.sql(query)
+        by_spark = True
+    except Exception:  # noqa: BLE001 - as above
+        by_spark = False
+    assert accepted(query) == by_spark
+
+
+@pytest.mark.parametrize("kind", [*TYPES, *WRONG])
+def test_spark_accepts_the_types_that_lint_accepts(kind: str) -> None:
+    try:
+        StructType.fromDDL(f"a {kind}")
+        by_spark = True
+    except PySparkException:
+        by_spark = False
+    assert by_spark == (kind in TYPES)
+
+
+def test_the_settings_of_sessions_are_those_of_spark(spark: SparkSession) -> None:
+    listed = {row[0] for row in spark.sql("SET -v").collect()}
+    changeable = {key for key in listed if spark.conf.isModifiable(key)}
+    of_sessions = {key for key in changeable if not key.startswith("spark.sql.catalog.")}
+    assert of_sessions - SESSION_KEYS == set()
+    assert {key for key in SESSION_KEYS | of_sessions if key in STATIC} == set()
+    for key in [key for key in listed - changeable if key.startswith("spark.sql.")]:
+        assert key in STATIC
+
+
+@pytest.mark.parametrize(
+    "key", ["spark.executor.memory", "spark.shuffle.compress", "spark.io.compression.codec"]
+)
+def test_spark_refuses_to_change_settings_of_the_program(key: str, spark: SparkSession) -> None:
+    assert key.startswith(FIXED_FAMILIES)
+    with pytest.raises(PySparkException, match="CANNOT_MODIFY_CONFIG"):
+        spark.conf.set(key, "1")

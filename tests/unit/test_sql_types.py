@@ -1,0 +1,73 @@
+"""Types in scripts, and intervals: what Spark would refuse in the run is refused at submission."""
+
+# ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+import pytest
+
+from spark_runner.sql.compiler.compile import check_script
+from spark_runner.sql.text.errors import SqlError
+
+TYPES = [
+    *(
+        "TINYINT",
+        "byte",
+        "SMALLINT",
+        "INT",
+        "integer",
+        "BIGINT",
+        "LONG",
+        "FLOAT",
+        "REAL",
+        "DOUBLE",
+        "BOOLEAN",
+    ),
+    *(
+        "DATE",
+        "TIME",
+        "TIME(3)",
+        "TIMESTAMP",
+        "TIMESTAMP_NTZ",
+        "TIMESTAMP_LTZ",
+        "TIMESTAMP WITHOUT TIME ZONE",
+    ),
+    *("STRING", "STRING COLLATE UTF8_LCASE", "BINARY", "CHAR(3)", "CHARACTER(4)", "VARCHAR(5)", "VOID"),
+    *("DECIMAL", "DEC(5)", "NUMERIC(5, 2)", "DECIMAL(38, 38)", "INTERVAL DAY TO SECOND", "INTERVAL YEAR"),
+    *("VARIANT", "ARRAY<INT>", "MAP<STRING, ARRAY<DECIMAL(5, 2)>>", "STRUCT<>", "STRUCT<a INT, b: STRING>"),
+    "STRUCT<`a, b`: INT NOT NULL COMMENT 'a > b', c: ARRAY<STRUCT<d: VARCHAR(5) COLLATE UTF8_LCASE>>>",
+]
+WRONG = {
+    "STRNG": (0, "unknown type 'STRNG'; did you mean 'STRING'?"),
+    "text": (0, "unknown type 'text'; write STRING"),
+    "`int`": (0, "unknown type '`int`'"),
+    "INT(5)": (3, "type INT has no parameter"),
+    "VARCHAR": (0, "type VARCHAR needs a length"),
+    "DECIMAL(39)": (8, "a DECIMAL has up to 38 digits"),
+    "DECIMAL(2, 3)": (11, "more digits behind the point"),
+    "MAP": (0, "MAP needs the types of its elements, as in MAP<STRING, INT>"),
+    "MAP<INT>": (7, "MAP has the types of its keys and values"),
+    "ARRAY<>": (6, "ARRAY has one type"),
+    "STRUCT<a>": (8, "expected a type, found '>'"),
+    "STRUCT<a: ARRAY<MAP<STRING, STRNG>>>": (28, "unknown type 'STRNG'"),
+}
+
+
+def errors(column: str) -> list[SqlError]:
+    script = f"CREATE TABLE t ({column}) USING json OPTIONS (path 't'); SELECT 1 FROM t"
+    return list(check_script(script, file="s.sql", base_dir="/base", variables={}).errors)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_types_of_spark_are_accepted(kind: str) -> None:
+    assert errors(f"a {kind}, b {kind} NOT NULL COMMENT 'x'") == []
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_type_is_shown_at_its_place(kind: str) -> None:
+    offset, message = WRONG[kind]
+    (found,) = errors(f"a {kind}")
+    assert (found.column - len("CREATE TABLE t (a ") - 1, message in found.message) == (offset, True), found
+
+
+def test_types_are_nested_up_to_a_limit() -> None:
+    assert errors(f"a {'ARRAY<' * 50}INT{'>' * 50}") == []
+    (found,) = errors(f"a {'ARRAY<' * 20_000}INT{'>' * 20_000}")
+    assert "types are nested more than 50 deep" in found.message
