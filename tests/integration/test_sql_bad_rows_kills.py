@@ -12,6 +12,7 @@ from spark_runner.connectors.base import Writer
 from spark_runner.sql.execution.execution import execute
 from tests.bad_rows_driver import AFTER, BEFORE, WITHIN, plan_of
 from tests.sampling import sample
+from tests.spark_programs import program_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +52,9 @@ def test_each_row_is_in_its_place_once(
     (tmp_path / "bad").mkdir()
     (tmp_path / "in.csv").write_text(RAW, "utf-8")
     command = [sys.executable, "-m", "tests.bad_rows_driver", str(tmp_path), folder, point, "1"]
-    killed = subprocess.run(command, input=script, text=True, timeout=240, check=False)
+    killed = subprocess.run(
+        command, env=program_environment(), input=script, text=True, timeout=240, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     assert any((tmp_path / "bad").rglob("part-*")), "it died behind the first write to the quarantine"
     assert (tmp_path / "out").exists() == (point == AFTER)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark_programs import program_environment
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 # A session of its own: tasks of a shared local session have no second attempt.
@@ -55,7 +57,7 @@ print(json.dumps({"bad": bad, "rows": rows}))
 def test_tasks_that_fail_once_count_their_rows_once(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("age\n30\n5\n7\n40\n99\n", "utf-8")
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    ran = subprocess.run(command, env=program_environment(), check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])
     # The count, the quarantine and the target: a task of each has failed.

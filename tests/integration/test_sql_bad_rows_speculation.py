@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.standalone import HOST, SMALL_APPLICATION, START_TIMEOUT_S, StandaloneCluster
+from tests.spark_programs import program_environment
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.standalone, pytest.mark.timeout(600)]
@@ -87,7 +88,14 @@ def test_tasks_that_run_twice_at_a_time_count_their_rows_once(tmp_path: Path) ->
         wait_until(lambda: cluster.alive_workers() == 2, START_TIMEOUT_S, "two workers")
         conf = json.dumps({**SMALL_APPLICATION, **SPECULATION, "spark.driver.host": HOST})
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), cluster.url, conf]
-        ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+        ran = subprocess.run(
+            command,
+            env=program_environment(),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
     finally:
         cluster.stop()
     assert ran.returncode == 0, ran.stderr[-5000:]

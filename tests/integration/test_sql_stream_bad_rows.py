@@ -17,6 +17,7 @@ from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
 from tests.sampling import sample
+from tests.spark_programs import program_environment
 from tests.stream_driver import plan_of
 
 if TYPE_CHECKING:
@@ -124,7 +125,9 @@ def test_a_killed_driver_loses_and_repeats_neither_rows_nor_counts(
     for number in (1, 2, 3):
         add_file(tmp_path, number)
     command = [sys.executable, "-m", "tests.stream_driver", str(tmp_path), "1", point, folder]
-    killed = subprocess.run(command, input=NOW + LIMIT + SCRIPT, text=True, timeout=240, check=False)
+    killed = subprocess.run(
+        command, env=program_environment(), input=NOW + LIMIT + SCRIPT, text=True, timeout=240, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     bad = run(NOW, LIMIT, SCRIPT, writer=Writer("run", 2))
     assert written(tmp_path) == [10, 20, 30]

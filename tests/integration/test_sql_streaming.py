@@ -18,6 +18,7 @@ from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.preview import preview
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
+from tests.spark_programs import program_environment
 from tests.stream_driver import plan_of
 from tests.waiting import wait_until
 
@@ -243,7 +244,9 @@ def test_a_killed_driver_loses_and_repeats_no_row(job: Job, point: str) -> None:
     for number in range(3):
         job.add_file(*range(number * 3, number * 3 + 3))
     command = [sys.executable, "-m", "tests.stream_driver", str(job.folder), "1", point]
-    killed = subprocess.run(command, input=STREAMING + COPY, text=True, timeout=240, check=False)
+    killed = subprocess.run(
+        command, env=program_environment(), input=STREAMING + COPY, text=True, timeout=240, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     assert job.found() != list(range(9))
     rows = 9 - 3

@@ -19,6 +19,7 @@ from spark_runner.sql.execution.checkpoints import Checkpoint
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
 from tests.sampling import sample
+from tests.spark_programs import program_environment
 from tests.stream_driver import plan_of
 
 pytestmark = pytest.mark.spark
@@ -134,7 +135,9 @@ def test_a_killed_driver_loses_and_repeats_no_row(run: Run, tmp_path: Path, batc
     for number in range(3):
         add_file(tmp_path, *range(number * 3, number * 3 + 3))
     command = [sys.executable, "-m", "tests.stream_driver", str(tmp_path), str(batch), point]
-    killed = subprocess.run(command, input=SCRIPT.format("json"), text=True, timeout=240, check=False)
+    killed = subprocess.run(
+        command, env=program_environment(), input=SCRIPT.format("json"), text=True, timeout=240, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     assert found(tmp_path) != list(range(9))
     run()
