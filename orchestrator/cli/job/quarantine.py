@@ -23,7 +23,8 @@ def quarantine(
         bool, typer.Option("--replay", help="Run the script for these rows, as a job of its own.")
     ] = False,
     table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --replay: the table, if several have such rows.")
+        str | None,
+        typer.Option(metavar="NAME", help="With --replay: the table or INSERT, if several have such rows."),
     ] = None,
     script: Annotated[
         str | None, typer.Option(metavar="FILE", help="With --replay: the corrected SQL script.")
