@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.catalog_guarantees import guarantee_of_catalog
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, further_unresolved, reason
 from spark_runner.sql.execution.fitting import Comparison, column_offsets, compare
@@ -174,7 +175,7 @@ class _Analysis(Rehearsal):
     def catalog(self, step: Mapping[str, Any]) -> None:
         """Analyse a statement on a catalog, or run it if it only decides what names mean."""
         action, target = step["action"], step["target"]
-        self.entry |= {"action": action, "target": target, "guarantee": catalogs.guarantee(action)}
+        self.entry |= {"action": action, "target": target, "guarantee": guarantee_of_catalog(action)}
         if not self.connect:
             raise _NotAnalysed(_NEEDS_CATALOG)
         self._refuse_broken(step, "statement")
