@@ -83,7 +83,7 @@ def _names(token: SqlToken) -> Collection[str]:
         text = token.text
     else:
         return ()
-    return (text.upper(), text.lower().upper())
+    return (text.upper(),) if text.isascii() else (text.upper(), text.lower().upper())
 
 
 def sets_catalog(key: str) -> bool:
