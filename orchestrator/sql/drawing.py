@@ -31,6 +31,7 @@ class _Box:
     name: str
     detail: str
     kind: str  # a class of the style
+    note: str = ""  # shown with the whole name
     level: int = 0
     row: int = 0
     reads: list["_Box"] = field(default_factory=list)
@@ -96,12 +97,13 @@ def _boxes(flows: Sequence[Flow]) -> list[_Box]:
         if flow.writes:
             box = known.get(name.lower())
             if box is None or box.kind != "target" or box.level < level:
-                box = _Box(name, _detail(flow), "target", level)
+                note = "; ".join(filter(None, (str(flow.mode or ""), flow.guarantee)))
+                box = _Box(name, _detail(flow), "target", note, level)
                 boxes.append(box)
             box.reads += [source for source in sources if source not in box.reads]
         else:
             detail = f"view, line {flow.line}" if flow.declares else ""
-            box = _Box(name, detail, "view", level, reads=sources)
+            box = _Box(name, detail, "view", level=level, reads=sources)
             boxes.append(box)
         if flow.writes or flow.declares:
             known[name.lower()] = box
@@ -114,7 +116,8 @@ def _detail(flow: Flow) -> str:
 
 def _shape(box: _Box) -> str:
     style = "box" if box.kind == "source" else f"box {box.kind}"
-    title = escape(f"{box.name}: {box.detail}" if box.detail else box.name)
+    whole = f"{box.name}: {box.detail}" if box.detail else box.name
+    title = escape(f"{whole}; {box.note}" if box.note else whole)
     middle = box.y + (20 if box.detail else 28)
     lines = (
         f'<text class="name" x="{box.x + 12}" y="{middle}">{escape(_end(box.name, _NAME_CHARACTERS))}</text>'

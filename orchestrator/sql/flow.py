@@ -1,13 +1,16 @@
 """What each statement of a script reads and writes, and of which columns each column of a target is made."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.sql.columns.catalog import Catalog
 from orchestrator.sql.columns.check import walk
 from orchestrator.sql.columns.relations import UNTRACED, Relation, Trace
+from orchestrator.sql.guarantees import guarantee_of_table
+from spark_runner.sql.catalog_guarantees import guarantee_of_catalog
 from spark_runner.sql.compiler.compile import Check
+from spark_runner.sql.compiler.modes import BATCH
 from spark_runner.sql.grammar.references import FILE_FORMATS, hides_names, table_names
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
@@ -40,6 +43,26 @@ class TargetColumn:
 
 
 @dataclass(frozen=True)
+class Mode:
+    """The mode of a script, and the seconds between two triggers of mode streaming."""
+
+    name: str = BATCH
+    trigger_seconds: float | None = None
+
+    def __str__(self) -> str:
+        """The mode for people."""
+        trigger = f", a trigger each {self.trigger_seconds:g} s" if self.trigger_seconds else ""
+        return f"{self.name}{trigger}"
+
+
+def mode_of(check: Check) -> Mode:
+    """The mode of a checked script."""
+    plan = check.plan or {}
+    trigger_ms = plan.get("trigger_ms")
+    return Mode(plan.get("mode", BATCH), trigger_ms / 1000 if trigger_ms else None)
+
+
+@dataclass(frozen=True)
 class Flow:
     """One statement: what it reads, what it writes or declares, and where that is stored."""
 
@@ -51,6 +74,8 @@ class Flow:
     connector: str = ""
     location: str = ""
     columns: tuple[TargetColumn, ...] | None = None  # of a write; None: not known
+    guarantee: str = ""  # of a write, if a further attempt runs it again
+    mode: Mode | None = None  # in which a write runs
 
     @property
     def document(self) -> dict[str, Any]:
@@ -67,7 +92,9 @@ class Flow:
         if not self.writes:
             return known
         columns = None if self.columns is None else [_column_document(each) for each in self.columns]
-        return {**known, "columns": columns}
+        mode = self.mode or Mode()
+        facts = {"mode": mode.name, "trigger_seconds": mode.trigger_seconds, "guarantee": self.guarantee}
+        return {**known, **facts, "columns": columns}
 
 
 def _column_document(column: TargetColumn) -> dict[str, Any]:
@@ -82,13 +109,17 @@ def flows(check: Check) -> list[Flow]:
     stored = dict[str, dict[str, Any]]()
     catalog = Catalog()
     found = list[Flow]()
+    mode = mode_of(check)
     for statement in check.statements:
         given = walk(statement, catalog)
         if isinstance(statement, CreateTable):
             step = stored[statement.name.lower()] = tables.get(statement.passage.position(), {})
             found.append(_table(statement, step))
         elif (flow := _flow(statement, names, stored, catalog, given)) is not None:
-            found.append(flow)
+            if isinstance(statement, CatalogStatement):
+                streams = mode.name != BATCH
+                flow = replace(flow, guarantee=guarantee_of_catalog(statement.action, streams=streams))
+            found.append(replace(flow, mode=mode) if flow.writes else flow)
         if isinstance(statement, CreateTable | CreateView):
             names[statement.name.lower()] = statement.name
     return found
@@ -138,6 +169,7 @@ def _flow(
                 connector=step.get("connector", ""),
                 location=step.get("location", ""),
                 columns=_columns(statement, catalog, given),
+                guarantee=guarantee_of_table(step) if step else "",
             )
     return found
 

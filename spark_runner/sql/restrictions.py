@@ -67,7 +67,8 @@ def reset_may_share(key: str) -> bool:
 
 def tokens_may_share(tokens: Iterable[SqlToken]) -> bool:
     """Whether a statement, or a part of one, may run there."""
-    found = {name for token in tokens for name in _names(token)}
+    texts = {(token.kind, token.text) for token in tokens}  # most words occur many times
+    found = {name for kind, text in texts for name in _names(SqlToken(kind, text, 0))}
     return not found & _JAVA and not ("USING" in found and found & _SCRIPTS)
 
 
@@ -82,7 +83,7 @@ def _names(token: SqlToken) -> Collection[str]:
         text = token.text
     else:
         return ()
-    return (text.upper(), text.lower().upper())
+    return (text.upper(),) if text.isascii() else (text.upper(), text.lower().upper())
 
 
 def sets_catalog(key: str) -> bool:

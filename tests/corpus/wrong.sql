@@ -379,7 +379,7 @@ CREATE TEMPORARY FUNCTION slug AS 'shop.slug' RETURNS STRNG; SELECT slug(name) F
 ----
 SELECT slug(name) FROM orders;
 CREATE TEMPORARY FUNCTION slug AS 'shop.slug'
---> 2:27 line 6 calls function 'slug' before this declaration; move the declaration up, or write CREATE OR REPLACE if the platform offers a function of this name, too
+--> 2:27 function 'slug' is called before its declaration, in line 6; move the declaration up, or write CREATE OR REPLACE if the platform offers a function of this name, too
 ----
 SELECT count(*) FROM orders GROUP BY HOP(at, INTERVAL '10' MINUTE, INTERVAL '5' MINUTE)
 --> 1:38 the slide of HOP is longer than its size, so rows would be in no window; write HOP(column, slide, size)

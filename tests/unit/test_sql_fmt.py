@@ -37,7 +37,21 @@ LITERALS = [
         r'"((?:CREATE|INSERT|SELECT|WITH|SET|ASSERT|EXPLAIN|EXECUTE|BEGIN)[^"\\{]+)"', file.read_text()
     )
 ]
+CATALOG_SCRIPTS = [
+    "merge into a.b using c.d on true when matched then delete",
+    "merge into a.b set using c.d using on set.id = using.id when matched then update set using = 1",
+    "merge into a.b using c.d on x = case when y then 1 end when not matched and z then insert (a) values (case when 1 then 2 end)",
+    "merge into a.${b} t using ${s} s on t.id = s.id when matched then update set *",
+    "merge into a.b using c.d on true when matched -- why\n then delete",
+    "delete from a.b where where = 1 and x in (select y from z.w)",
+    "delete from a.b `as` where true",
+    "use table; use `catalog`; use catalog.x; use ${c}.d",
+    "show tables from from like 'x'; show namespaces; show columns in a.b from c",
+    "describe a.table; desc table table.b; refresh table table.table; analyze table a.b compute statistics",
+    "create database if not exists if.not; create namespace if not exists `a b`.c location 'x'",
+]
 SCRIPTS = [
+    *CATALOG_SCRIPTS,
     *right_scripts(),
     *(each.tables + each.text for each in wrong_scripts()),
     *(script for page in PAGES for script in page),
@@ -98,6 +112,63 @@ select a, -- why
 ASSERT (SELECT count(*) FROM p)>0, 'm'; -- end
 """
 
+CATALOGS = """\
+merge into cat.db.t as t using src as s on t.id=s.id and (s.x is not null or case when s.y then 1 else 0 end = 1)
+ when matched and s.kind in('a','b') then delete when matched then update set name=s.name, price = case when s.price is null then t.price else s.price end, other_column_with_a_long_name = s.other_column_with_a_long_name
+ when not matched by target then insert (id,name) values(s.id,coalesce(s.name,'x')) when not matched by source then delete;
+merge into t.u using (select id, name, row_number() over(partition by id order by name desc) as n, count(*) as many_rows_of_this from sales where x is null group by id) as s on t.id = s.id when not matched then insert *;
+delete from cat.db.t where id in(select id from gone);
+delete from cat.db.t as x where x.a is null and x.name like 'a long text that does not fit%' or x.d between 3 and 4 and x.e = 5;
+use catalog mem; use mem.db; use namespace mem.db; use catalog; use database.x; show tables in mem.db like '*'; show catalogs; show columns from t in in.y;
+describe table a.b; desc a.b; analyze table a.b compute statistics for columns id, all; refresh table a.b;
+create namespace if not exists a.b comment 'x' with properties(a='b'); create schema if not exists database;
+"""
+CANONICAL_CATALOGS = """\
+MERGE INTO cat.db.t AS t
+USING src AS s
+ON t.id = s.id AND (s.x IS NOT NULL OR CASE WHEN s.y THEN 1 ELSE 0 END = 1)
+WHEN MATCHED AND s.kind IN ('a', 'b') THEN DELETE
+WHEN MATCHED THEN UPDATE SET
+  name = s.name,
+  price = CASE WHEN s.price IS NULL THEN t.price ELSE s.price END,
+  other_column_with_a_long_name = s.other_column_with_a_long_name
+WHEN NOT MATCHED BY TARGET THEN INSERT (id, name) VALUES (s.id, coalesce(s.name, 'x'))
+WHEN NOT MATCHED BY SOURCE THEN DELETE;
+MERGE INTO t.u
+USING (
+  SELECT
+    id,
+    name,
+    row_number() OVER (PARTITION BY id ORDER BY name DESC) AS n,
+    count(*) AS many_rows_of_this
+  FROM sales
+  WHERE x IS NULL
+  GROUP BY id
+) AS s
+ON t.id = s.id
+WHEN NOT MATCHED THEN INSERT *;
+DELETE FROM cat.db.t WHERE id IN (SELECT id FROM gone);
+DELETE FROM cat.db.t AS x
+WHERE x.a IS NULL
+  AND x.name LIKE 'a long text that does not fit%'
+  OR x.d BETWEEN 3 AND 4
+  AND x.e = 5;
+USE CATALOG mem;
+USE mem.db;
+USE NAMESPACE mem.db;
+USE catalog;
+USE database.x;
+SHOW TABLES IN mem.db LIKE '*';
+SHOW CATALOGS;
+SHOW COLUMNS FROM t IN in.y;
+DESCRIBE TABLE a.b;
+DESC a.b;
+ANALYZE TABLE a.b COMPUTE STATISTICS FOR COLUMNS id, all;
+REFRESH TABLE a.b;
+CREATE NAMESPACE IF NOT EXISTS a.b COMMENT 'x' WITH PROPERTIES (a = 'b');
+CREATE SCHEMA IF NOT EXISTS database;
+"""
+
 
 def form(text: str, dialect: Dialect | None = None) -> str:
     source = ScriptSource("s.sql", text)
@@ -137,6 +208,12 @@ def meaning(text: str) -> object:
 
 def test_a_script_gets_its_canonical_form() -> None:
     assert form(UGLY) == CANONICAL
+
+
+def test_statements_on_catalogs_get_their_canonical_form() -> None:
+    assert form(CATALOGS) == CANONICAL_CATALOGS
+    assert words(CANONICAL_CATALOGS) == words(CATALOGS)
+    assert form(CANONICAL_CATALOGS) == CANONICAL_CATALOGS
 
 
 def test_there_are_many_scripts() -> None:

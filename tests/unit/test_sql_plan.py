@@ -40,7 +40,17 @@ def test_each_statement_shows_what_it_reads_and_writes(capsys: pytest.CaptureFix
     rows = [line.split() for line in planned(capsys, "a.sql").splitlines()[2:]]
     assert rows[0] == ["1", "CREATE", "TABLE", "orders", "csv", "in/orders"]
     assert rows[5] == ["6", "CREATE", "VIEW", "sales", "orders,", "customers"]
-    assert rows[6] == ["7", "INSERT", "OVERWRITE", "sales", "totals", "parquet", "out/totals"]
+    assert rows[6] == [
+        "7",
+        "INSERT",
+        "OVERWRITE",
+        "sales",
+        "totals",
+        "parquet",
+        "exactly",
+        "once",
+        "out/totals",
+    ]
     assert rows[10] == ["11", "query", "totals,", "csv:/data/x"]
 
 
@@ -78,6 +88,39 @@ INSERT INTO p SELECT CASE WHEN k > 1 THEN m END AS c, t.k, transform(array(k), e
         {"column": "k", "from": ["a.y", "b.z"], "complete": True},
         {"column": "l", "from": ["a.y", "b.x", "b.z"], "complete": True},
     ]
+
+
+def test_a_plan_shows_the_mode_and_what_each_write_promises(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(["sql", "plan", "a.sql"]) == 0
+    assert capsys.readouterr().err == "mode: batch\n"
+    tables = (
+        "CREATE TABLE o (id INT) USING json OPTIONS (path 'o'); CREATE TABLE p USING print;"
+        " CREATE TABLE q (id INT) USING parquet OPTIONS (path 'q');"
+    )
+    inserts = "INSERT INTO p SELECT id FROM o; INSERT INTO q SELECT id FROM o"
+    for mode, seconds, shown in (
+        ("available-now", None, "available-now"),
+        ("streaming", 1.5, "streaming, a trigger each 1.5 s"),
+    ):
+        trigger = "SET job.trigger = '1500 ms';" if seconds else ""
+        (folder / "b.sql").write_text(f"SET job.mode = '{mode}';{trigger} {tables} {inserts}")
+        found = json.loads(planned(capsys, "b.sql", "-o", "json", "--svg", "b.svg"))
+        assert [
+            (each["mode"], each["trigger_seconds"], each["guarantee"]) for each in found if each["writes"]
+        ] == [
+            (mode, seconds, "at least once"),
+            (mode, seconds, "exactly once"),
+        ]
+        assert f"q: parquet {folder}/q; {shown}; exactly once" in (folder / "b.svg").read_text()
+        assert run_app(["sql", "plan", "b.sql"]) == 0
+        assert capsys.readouterr().err == f"mode: {shown}\n"
+        assert run_app(["sql", "plan", "b.sql", "-q"]) == 0
+        assert capsys.readouterr().err == ""
+    (folder / "c.sql").write_text("MERGE INTO c.n.t USING c.n.s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    (write,) = json.loads(planned(capsys, "c.sql", "-o", "json"))
+    assert write["guarantee"].startswith("a further attempt runs it again")
 
 
 def test_json_has_one_document_per_statement(capsys: pytest.CaptureFixture[str]) -> None:

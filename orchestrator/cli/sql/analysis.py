@@ -8,7 +8,7 @@ from orchestrator.cli.sql.lint import Finding, Severity, findings_of, of_error
 from orchestrator.cli.sql.local_spark import ask_spark
 from orchestrator.cli.sql.script import checked_script
 from orchestrator.model.definition import Definition
-from spark_runner.connectors.options import options_of
+from orchestrator.sql.guarantees import guarantee_of_table
 from spark_runner.sql.text.errors import SqlError
 
 
@@ -46,7 +46,4 @@ def _add_guarantees(report: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
     tables = {step["name"]: step for step in plan["steps"] if step["kind"] == "table"}
     for statement in report["statements"]:
         if statement["kind"] == "insert" and not statement["guarantee"]:
-            table = tables[statement["target"]]
-            options = options_of(table["connector"]).model_validate(table["options"])
-            promised = options.guarantee(has_primary_key=bool(table.get("primary_key")))
-            statement["guarantee"] = str(promised)
+            statement["guarantee"] = guarantee_of_table(tables[statement["target"]])

@@ -1,5 +1,6 @@
 """`orchestrator sql plan`: what a script reads and writes, without Spark; as a table, JSON or picture."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
-from orchestrator.cli.output import short_path, stdout_console, table
+from orchestrator.cli.output import short_path, stderr_console, stdout_console, table
 from orchestrator.cli.sql.script import read_script, script_name
 from orchestrator.logs.files import replace_file
 from orchestrator.logs.record.redaction import REDACTOR
@@ -15,7 +16,7 @@ from orchestrator.logs.visible import visible
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql
 from orchestrator.sql.drawing import drawn
-from orchestrator.sql.flow import Flow, TargetColumn, flows
+from orchestrator.sql.flow import Flow, TargetColumn, flows, mode_of
 
 
 def plan(
@@ -31,12 +32,13 @@ def plan(
         Path | None, typer.Option("--svg", metavar="FILE", help="Draw the tables and views into this file.")
     ] = None,
     output: Output = OutputFormat.TABLE,
-    _quiet: Quiet = False,
+    quiet: Quiet = False,
     _verbose: Verbose = 0,
 ) -> None:
     """Show what each statement of a script reads and writes, without Spark.
 
-    With -o json the columns are always there. Exits with 2 if the script has an error that `sql lint` shows,
+    With -o json the columns are always there. The guarantee of a write says what a further attempt of the job
+    does to its rows. Exits with 2 if the script has an error that `sql lint` shows,
     other than one of columns.
     """
     definition = read_script(file, parse_variables(variables))
@@ -54,6 +56,8 @@ def plan(
                 print_json(flow.document, output)
         case OutputFormat.TABLE:
             stdout_console().print(_columns_table(found) if columns else _statements_table(found))
+            if not quiet:
+                stderr_console().print(f"mode: {mode_of(checked)}", markup=False)
 
 
 def _draw(found: list[Flow], file: Path) -> None:
@@ -67,7 +71,7 @@ def _draw(found: list[Flow], file: Path) -> None:
 
 
 def _statements_table(found: list[Flow]) -> object:
-    heads = ("LINE", "STATEMENT", "READS", "WRITES", "CONNECTOR", "LOCATION")
+    heads = ("LINE", "STATEMENT", "READS", "WRITES", "CONNECTOR", "GUARANTEE", "LOCATION")
     rows = [
         (
             flow.line,
@@ -75,6 +79,7 @@ def _statements_table(found: list[Flow]) -> object:
             ", ".join(flow.reads),
             flow.writes,
             flow.connector,
+            re.split("[:;,]", flow.guarantee, maxsplit=1)[0],
             short_path(flow.location) if flow.location else "",
         )
         for flow in found

@@ -95,8 +95,8 @@ class Functions:
             message = f"function '{name}' is already declared in line {line}; write CREATE OR REPLACE"
         elif (line := self.called.get(key, 0)) and not statement.replace:
             message = (
-                f"line {line} calls function '{name}' before this declaration; move the declaration up, or"
-                " write CREATE OR REPLACE if the platform offers a function of this name, too"
+                f"function '{name}' is called before its declaration, in line {line}; move the declaration"
+                " up, or write CREATE OR REPLACE if the platform offers a function of this name, too"
             )
         if message:
             raise statement.passage.error(message, statement.name_offset)

@@ -101,8 +101,9 @@ class Scope:
         tokens = query.tokens
         self.formats |= formats_named(tokens)
         self.names_files |= names_relative_files(tokens)
-        self.hides_names |= hides_names(tokens)
-        self.computes_names |= computes_names(tokens)
+        if computes_names(tokens):
+            self.computes_names = True
+            self.hides_names |= hides_names(tokens)
         found = table_names(tokens)
         reads = Reads(file_names=reads_file_names(tokens), catalogs=found.of_catalogs)
         self._add_catalogs(query, found.of_catalogs)

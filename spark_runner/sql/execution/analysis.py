@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
+from spark_runner.sql.catalog_guarantees import guarantee_of_catalog
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, further_unresolved, reason
 from spark_runner.sql.execution.fitting import Comparison, column_offsets, compare
@@ -190,7 +191,7 @@ class _Analysis(Rehearsal):
         """Analyse a statement on a catalog, or run it if it only decides what names mean."""
         action, target = step["action"], step["target"]
         is_stream = action == CatalogAction.INSERT_INTO and "mode" in self.plan
-        guarantee = catalogs.STREAM_GUARANTEE if is_stream else catalogs.guarantee(action)
+        guarantee = guarantee_of_catalog(action, streams=is_stream)
         self.entry |= {"action": action, "target": target, "guarantee": guarantee}
         self.entry |= self._mode() if is_stream else {}
         if not self.connect:

@@ -22,9 +22,6 @@ from spark_runner.sql.text.passage import Passage
 USES = frozenset({CatalogAction.USE, CatalogAction.USE_CATALOG})
 """Actions that change the meaning of names, and nothing else."""
 
-STREAM_GUARANTEE = "at least once: a micro-batch that a further attempt repeats adds its rows again"
-"""What an INSERT INTO promises in a mode that streams."""
-
 SHOWS = frozenset({CatalogAction.SHOW, CatalogAction.DESCRIBE})
 """Actions whose rows are shown."""
 
@@ -109,19 +106,25 @@ def check_analysed(script: Script, step: Mapping[str, Any]) -> DataFrame | None:
     if step["action"] in _INSERTS:
         rows = _check_insert(script, step, statement)
     try:
-        plan = _analysed(script, statement)
         if step["action"] in _CHANGES:
-            refuse_short_names(script.session, plan, statement)
+            refuse_short_names(script.session, _analysed(script, statement), statement)
+        state: Any = script.session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark runs each command at once
+        plan = state.sqlParser().parsePlan(script.sent.send(statement))
+        state.executePlan(plan, getattr(state, "executePlan$default$2")()).assertAnalyzed()
     except SPARK_ERRORS as error:
         raise failed(script, step, error) from _cause(error)
     return rows
 
 
 def _analysed(script: Script, statement: Passage) -> Any:
-    """The analysed plan of a statement that has not run; raises the errors of Spark."""
-    state: Any = script.session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark runs each command at once
-    plan = state.sqlParser().parsePlan(script.sent.send(statement))
-    return state.executePlan(plan, getattr(state, "executePlan$default$2")()).analyzed()
+    """The plan of a statement with its tables, without the transaction that a run of it begins.
+
+    It may have names that Spark does not find: the run of the statement is an error then.
+    """
+    session: Any = script.session._jsparkSession  # noqa: SLF001 - PySpark runs each command at once
+    session.setActiveSession(session)  # its settings decide what names mean
+    state = session.sessionState()
+    return state.analyzer().execute(state.sqlParser().parsePlan(script.sent.send(statement)))
 
 
 def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -> DataFrame | None:
@@ -196,15 +199,3 @@ def missing_catalog(session: SparkSession, error: Exception, name: str) -> str:
 def _is_configured(session: SparkSession, catalog: str) -> bool:
     is_own = catalog.lower() == "spark_catalog"
     return is_own or session.conf.get(f"spark.sql.catalog.{catalog}", None) is not None
-
-
-def guarantee(action: str) -> str:
-    """What a write promises when an attempt runs again, in one sentence; empty for other statements."""
-    match action:
-        case CatalogAction.INSERT_INTO:
-            return "at least once: a further attempt adds its rows again; MERGE INTO by a key does not"
-        case CatalogAction.INSERT_OVERWRITE:
-            return "the rows of the last attempt; the catalog decides whether readers see a part of them"
-        case CatalogAction.MERGE | CatalogAction.DELETE:
-            return "a further attempt runs it again, on the table as the earlier one has left it"
-    return ""

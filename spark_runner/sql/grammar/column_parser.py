@@ -226,11 +226,18 @@ class _ColumnParser:
 
     def _skip(self, words: Sequence[str], first: int, brackets: tuple[str, str]) -> None:
         """Move to the next comma, to one of `words` behind the token `first`, or to the end."""
-        cursor, depth = self._cursor, 0
+        tokens, index, depth = self._cursor.tokens, self._cursor.index, 0
         opening, closing = brackets
-        while token := cursor.here:
-            if depth == 0 and (token.is_symbol(",") or (cursor.index > first and token.is_word(*words))):
-                return
-            cursor.take()
-            if token.kind is TokenKind.SYMBOL:
+        symbol, end = TokenKind.SYMBOL, len(tokens)
+        while index < end:  # most tokens of a table are passed here
+            token = tokens[index]
+            is_symbol = token.kind is symbol
+            if depth == 0:
+                if is_symbol and token.text == ",":
+                    break
+                if index > first and words and token.is_word(*words):
+                    break
+            if is_symbol:
                 depth += (token.text in opening) - (token.text in closing)
+            index += 1
+        self._cursor.index = index

@@ -45,7 +45,9 @@ def with_spark_functions(passage: Passage) -> Passage:
     pieces: list[Passage | str] = []
     done = 0
     for index, token in enumerate(tokens):
-        if token.kind is not TokenKind.WORD or token.start < done or not _is_call(tokens, index):
+        if index + 1 == len(tokens) or tokens[index + 1].text != "(" or token.kind is not TokenKind.WORD:
+            continue
+        if token.start < done or not _is_call(tokens, index):
             continue
         name = token.text.upper()
         if name == "PROCTIME":

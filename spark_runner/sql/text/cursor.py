@@ -112,15 +112,19 @@ class Cursor:
         opening = self.offset
         self.need_symbol("(")
         expected = [")"]
-        while expected:
-            token = self.here
-            if token is None:
-                raise self.error(f"this parenthesis of {what} is never closed", opening)
-            self.index += 1
-            if token.text in CLOSING and token.kind is TokenKind.SYMBOL:
+        for index in range(self.index, len(self.tokens)):
+            token = self.tokens[index]
+            if token.kind is not TokenKind.SYMBOL:
+                continue
+            if token.text in CLOSING:
                 expected.append(CLOSING[token.text])
-            elif token.is_symbol(expected[-1]):
+            elif token.text == expected[-1]:
                 expected.pop()
+                if not expected:
+                    self.index = index + 1
+                    break
+        else:
+            raise self.error(f"this parenthesis of {what} is never closed", opening)
         return self.passage.part(opening + 1, self.tokens[self.index - 1].start)
 
     def rest(self) -> Passage:

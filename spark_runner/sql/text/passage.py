@@ -15,7 +15,7 @@ from typing import NamedTuple
 from spark_runner.references.reference import Reference
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.source import ScriptSource
-from spark_runner.sql.text.tokens import SqlToken, meaningful, tokenize
+from spark_runner.sql.text.tokens import SqlToken, TokenKind, meaningful, tokenize
 
 
 class Anchor(NamedTuple):
@@ -34,6 +34,8 @@ class PlacedReference(NamedTuple):
     reference: Reference
 
 
+_new_tuple = tuple.__new__
+_SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
 _start, _offset = attrgetter("start"), attrgetter("offset")
 
 
@@ -41,7 +43,12 @@ def moved_tokens(tokens: Iterable[SqlToken], start: int) -> list[SqlToken]:
     """The tokens, without space and comments, of a text that begins at `start` of theirs."""
     if start == 0:
         return list(filter(meaningful, tokens))
-    return [SqlToken(token.kind, token.text, token.start - start) for token in tokens if meaningful(token)]
+    # A check makes most of its tokens here; `SqlToken(...)` takes twice as long.
+    return [
+        _new_tuple(SqlToken, (kind, text, at - start))
+        for kind, text, at in tokens
+        if kind is not _SPACE and kind is not _COMMENT
+    ]
 
 
 @dataclass(frozen=True)
