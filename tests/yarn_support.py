@@ -10,10 +10,9 @@ from unittest import mock
 import psutil
 
 from spark_runner.runners.launch import installed_spark_home
-from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS
 from tests.servers.yarn import Yarn
 
-_JVM = " ".join(SHORT_JOB_FLAGS)  # as for drivers of this host
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # as in tests/conftest.py for drivers of this host
 
 WITHOUT_EXECUTORS = {
     "spark.executor.instances": "0",
