@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -30,7 +31,8 @@ def install_example(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
     zip_bytes.cache_clear()  # a worker packs a package once; here each test has its own
     for name in ("http_rows", "http_rows.options", "http_rows.source", "http_rows.sink"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))  # undone at last: no import stays
+        monkeypatch.delitem(sys.modules, name)
 
 
 @dataclass

@@ -3,18 +3,20 @@
 
 import contextlib
 import datetime as dt
+import importlib
 import io
 import json
 import re
 import sys
 import uuid
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from spark_runner.sql.compiler.compile import check_script
@@ -200,16 +202,26 @@ def test_the_type_of_the_script_wins_and_a_lambda_needs_it(run: Run, tmp_path: P
             run(f"{declared(module.stem, name)} SELECT 1;")
 
 
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """The file of a module `shop`, which later tests in this process cannot import."""
+    assert spark
+    yield tmp_path / "shop.py"
+    sys.modules.pop("shop", None)
+    # Spark's copy: its folder is on the path of this process as long as the session lives.
+    Path(SparkFiles.getRootDirectory(), "shop.py").unlink(missing_ok=True)
+    importlib.invalidate_caches()
+
+
 def test_the_script_of_the_documentation_runs_with_its_file(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, shop: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "functions.md").read_text("utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     [script] = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    file = tmp_path / "shop.py"
-    file.write_text(code, "utf-8")
-    spark.sparkContext.addPyFile(str(file))
-    execute(spark, plan_of(script, tmp_path, file), lambda _phase: None)
+    shop.write_text(code, "utf-8")
+    spark.sparkContext.addPyFile(str(shop))
+    execute(spark, plan_of(script, tmp_path, shop), lambda _phase: None)
     shown = [[cell.strip() for cell in line.split("|")] for line in capsys.readouterr().out.splitlines()]
     assert ["ann-berg", "AB", "11.90", "4"] in shown
     annotations = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| `", page, re.MULTILINE)
@@ -245,7 +257,10 @@ def test_unknown_functions_keep_the_error_of_spark_with_its_place(run: Run) -> N
     assert (refused.value.line, refused.value.column) == (5, 3)
 
 
-def test_a_zip_is_a_python_file_with_packages(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_zip_is_a_python_file_with_packages(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())  # PySpark adds the zip
     package = f"tools_{uuid.uuid4().hex}"
     archive = tmp_path / f"{package}.zip"
     with zipfile.ZipFile(archive, "w") as made:
