@@ -138,10 +138,10 @@ def test_above_a_limit_the_job_fails_and_goes_on_with_a_higher_one(
     add_file(tmp_path, 1)
     add_file(tmp_path, 2)
     low = LIMIT.replace("99", "3")
-    with pytest.raises(SqlError, match=r"4 rows do not fit, and job\.error\.limit\.rows is 3") as caught:
+    with pytest.raises(SqlError, match=r"5 rows do not fit, and job\.error\.limit\.rows is 3") as caught:
         run(NOW, low, NAMED, SCRIPT)
     assert caught.value.line == 4
-    assert not (tmp_path / "out").exists()
+    assert written(tmp_path) == [10], "the batch above the limit is undone"
     bad = run(NOW, LIMIT, NAMED, SCRIPT, writer=Writer("run", 2))
     assert counted(bad) == {"src": (10, 4, 2), "out": (4, 2, 0)}
     assert written(tmp_path) == [10, 20]

@@ -1,8 +1,9 @@
-"""Which files of a table a run has counted, so that several queries that read one file count its rows once."""
+"""Which files of a table a run has counted: several queries that read one file count its rows once."""
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Hashable, Iterable
+from collections.abc import Set as AbstractSet
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.sql.execution.stream_counts import StreamCounts
@@ -42,7 +43,7 @@ class CountedFiles:
             self._folders.replace(f"{self._place}/{batch}/{part}", text)
         self._add(batch, own)
 
-    def forget_read(self, readers: Set[Hashable]) -> None:
+    def forget_read(self, readers: AbstractSet[Hashable]) -> None:
         """Forget the files that all queries which read the source have read."""
         for each in [each for each, passed in self._passed.items() if readers <= passed]:
             del self._passed[each]
@@ -65,12 +66,11 @@ class CountedFiles:
         del self._left[batch]
         self._folders.delete(f"{self._place}/{batch}")
 
-    def _load(self, runs: Set[str]) -> None:
+    def _load(self, runs: AbstractSet[str]) -> None:
         for batch in self._folders.names(self._place) or ():
             url = f"{self._place}/{batch}"
-            found = [
-                self._read(f"{url}/{part}") for part in self._folders.names(url) or () if part.isdecimal()
-            ]
+            parts = [name for name in self._folders.names(url) or () if name.isdecimal()]
+            found = [self._read(f"{url}/{part}") for part in parts]
             for run, files in found:
                 if run == self._run:
                     self._add(batch, files)

@@ -21,7 +21,7 @@ from spark_runner.references.resolver import Resolver
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.batch_rows import MARK, marks_in
 from spark_runner.sql.execution.columns import DeclaredColumns
-from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.diagnosis import reason
 from spark_runner.sql.execution.judgement import RECORD, VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
@@ -197,9 +197,10 @@ class StreamSession(ScriptSession):
         """The error of an INSERT, or of the rows of a table that it reads, at its place in the script."""
         if isinstance(error, SqlError):
             return error
-        if isinstance(error, TooManyBadRows) and error.source in self._marked.values():
-            its = {"line": error.source.line, "column": error.source.column}
-            return self.error(f"table '{error.source.name}': {error}", its)
+        source = error.source if isinstance(error, TooManyBadRows) else None
+        if source is not None and source in self._marked.values():
+            at = {"line": source.line, "column": source.column}
+            return self.error(f"table '{source.name}': {error}", at)
         if isinstance(error, TooManyBadRows | ConnectorError):
             return self.error(f"table '{table['name']}': {error}", step)
         found = self.sent.place(error, self.passage(step["query"]))
