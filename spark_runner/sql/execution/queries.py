@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ from spark_runner.sql.execution.checkpoints import Checkpoint, folder_name
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.fingerprints import fingerprint
 from spark_runner.sql.execution.judgement import visible
+from spark_runner.sql.execution.shared_targets import SharedTarget
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.streaming import MicroBatches
 from spark_runner.sql.execution.triggers import IDLE_INTERVAL, IDLE_MILLISECONDS, Triggers
@@ -84,8 +86,6 @@ class StreamInsert:
 
 def _name(step: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> str:
     """What tells the query of this step from others of its table; empty for the first INSERT."""
-    if step["kind"] != "insert":
-        return "quarantine"
     number = sum(each["kind"] == "insert" and each["target"] == step["target"] for each in before)
     return "" if number == 1 else str(number)
 
@@ -97,11 +97,11 @@ class StreamInserts:
         self._session, self._plan, self._control = session, plan, control
         self.run_at_once = plan.get("mode") == "streaming"  # else a query reads what is there, and ends
         self._inserts: list[StreamInsert] = []
-        self._place_locks: dict[str, threading.Lock] = {}
+        self._places: dict[str, tuple[threading.Lock, threading.Event]] = {}
         self._triggers: Triggers | None = None
 
     def start(self, begun_at: Callable[[Record], DataFrame], step: Mapping[str, Any], target: Target) -> None:
-        """Start the query of an INSERT, or of the rows of a table that do not fit.
+        """Start the query of an INSERT.
 
         `begun_at` returns the streaming frame for the positions of a checkpoint. Raises ConnectorError, and
         the errors of Spark.
@@ -121,13 +121,30 @@ class StreamInserts:
             batches = MicroBatches(target.sink, target.options, record.stream, target.mode, key)
             if table["location"]:  # two queries never create or change one target at the same time
                 place = comparable(table["location"])
-                batches.place_lock = self._place_locks.setdefault(place, threading.Lock())
+                found = self._places.setdefault(place, (threading.Lock(), threading.Event()))
+                batches.place_lock, batches.has_begun = found
+                shared = SharedTarget(self._session, self._others(step, place))
+                batches.others_have_begun = partial(shared.has_rows, target.sink, target.options)
             shown = table["name"].replace(",", "%2C")  # as in the name of the folder
             shown = f"{shown},{name}" if name else shown
             query = None if self._control.stopping.is_set() else self._started(frame, shown, url, batches)
             held = contextlib.ExitStack() if query is None else stack.pop_all()
             insert = StreamInsert(step, target, visible(frame), batches, held, query)
         self._inserts.append(insert)
+
+    def _others(self, step: Mapping[str, Any], place: str) -> list[Checkpoint]:
+        """The checkpoints of the other INSERTs that write to a place."""
+        steps, found, tables = self._plan["steps"], list[Checkpoint](), dict[str, Mapping[str, Any]]()
+        for index, each in enumerate(steps):
+            if each["kind"] == "table":
+                tables[each["name"].lower()] = each
+            elif each["kind"] == "insert" and each is not step:
+                table = tables[each["target"].lower()]
+                if table["location"] and comparable(table["location"]) == place:
+                    name = folder_name(table["name"], _name(each, steps[: index + 1]))
+                    url = f"{self._plan['checkpoints']}/{name}"
+                    found.append(Checkpoint(self._session, url, self._plan.get("checkpoint")))
+        return found
 
     def _started(self, frame: DataFrame, name: str, url: str, batches: MicroBatches) -> StreamingQuery:
         if self._triggers is None:

@@ -110,7 +110,8 @@ class StreamSession(ScriptSession):
         marks = marks_in(frame) if self._marked else ()
         tables = {mark: self._marked[mark] for mark in marks}
         sink = JudgingSink(self._stream_quarantine(), source, tables, own, finish)
-        self.streams.start(begun_at, step, Target(table, options, sink, self.write_mode(table, step)))
+        mode = str(table["options"].get("mode", "append"))  # of the first batch of all that write there
+        self.streams.start(begun_at, step, Target(table, options, sink, mode))
         self.written.add(comparable(table["location"]))
         if not self.streams.run_at_once:
             self.await_streams()

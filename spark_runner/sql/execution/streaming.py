@@ -1,7 +1,7 @@
 """Writes the micro-batches of a streaming query with an ordinary sink."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -33,6 +33,8 @@ class MicroBatches:
         self._sink, self._options, self._stream, self._key = sink, options, stream, key
         self._first_mode = first_mode  # of the first batch of the stream
         self.place_lock: threading.Lock | nullcontext[None] = nullcontext()  # of all that write there
+        self.has_begun = threading.Event()  # whether one of them has written since the start of the driver
+        self.others_have_begun: Callable[[], bool] = lambda: False  # likewise before; the lock is held
         self._has_written = False
         self._guard = threading.Lock()  # of the three below
         self._is_ending = self._is_writing = self._is_waiting = False
@@ -82,6 +84,7 @@ class MicroBatches:
         try:
             with self.place_lock:
                 written = self._write(frame, batch)
+                self.has_begun.set()
         except Exception as error:
             self.failure = error
             raise
@@ -98,8 +101,14 @@ class MicroBatches:
         writer = Writer(f"{self._stream}-{batch}", _REPLAY)
         if not self._has_written:
             self._sink.recover(frame.sparkSession, self._options, writer)
-        mode = "append" if batch else self._first_mode
-        written = self._sink.write(frame, self._options, WriteRequest(mode, writer, self._key))
+        request = WriteRequest(self._mode(batch), writer, self._key)
+        written = self._sink.write(frame, self._options, request)
         if written.rejected is not None and not written.rejected.isEmpty():
             raise ConnectorError("the target has rejected rows; a stream has no quarantine yet")
         return written
+
+    def _mode(self, batch: int) -> str:
+        """The mode of the table holds for the first batch of all queries that write there."""
+        if batch or self._first_mode == "append" or self.has_begun.is_set() or self.others_have_begun():
+            return "append"
+        return self._first_mode
