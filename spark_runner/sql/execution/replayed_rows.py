@@ -94,11 +94,11 @@ def _columns(kept: DataFrame, value: Column, schema: StructType, record: Column)
 
 
 def _refuse_arrays(texts: DataFrame) -> None:
-    """Raise ConnectorError for lines with arrays: each row of such a line has the whole line as its record."""
-    if found := texts.filter(sql.ltrim("record").startswith("[")).count():
+    """Raise ConnectorError for lines with arrays: each row of such a line has the line as its record."""
+    if found := texts.filter(sql.col("record").rlike(r"^\s*\[")).count():
         raise ConnectorError(
-            f"{found:,} rows come from lines that are arrays of JSON, whose other rows have the same record; a"
-            " replay cannot tell them apart. Correct the lines, and run the whole job again"
+            f"{found:,} rows come from lines that are arrays of JSON, whose other rows have the same record, so"
+            " that they cannot be replayed; correct the lines, and run the whole job again"
         )
 
 
