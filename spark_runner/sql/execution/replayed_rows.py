@@ -97,8 +97,8 @@ def _refuse_arrays(texts: DataFrame) -> None:
     """Raise ConnectorError for lines with arrays: each row of such a line has the line as its record."""
     if found := texts.filter(sql.col("record").rlike(r"^\s*\[")).count():
         raise ConnectorError(
-            f"{found:,} rows come from lines that are arrays of JSON, whose other rows have the same record, so"
-            " that they cannot be replayed; correct the lines, and run the whole job again"
+            f"{found:,} rows come from lines that are arrays of JSON: all rows of a line have one record,"
+            " so that they cannot be replayed; correct the lines, and run the whole job again"
         )
 
 

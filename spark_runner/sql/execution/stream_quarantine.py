@@ -4,7 +4,6 @@ The rows of a batch have the key of its writer, so that a repeated batch replace
 """
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -51,10 +50,11 @@ class StreamQuarantine:
         self._place = f"{checkpoints}/{_FOLDER}"
         self._totals = StreamCounts(session, f"{self._place}/.counts", whole.run_key)
         self._guard = threading.RLock()  # of the fields below, of the quarantine and its limits
-        self._locks = defaultdict[Origin, threading.Lock](threading.Lock)  # of the counts of each table
+        self._locks: dict[Origin, threading.Lock] = {}  # of the counts of each table
         self._batches: dict[Origin, tuple[str, Numbers]] = {}  # the present batch of each INSERT
         self._files: dict[Origin, CountedFiles] = {}
         self._readers: dict[Origin, dict[Origin, None]] = {}  # of each table, the first one at the begin
+        self._taken: dict[tuple[Origin, str], str] = {}  # the last batch of a stream that has counted a table
         self._started = set[Origin]()
 
     def begin(self, insert: Origin, tables: Sequence[Origin]) -> None:
@@ -62,6 +62,7 @@ class StreamQuarantine:
         with self._guard:
             self._started.add(insert)
             for table in tables:
+                self._locks.setdefault(table, threading.Lock())
                 self._readers.setdefault(table, {})[insert] = None
             for source in (insert, *tables):
                 if (total := self._totals.total(folder_name(source.name))) != NOTHING:
@@ -108,6 +109,10 @@ class StreamQuarantine:
         where the first INSERT reads them. Raises TooManyBadRows above a limit, after the write.
         """
         with self._locks[table]:
+            stream, _, batch = writer.run_key.rpartition("-")
+            if self._taken.get((table, stream)) == batch:  # another INSERT of the same query has counted it
+                return
+            self._taken[table, stream] = batch
             if FILE in frames[0].columns and (self._queries > 1 or len(frames) > 1):
                 numbers = self._take_files(frames, table, insert, writer)
             elif insert == next(iter(self._readers[table])):
