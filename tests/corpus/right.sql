@@ -186,3 +186,7 @@ INSERT INTO shown SELECT value + 1 FROM seen JOIN pairs ON pairs.a = value
 SET job.error.limit.percent = 5;
 CREATE TABLE ticks (value BIGINT, CONSTRAINT even EXPECT (value % 2 = 0) ON VIOLATION QUARANTINE) USING rate OPTIONS (rows_per_second 10);
 INSERT INTO shown SELECT value FROM ticks
+----
+CREATE TABLE ticks (value BIGINT) USING rate OPTIONS (rows_per_second 10);
+CREATE VIEW seen AS SELECT value, value % 2 = 0 AS is_even FROM ticks;
+EXECUTE STATEMENT SET BEGIN INSERT INTO shown SELECT value FROM seen; INSERT INTO shown SELECT value FROM seen WHERE is_even; END

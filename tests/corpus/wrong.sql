@@ -311,3 +311,8 @@ CREATE TABLE ticks (value BIGINT) USING rate;
 CREATE TABLE bad (record STRING) USING json OPTIONS (path 'bad', streaming 'false');
 INSERT INTO shown SELECT value FROM ticks JOIN bad ON record = 'x'
 --> 1:1 table 'bad' takes the rows that do not fit, and in mode 'available-now' no INSERT of the same script can read it; use two jobs
+----
+CREATE TABLE ticks (value BIGINT) USING rate;
+EXECUTE STATEMENT SET BEGIN INSERT INTO shown SELECT value FROM ticks; INSERT INTO shown SELECT valu FROM ticks LIMIT 5; END
+--> 2:97 unknown column 'valu'; did you mean 'value'?
+--> 2:113 LIMIT 5 needs rows of earlier micro-batches, which no INSERT of a statement set has in mode 'available-now'; write this INSERT outside of the set

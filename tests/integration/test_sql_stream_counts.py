@@ -137,7 +137,10 @@ def test_a_limit_judges_the_rows_that_its_run_reads(run: Run, tmp_path: Path) ->
 def test_rows_that_one_insert_reads_twice_count_once(run: Run, spark: "SparkSession", tmp_path: Path) -> None:
     add_file(tmp_path, 1)
     add_file(tmp_path, 2)
-    query = "INSERT INTO out SELECT id FROM src UNION ALL SELECT a.id FROM src a JOIN src b ON a.id = b.id;\n"
+    query = (
+        "INSERT INTO out WITH s AS (SELECT id FROM src)"
+        " SELECT id FROM s UNION ALL SELECT a.id FROM s a JOIN src b ON a.id = b.id;\n"
+    )
     assert run(NOW, LIMIT, SRC, OUT.format("out"), query)["src"] == (6, 2, 2)
     assert ids(spark, tmp_path / "out") == [10, 10, 20, 20]
 
@@ -184,6 +187,41 @@ def test_mode_error_holds_for_the_first_batch_of_all_inserts(
     assert ids(spark, tmp_path / "out") == [1, 2]
 
 
+def test_a_set_that_begins_again_counts_its_rows_once_and_writes_its_targets_once(
+    run: Run, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = JsonSink.write, list[str]()
+
+    def fail_second(self: JsonSink, frame: Any, options: Any, request: WriteRequest) -> Any:
+        found = write(self, frame, options, request)
+        written.append(options["path"])
+        if len(written) == 2:
+            raise RuntimeError("the driver dies after the second INSERT")
+        return found
+
+    out = OUT.format("out").replace("'out')", "'out', mode 'error')")
+    both = COPY.format("out") + COPY.replace("id FROM", "id + 100 FROM").format("out")
+    script = (
+        NOW,
+        LIMIT,
+        SRC,
+        out,
+        OUT.format("more"),
+        f"BEGIN STATEMENT SET; {both} END;",
+        COPY.format("more"),
+    )
+    add_file(tmp_path, 1)
+    monkeypatch.setattr(JsonSink, "write", fail_second)
+    with pytest.raises(SqlError, match="the driver dies"):
+        run(*script)
+    assert ids(spark, tmp_path / "out") == [10, 110]
+    assert run(*script, attempt=2) == {"src": (3, 1, 1)}
+    assert ids(spark, tmp_path / "out") == [10, 110]
+    assert ids(spark, tmp_path / "more") == [10]
+    rows = spark.read.parquet(str(tmp_path / "checkpoints" / "job" / ".quarantine" / "src")).collect()
+    assert [row["record"] for row in rows] == ["11,x"]
+
+
 def test_a_first_batch_that_a_dead_driver_has_left_is_no_foreign_data(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -192,7 +230,7 @@ def test_a_first_batch_that_a_dead_driver_has_left_is_no_foreign_data(
         stream = record.stream
     options = {"path": str(tmp_path / "out"), "partition_by": [], "compression": "none"}
     request = Writer(f"{stream}-0")
-    shared = SharedTarget(spark, [other])
+    shared = SharedTarget(spark, [(other, "")])
 
     def write() -> None:
         JsonSink().write(spark.range(1), options, WriteRequest("append", request))

@@ -10,6 +10,7 @@ import pytest
 from orchestrator.handlers.checkpoints import Checkpoints
 from spark_runner.sql.compiler.compile import check_script, compile_script
 from spark_runner.sql.execution.fingerprints import fingerprint
+from spark_runner.sql.text.full_name import FullName, KnownNames, full_name_of
 
 MODE = "SET job.mode = 'available-now';\n"
 TABLES = """CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
@@ -99,6 +100,22 @@ def test_what_cannot_stream_is_an_error_at_its_place(statement: str, line: int, 
     assert found
     assert found[0][0] == line
     assert message in found[0][2]
+
+
+def test_names_that_may_mean_one_table_are_found() -> None:
+    known = KnownNames()
+    for text in ("a.b.t", "b.u", "x.v"):
+        known.add(name(text))
+    same = {
+        text: str(known.same(name(text)) or "") for text in ("b.t", "c.t", "z.b.u", "x.v", "a.b.t", "b.v")
+    }
+    assert same == {"b.t": "a.b.t", "c.t": "", "z.b.u": "b.u", "x.v": "x.v", "a.b.t": "a.b.t", "b.v": ""}
+
+
+def name(text: str) -> FullName:
+    found = full_name_of(text)
+    assert found is not None
+    return found
 
 
 def test_static_tables_are_not_streams() -> None:

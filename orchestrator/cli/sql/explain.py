@@ -88,11 +88,10 @@ def _title(statement: Mapping[str, Any]) -> str:
 def _facts(statement: Mapping[str, Any]) -> Iterator[str]:
     if guarantee := statement.get("guarantee"):
         yield guarantee
-    if statement["kind"] == "insert":
-        if trigger := statement.get("trigger_ms"):
-            yield f"mode {statement['mode']}, with a micro-batch each {trigger / 1000:g} s"
-        elif mode := statement.get("mode"):
-            yield f"mode {mode}"
+    if trigger := statement.get("trigger_ms"):
+        yield f"mode {statement['mode']}, with a micro-batch each {trigger / 1000:g} s"
+    elif mode := statement.get("mode"):
+        yield f"mode {mode}"
     if why := statement.get("skipped"):
         yield f"not analysed: {why}"
 

@@ -15,11 +15,15 @@ def refuse_own_input(frame: DataFrame, path: str) -> None:
         raise ConnectorError(f"refused: the query reads '{found}', which lies in its target '{path}'")
 
 
-def file_read_below(frame: DataFrame, path: str) -> str | None:
-    """A file in `path` that a query reads under any name; None without one."""
-    target = _local(urllib.parse.quote(path, safe="/:") if path.startswith("file:") else path)
-    found = map(_local, _input_files(frame))
-    return next((file for file in found if file == target or file.startswith(target.rstrip("/") + "/")), None)
+def file_read_below(frame: DataFrame, *paths: str) -> str | None:
+    """A file in one of `paths` that a query reads under any name; None without one."""
+    targets = [
+        _local(urllib.parse.quote(path, safe="/:") if path.startswith("file:") else path) for path in paths
+    ]
+    for file in map(_local, _input_files(frame)):
+        if any(file == target or file.startswith(target.rstrip("/") + "/") for target in targets):
+            return file
+    return None
 
 
 def _input_files(frame: DataFrame) -> list[str]:

@@ -29,6 +29,7 @@ class Record:
     stream: str  # the identity of all batches that the folder counts
     run_key: str = ""  # of the job that has begun it anew; empty if it began because there was none
     positions: Mapping[str, str] = field(default_factory=dict)  # by table in lower case, * = all
+    targets: Sequence[str] = ()  # of the INSERTs of a statement set; empty for one INSERT
     earlier: Sequence[str] = ()  # the last jobs that have begun it anew before that one: they continue
 
     @classmethod
@@ -49,22 +50,32 @@ class Record:
         earlier = found.get("earlier", [])
         if not (isinstance(earlier, list) and all(isinstance(each, str) for each in earlier)):
             raise DamagedRecord(url, "its 'earlier' are not keys of jobs")
-        run_key = str(found.get("run_key", ""))
-        return cls(found["fingerprint"], found["stream"], run_key, positions, tuple(earlier))
+        targets = found.get("targets", [])
+        if not (isinstance(targets, list) and all(isinstance(each, str) for each in targets)):
+            raise DamagedRecord(url, "its 'targets' are not names of tables")
+        return cls(
+            found["fingerprint"],
+            found["stream"],
+            str(found.get("run_key", "")),
+            positions,
+            tuple(targets),
+            tuple(earlier),
+        )
 
     def text(self) -> str:
         """The contents of the file."""
         more = {
             "run_key": self.run_key,
             "positions": dict(self.positions),
+            "targets": list(self.targets),
             "earlier": list(self.earlier)[-_MOST_JOBS:],
         }
         kept = {name: value for name, value in more.items() if value}
         return json.dumps({"fingerprint": self.fingerprint, "stream": self.stream, **kept})
 
-    def taken_over(self, fingerprint: str) -> "Record":
+    def taken_over(self, fingerprint: str, targets: Sequence[str]) -> "Record":
         """The record for another query that continues."""
-        return replace(self, fingerprint=fingerprint)
+        return replace(self, fingerprint=fingerprint, targets=targets)
 
     def jobs(self) -> list[str]:
         """The jobs that have begun it anew."""

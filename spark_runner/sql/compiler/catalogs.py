@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from spark_runner.protocol.text import did_you_mean
+from spark_runner.sql.compiler.modes import check_bounded
 from spark_runner.sql.compiler.names import Reads
 from spark_runner.sql.compiler.own_options import OwnTables
 from spark_runner.sql.compiler.scope import Scope, refuse_session
 from spark_runner.sql.compiler.steps import Steps
+from spark_runner.sql.compiler.streams import Streams
 from spark_runner.sql.grammar.catalog import table_format
 from spark_runner.sql.grammar.references import FILE_FORMATS
 from spark_runner.sql.grammar.statements import CatalogAction, CatalogStatement
@@ -27,12 +29,15 @@ class Catalogs:
     own_tables: OwnTables
     is_used: bool = field(default=False, init=False)  # a statement names a catalog, other than by a query
 
-    def add(self, statement: CatalogStatement) -> bool:
-        """Check a statement and append its step; returns whether it writes, shows or checks anything."""
+    def add(self, statement: CatalogStatement, streams: Streams | None) -> bool:
+        """Check a statement and append its step; returns whether it writes, shows or checks anything.
+
+        `streams` is None in mode batch.
+        """
         self.is_used = True
         if statement.name is not None and statement.action not in _NAMESPACES:
             refuse_session(statement.name, statement.passage)
-        text = self._text(statement)
+        text = self._text(statement, streams)
         self.steps.add(
             "catalog",
             statement.passage,
@@ -42,7 +47,7 @@ class Catalogs:
         )
         return statement.action not in _WITHOUT_EFFECT
 
-    def _text(self, statement: CatalogStatement) -> Passage:
+    def _text(self, statement: CatalogStatement, streams: Streams | None) -> Passage:
         """The statement for Spark, whose names are checked."""
         passage, name = statement.passage, statement.name
         if statement.action is CatalogAction.USE_CATALOG and name is not None:
@@ -58,6 +63,10 @@ class Catalogs:
         reads = self.scope.reads(body)
         if statement.action in {CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE}:
             _check_insert(statement, name, reads)
+            if streams:
+                streams.check_catalog_insert(body, name, reads, statement.passage)
+            else:
+                check_bounded(reads, body)
         self._check_earlier(statement)
         return passage.rebuilt([passage.part(0, statement.body_offset), body])
 

@@ -11,6 +11,9 @@ from spark_runner.sql.compiler.tables import is_unbounded
 from spark_runner.sql.grammar.references import references
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
+    BeginSet,
+    CatalogAction,
+    CatalogStatement,
     CreateTable,
     CreateView,
     Insert,
@@ -48,11 +51,20 @@ def default_mode(statements: Iterable[AnyStatement], find: FindConnection | None
         if isinstance(statement, CreateTable):
             if is_unbounded(statement, find):
                 unbounded[statement.name.lower()] = statement
-        elif unbounded and isinstance(statement, CreateView | Insert):
-            read = next((name for name in references(statement.query.tokens) if name in unbounded), None)
+        elif unbounded and (query := _query_of(statement)) is not None:
+            read = next((name for name in references(query.tokens) if name in unbounded), None)
             if read is not None:
                 return DefaultMode(AVAILABLE_NOW, unbounded[read].passage)
     return DefaultMode()
+
+
+def _query_of(statement: AnyStatement) -> Passage | None:
+    """The query of a view, or of an INSERT, which may be the first one of a statement set."""
+    if isinstance(statement, BeginSet):
+        return statement.first.query if statement.first else None
+    if isinstance(statement, CatalogStatement):
+        return statement.body if statement.action is CatalogAction.INSERT_INTO else None
+    return statement.query if isinstance(statement, CreateView | Insert) else None
 
 
 def checked_mode(statement: SetStatement, written: str) -> str:

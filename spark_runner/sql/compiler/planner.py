@@ -15,6 +15,7 @@ from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.statement_set import StatementSets
 from spark_runner.sql.compiler.steps import Steps
+from spark_runner.sql.compiler.stream_queries import check_in_set
 from spark_runner.sql.compiler.streams import Streams
 from spark_runner.sql.compiler.tables import TableSpec, table_spec
 from spark_runner.sql.grammar.columns import Columns, Violation
@@ -91,7 +92,7 @@ class Planner:
         self.needs_own_jvm |= not may_share(statement)
         self.functions.see(statement)
         if isinstance(statement, CatalogStatement):
-            self.effects += self.catalogs.add(statement)
+            self.effects += self.catalogs.add(statement, self.streams)
         else:
             self._add(statement)
 
@@ -297,6 +298,9 @@ class Planner:
             options = own_options(target, statement.options, statement.passage, reads=False)
         if self.sets.open:
             self.sets.open.add(statement, target, reads)
+            if self.streams:
+                mode, known = self.streams.mode, self.sets.open.stream
+                self.sets.open.stream = check_in_set(statement.query, reads, known, mode)
         target.step["written"] = True
         self.effects += 1
         step = self.steps.add(

@@ -33,6 +33,7 @@ class OpenSet:
     refused_sets: int = 0  # begun inside of this one, and not ended yet
     inserts: list[Reads] = field(default_factory=list)
     places: SetPlaces = field(default_factory=SetPlaces)
+    stream: Table | None = None  # in a mode that streams: what all INSERTs read
     writers: dict[str, int] = field(default_factory=dict)  # lower-case target -> line of its first INSERT
 
     def add(self, statement: Insert, target: Table, reads: Reads) -> None:
@@ -89,6 +90,8 @@ class StatementSets:
         self.open = None
         if ended.is_empty:
             raise ended.passage.error(NO_INSERT)
+        if ended.stream:
+            ended.step["stream"] = ended.stream.step["name"]
         ended.step["cached"], self._shared_steps = shared_names(
             ended.inserts, self.scope.declared, self.scope.names, self._shared_steps
         )

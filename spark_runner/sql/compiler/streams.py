@@ -11,18 +11,27 @@ from spark_runner.sql.compiler.tables import TableSpec
 from spark_runner.sql.grammar.columns import Columns
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
+    BeginSet,
+    CatalogAction,
     CatalogStatement,
     CreateFunction,
     CreateTable,
     CreateView,
+    EndSet,
     Insert,
     ResetStatement,
     SetStatement,
 )
 from spark_runner.sql.text.built_ins import has_mark
+from spark_runner.sql.text.full_name import FullName, KnownNames
 from spark_runner.sql.text.passage import Passage
 
-_STATEMENTS = (SetStatement, ResetStatement, CreateTable, CreateView, CreateFunction, Insert)
+_STATEMENTS = (
+    *(SetStatement, ResetStatement, CreateTable, CreateView, CreateFunction, Insert, BeginSet, EndSet),
+)
+_OF_CATALOGS = frozenset(
+    {CatalogAction.INSERT_INTO, CatalogAction.CREATE_TABLE, CatalogAction.CREATE_NAMESPACE}
+)
 _SMALLEST_DELAY = 4  # tokens of `ts - INTERVAL '5' SECOND` at least
 
 
@@ -34,11 +43,18 @@ class Streams:
     read: dict[str, str] = field(default_factory=dict)  # comparable place -> name of the table
     written: set[str] = field(default_factory=set)
     read_whole: dict[str, str] = field(default_factory=dict)  # as `read`, of tables that do not stream
+    catalogs_read: KnownNames = field(default_factory=KnownNames)
+    catalogs_written: KnownNames = field(default_factory=KnownNames)
 
     def check_statement(self, statement: AnyStatement) -> None:
         """Raise SqlError for a statement that reads all rows of a table."""
+        if isinstance(statement, CatalogStatement) and _may_run(statement):
+            return
         if isinstance(statement, CatalogStatement) and statement.action.writes:
-            message = f"in mode '{self.mode}' a script writes no table of a catalog; use mode 'batch'"
+            message = (
+                f"in mode '{self.mode}' a script adds rows to tables of catalogs, by INSERT INTO; use mode"
+                " 'batch' for other changes"
+            )
             raise statement.passage.error(message)
         if not isinstance(statement, _STATEMENTS):
             raise statement.passage.error(
@@ -69,20 +85,54 @@ class Streams:
         if statement.overwrite:
             message = f"INSERT OVERWRITE replaces all rows; in mode '{self.mode}' write INSERT INTO"
             raise passage.error(message, offset)
+        streams = self._streams(statement.query, reads, passage, offset)
+        if not streams:
+            return
+        self._check_places((*streams, target), passage, offset)
+        if self.mode == STREAMING:
+            self._check_together(target, reads, passage, offset)
+            self._check_catalogs(None, reads, passage, offset)
+        self._check_own(streams, target, passage, offset)
+
+    def check_catalog_insert(self, query: Passage, target: FullName, reads: Reads, passage: Passage) -> None:
+        """Likewise for an INSERT into a table of a catalog."""
+        streams = self._streams(query, reads, passage, target.offset)
+        self._check_places(streams, passage, target.offset)
+        if self.mode == STREAMING:
+            self._check_catalogs(target, reads, passage, target.offset)
+        for table in streams:
+            self.read[table.place] = table.name
+        both = [self.read[table.place] for table in streams if table.place and table.place in self.written]
+        self._refuse_own(both, passage, target.offset)
+
+    def _check_catalogs(self, target: FullName | None, reads: Reads, passage: Passage, offset: int) -> None:
+        """Raise SqlError for a table of a catalog that INSERTs read and write at the same time."""
+        pairs = [(name, self.catalogs_written.same(name)) for name in reads.catalogs.values()]
+        for name, _ in pairs:
+            self.catalogs_read.add(name)
+        if target is not None:
+            pairs.append((target, self.catalogs_read.same(target)))
+            self.catalogs_written.add(target)
+        for name, other in pairs:
+            if other is not None:
+                means = "" if other.key == name.key else f", which may be '{other}',"
+                message = (
+                    f"table '{name}'{means} is read as a whole and written by the same script, and in mode"
+                    f" '{self.mode}' both happen at the same time; use two jobs"
+                )
+                raise passage.error(message, offset)
+
+    def _streams(self, query: Passage, reads: Reads, passage: Passage, offset: int) -> list[Table]:
+        """The streams that an INSERT reads; raises SqlError for what cannot stream, and for none of them."""
         streams = [table for table in reads.tables.values() if table.spec.streams]
         for table in reads.tables.values():
             _check_table(table, self.mode)
-        if not streams and reads.has_invalid:
-            return
-        if not streams:
+        if not streams and not reads.has_invalid:
             message = f"this INSERT reads no table that streams, which mode '{self.mode}' needs"
             raise passage.error(f"{message}; use mode 'batch'", offset)
-        self._check_places((*streams, target), passage, offset)
-        if not reads.has_invalid:
-            check_clauses(statement.query, streams, self.mode)
-        if self.mode == STREAMING:
-            self._check_together(target, reads, passage, offset)
-        self._check_own(streams, target, passage, offset)
+        if streams and not reads.has_invalid:
+            check_clauses(query, streams, self.mode)
+        return streams
 
     def _check_own(self, streams: Sequence[Table], target: Table, passage: Passage, offset: int) -> None:
         """Raise SqlError for an INSERT that reads what the script writes, or the other way round."""
@@ -92,6 +142,9 @@ class Streams:
         both = [table.name for table in streams if table.place and table.place in self.written]
         if target.place and target.place in self.read:
             both.append(self.read[target.place])
+        self._refuse_own(both, passage, offset)
+
+    def _refuse_own(self, both: Sequence[str], passage: Passage, offset: int) -> None:
         if both:
             message = (
                 f"table '{both[0]}' is read as a stream and written by the same script, where a"
@@ -127,6 +180,10 @@ class Streams:
                 f" '{self.mode}' both happen at the same time; use two jobs"
             )
             raise passage.error(message, offset)
+
+
+def _may_run(statement: CatalogStatement) -> bool:
+    return statement.action in _OF_CATALOGS and not statement.replace
 
 
 def _check_table(table: Table, mode: str) -> None:

@@ -26,6 +26,7 @@ from spark_runner.sql.execution.stream_frames import (
     check_streamable,
     empty_frame,
     empty_stream,
+    refused_in_set,
     with_watermark,
 )
 from spark_runner.sql.grammar.calls import calls
@@ -67,6 +68,7 @@ class _Analysis(Rehearsal):
 
     connect = False
     with_plan = False
+    is_in_set = False
 
     def found(self) -> Report:
         """Analyse all statements in order."""
@@ -82,6 +84,8 @@ class _Analysis(Rehearsal):
 
     def _analyse(self, step: Mapping[str, Any]) -> None:
         kind = step["kind"]
+        self.is_in_set = self.is_in_set or kind == "begin_set"
+        self.is_in_set &= kind != "end_set"
         if kind in _WITHOUT_COLUMNS - {"set", "reset"}:
             return
         self.entry = {"kind": kind, "line": step["line"], "column": step["column"]}
@@ -125,7 +129,7 @@ class _Analysis(Rehearsal):
             "guarantee": guarantee_of_files(overwrite=overwrite)
             if self.connectors.writes_files(table["connector"])
             else "",
-            **{key: self.plan[key] for key in ("mode", "trigger_ms") if key in self.plan},
+            **self._mode(),
         }
         frame = self._fits(step, table)
         if frame is None:
@@ -173,11 +177,25 @@ class _Analysis(Rehearsal):
             query = self.passage(step["query"])
             passage, offset = self.sent.place(error, query) or (query, 0)
             raise passage.error(reason(error), offset) from error
+        if self.is_in_set and (words := refused_in_set(frame)):
+            raise self.error(words, step)
+
+    def _check_catalog_stream(self, frame: DataFrame, step: Mapping[str, Any]) -> None:
+        try:
+            check_streamable(frame)
+        except SPARK_ERRORS as error:
+            raise catalogs.failed(self, step, error) from error
+
+    def _mode(self) -> dict[str, Any]:
+        return {key: self.plan[key] for key in ("mode", "trigger_ms") if key in self.plan}
 
     def catalog(self, step: Mapping[str, Any]) -> None:
         """Analyse a statement on a catalog, or run it if it only decides what names mean."""
         action, target = step["action"], step["target"]
-        self.entry |= {"action": action, "target": target, "guarantee": catalogs.guarantee(action)}
+        is_stream = action == CatalogAction.INSERT_INTO and "mode" in self.plan
+        guarantee = catalogs.STREAM_GUARANTEE if is_stream else catalogs.guarantee(action)
+        self.entry |= {"action": action, "target": target, "guarantee": guarantee}
+        self.entry |= self._mode() if is_stream else {}
         if not self.connect:
             raise _NotAnalysed(_NEEDS_CATALOG)
         self._refuse_broken(step, "statement")
@@ -185,7 +203,9 @@ class _Analysis(Rehearsal):
             if action in catalogs.USES:
                 catalogs.run(self, step)
             else:
-                catalogs.check_analysed(self, step)
+                frame = catalogs.check_analysed(self, step)
+                if frame is not None and frame.isStreaming:
+                    self._check_catalog_stream(frame, step)
         except SqlError as error:
             self._refuse_created(error, (target, *self._named(step, "statement")))
             raise

@@ -22,6 +22,9 @@ from spark_runner.sql.text.passage import Passage
 USES = frozenset({CatalogAction.USE, CatalogAction.USE_CATALOG})
 """Actions that change the meaning of names, and nothing else."""
 
+STREAM_GUARANTEE = "at least once: a micro-batch that a further attempt repeats adds its rows again"
+"""What an INSERT INTO promises in a mode that streams."""
+
 SHOWS = frozenset({CatalogAction.SHOW, CatalogAction.DESCRIBE})
 """Actions whose rows are shown."""
 
@@ -94,20 +97,24 @@ def rows_written(frame: DataFrame, action: str) -> int | None:
     return int(metric.get().value()) if metric.isDefined() else None
 
 
-def check_analysed(script: Script, step: Mapping[str, Any]) -> None:
-    """Let Spark analyse a statement without running it; raises SqlError likewise."""
-    statement = script.passage(step["statement"])
+def check_analysed(script: Script, step: Mapping[str, Any]) -> DataFrame | None:
+    """Let Spark analyse a statement without running it; raises SqlError likewise.
+
+    Returns the rows of an INSERT.
+    """
+    statement, rows = script.passage(step["statement"]), None
     if step["action"] in _INSERTS:
-        _check_insert(script, step, statement)
+        rows = _check_insert(script, step, statement)
     try:
         state: Any = script.session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark runs each command at once
         plan = state.sqlParser().parsePlan(script.sent.send(statement))
         state.executePlan(plan, getattr(state, "executePlan$default$2")()).assertAnalyzed()
     except SPARK_ERRORS as error:
         raise failed(script, step, error) from _cause(error)
+    return rows
 
 
-def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -> None:
+def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -> DataFrame | None:
     """Raise SqlError for a wrong query, and for one that reads the table whose rows are replaced.
 
     Spark refuses that itself for files, and not where a catalog deletes the rows before the query runs. The
@@ -115,7 +122,7 @@ def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -
     """
     written = parse(statement)
     if not isinstance(written, CatalogStatement):
-        return
+        return None
     query = statement.part(written.body_offset, len(statement.text))
     try:
         frame = script.session.sql(script.sent.send(query))
@@ -127,6 +134,7 @@ def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -
                 raise script.error(message, step)
     except SPARK_ERRORS as error:
         raise failed(script, step, error) from _cause(error)
+    return frame
 
 
 def check_relations(session: SparkSession, frame: DataFrame, query: Passage, *, denied: bool) -> None:

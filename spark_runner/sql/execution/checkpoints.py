@@ -5,11 +5,8 @@
 """
 
 import contextlib
-import hashlib
-import re
-import urllib.parse
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,9 +16,7 @@ from spark_runner.sql.checkpoints.listing import finished_batches, has_begun
 from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
 from spark_runner.sql.checkpoints.removal import put_away, sweep
 from spark_runner.sql.execution.hadoop_folders import folders_of
-
-_LONGEST_NAME = 160  # of the folder of a table; file systems allow 255 bytes
-_CUT = "%.?$"  # what is left of a quoted byte behind a cut
+from spark_runner.sql.execution.moved_inserts import check_not_moved
 
 
 class Checkpoint:
@@ -39,8 +34,10 @@ class Checkpoint:
         self._positions = {name.lower(): each for name, each in (use.get("positions") or {}).items()}
 
     @contextlib.contextmanager
-    def opened(self, fingerprint: str) -> Iterator[Record]:
+    def opened(self, fingerprint: str, targets: tuple[str, ...] = ()) -> Iterator[Record]:
         """What the folder counts; a new stream in an empty folder. The folder is locked on this host.
+
+        `targets` are those of a statement set.
 
         Raises ConnectorError if it belongs to another query, or a running driver uses it. In a file system
         of a cluster Spark itself ends the query whose batch another one has counted.
@@ -51,7 +48,7 @@ class Checkpoint:
             if earlier is not None and not (self._run_key and self._run_key in earlier):
                 put_away(self._folders, self.url)
                 self._lock(stack)  # the folder that takes its place
-            record = self._record(fingerprint, tuple(earlier or ()))
+            record = self._record(fingerprint, targets, tuple(earlier or ()))
             sweep(self._folders, self.url)
             yield record
 
@@ -64,6 +61,11 @@ class Checkpoint:
         if text is None or (self._start == "fresh" and self._run_key not in (self._jobs() or ())):
             return None
         return Record.of(text, self.url).stream, finished_batches(self._folders, self.url)
+
+    def check_not_moved(self, targets: Iterable[str], used: frozenset[str]) -> None:
+        """Raise ConnectorError for an INSERT whose rows so far another checkpoint counts; see there."""
+        if self._start != "fresh":
+            check_not_moved(self._folders, self.url, targets, used)
 
     def _lock(self, stack: contextlib.ExitStack) -> None:
         self._folders.make(self.url)
@@ -87,7 +89,7 @@ class Checkpoint:
         """Whether nothing but drafts of records is in it."""
         return all(name.startswith(".") for name in self._folders.names(self.url) or ())
 
-    def _record(self, fingerprint: str, earlier: tuple[str, ...]) -> Record:
+    def _record(self, fingerprint: str, targets: tuple[str, ...], earlier: tuple[str, ...]) -> Record:
         file = f"{self.url}/{RECORD}"
         text = self._folders.read(file)
         if text is None:
@@ -99,6 +101,7 @@ class Checkpoint:
                 uuid.uuid4().hex,
                 self._run_key if begun else "",
                 self._positions if begun else {},
+                targets,
                 earlier,
             )
             self._folders.replace(file, record.text())
@@ -113,20 +116,6 @@ class Checkpoint:
                 f" '{self.url}' counts; submit the job with --resume to continue with the new ones, with"
                 " --fresh to read all data again, or with --from POSITION to begin there"
             )
-        record = record.taken_over(fingerprint)
+        record = record.taken_over(fingerprint, targets)
         self._folders.replace(file, record.text())
         return record
-
-
-def folder_name(table: str, which: str = "") -> str:
-    """The name of the folder of a query: its table, and which of the queries of this table it is.
-
-    No dot is at its begin: such folders are hidden. A name that is put away is longer, and has to fit, too.
-    """
-    name = urllib.parse.quote(table.lower(), safe="")
-    if name.startswith("."):
-        name = f"%2E{name[1:]}"
-    if len(name) > _LONGEST_NAME:
-        digest = hashlib.sha256(table.lower().encode()).hexdigest()
-        name = f"{re.sub(_CUT, '', name[:_LONGEST_NAME])}-{digest[:16]}"
-    return f"{name},{which}" if which else name  # a quoted name has no comma

@@ -33,6 +33,12 @@ class SentTexts:
         self._sent: list[tuple[int, Passage]] = []
         self._end = 0
 
+    def copy(self) -> "SentTexts":
+        """These texts at their offsets, for another thread to which the later ones do not belong."""
+        found = SentTexts()
+        found._sent, found._end = [*self._sent], self._end
+        return found
+
     def send(self, passage: Passage) -> str:
         """The text to send to Spark for `passage`."""
         for start, known in self._sent:

@@ -15,7 +15,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.print.sink import PrintSink
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution import catalogs
-from spark_runner.sql.execution.caching import CachedNames
+from spark_runner.sql.execution.catalog_sink import start_insert
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.inspection import INSPECTIONS, SHOWN_ROWS
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
@@ -27,6 +27,7 @@ from spark_runner.sql.execution.replay import replayed
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_session import StreamSession, result_of, source_of
+from spark_runner.sql.execution.stream_set import StreamSet
 from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
@@ -99,8 +100,8 @@ class _Execution(StreamSession):
         super().__init__(session, plan, report, writer, resolver)
         self.inserts = sum(step["kind"] == "insert" or _writes_catalog(step) for step in self.steps)
         self.started = 0
-        self.cached = CachedNames(session)
         self.running_set: StatementSet | None = None
+        self.stream_set: StreamSet | None = None
 
     def recover(self) -> None:
         """Restore the targets to their state before this run."""
@@ -150,10 +151,6 @@ class _Execution(StreamSession):
                 raise passage.error(reason(error), offset) from error
             raise self.error(f"caching '{name}' failed: {reason(error)}", step) from error
 
-    def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
-        """The frame for readers of a name, perhaps with cached rows."""
-        return self.cached.declared(step, super().kept(step, frame))
-
     def insert(self, step: Mapping[str, Any]) -> None:
         """Write the result of the query, and keep a report of it."""
         table = self.target(step)
@@ -164,6 +161,9 @@ class _Execution(StreamSession):
         location, options = table["location"], self.options(table)
         try:
             frame = self.query(step, table)
+            if self.stream_set:
+                self.stream_set.add(frame, table, step, options)
+                return
             if frame.isStreaming:
                 self.start_stream(frame, table, step, options)
                 return
@@ -193,6 +193,10 @@ class _Execution(StreamSession):
         self.started += action.writes
         counted = f" ({self.started} of {self.inserts})" if action.writes else ""
         self.report(f"{action} {step['target']}{counted}".strip())
+        if action is CatalogAction.INSERT_INTO and "mode" in self.plan:  # of streams
+            start_insert(self, step)
+            self.refresh_catalogs()
+            return
         started = time.monotonic()
         frame = catalogs.run(self, step)
         if action in catalogs.SHOWS:
@@ -225,14 +229,19 @@ class _Execution(StreamSession):
         return location
 
     def _begin_set(self, step: Mapping[str, Any]) -> None:
-        """Cache what INSERTs of the set share, before the first of them."""
+        """Cache what INSERTs of the set share, before the first of them; those of streams share a query."""
+        if "stream" in step:
+            self.stream_set = StreamSet(self, step)
+            return
         self.running_set = StatementSet(step["cached"], self.cached)
         for name in self.running_set.names:
             self.cached.add(self.declarations.find(name))
         self.declare_again(self.running_set.names)
 
     def _end_set(self) -> None:
-        """Release what the set has cached, and make its new files readable."""
+        """Release what the set has cached, and make its new files readable; or start its query."""
+        if self.stream_set:
+            self._start_set(self.stream_set)
         ended, self.running_set = self.running_set, None
         if ended is None:
             return
@@ -241,6 +250,15 @@ class _Execution(StreamSession):
         self.declare_again(ended.names)
         for location in ended.written:
             self.refresh(location)
+
+    def _start_set(self, found: StreamSet) -> None:
+        self.stream_set = None
+        try:
+            found.start()
+        except (ConnectorError, *SPARK_ERRORS) as error:
+            raise self.error(
+                str(error) if isinstance(error, ConnectorError) else reason(error), found.begin
+            ) from error
 
 
 def _writes_catalog(step: Mapping[str, Any]) -> bool:

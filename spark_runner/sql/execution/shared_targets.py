@@ -1,4 +1,4 @@
-"""Whether a query of a script finds rows in its target that other queries of the script have written."""
+"""Whether an INSERT of a stream finds rows in its target that other INSERTs of the script have written."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Sink, Writer
+from spark_runner.sql.execution.batch_writer import REPLAY
 from spark_runner.sql.execution.checkpoints import Checkpoint
-
-_REPLAY = 2  # an attempt for which sinks look for rows of earlier ones
 
 
 class SharedTarget:
-    """The place that several INSERTs of a script write; `others` are the checkpoints of all but one.
+    """The place that several INSERTs of a script write.
 
-    For use while no query writes there, before the first write since the start of the driver.
+    `others` are all but one: the checkpoint of the query of each, and its mark within a statement set. For
+    use while no INSERT writes there, before the first write since the start of the driver.
     """
 
-    def __init__(self, session: SparkSession, others: Sequence[Checkpoint]) -> None:
+    def __init__(self, session: SparkSession, others: Sequence[tuple[Checkpoint, str]]) -> None:
         self._session, self._others = session, others
 
     def has_rows(self, sink: Sink, options: Mapping[str, Any]) -> bool:
@@ -25,9 +25,13 @@ class SharedTarget:
 
         Such a batch is not counted, so its query repeats it.
         """
-        streams = [found for each in self._others if (found := each.stream())]
-        if any(batches for _, batches in streams):
-            return True
-        for stream, _ in streams:
-            sink.recover(self._session, options, Writer(f"{stream}-0", _REPLAY))
+        streams = list[str]()
+        for checkpoint, mark in self._others:
+            if found := checkpoint.stream():
+                stream, batches = found
+                if batches:
+                    return True
+                streams.append(stream + mark)
+        for stream in streams:
+            sink.recover(self._session, options, Writer(f"{stream}-0", REPLAY))
         return False

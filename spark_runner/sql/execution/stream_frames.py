@@ -36,3 +36,45 @@ def check_streamable(frame: DataFrame) -> None:
 
 def _nulls(schema: StructType) -> list[Column]:
     return [sql.lit(None).cast(each.dataType).alias(each.name) for each in schema.fields]
+
+
+OUTSIDE = "write this INSERT outside of the set"
+
+# The nodes of analysed plans that compute each row of a stream from no other row of it.
+_WITHOUT_STATE = frozenset(
+    {
+        *("Project", "Filter", "Generate", "SubqueryAlias", "View", "EventTimeWatermark", "Union"),
+        *("WithCTE", "CTERelationDef", "CTERelationRef", "UnresolvedHint", "ResolvedHint"),
+        *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
+        *("StreamingRelation", "StreamingRelationV2"),
+    }
+)
+
+
+def refused_in_set(frame: DataFrame) -> str:
+    """Why an INSERT with these rows of a stream is no part of a statement set; empty if it may be.
+
+    Spark's analysed plan names what computes rows from other rows of the stream; an operation that this
+    version does not know may do so.
+    """
+    analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to the plan
+    if not (found := _state_below(analysed)):
+        return ""
+    return f"{found} needs rows of earlier micro-batches, which no INSERT of a statement set has; {OUTSIDE}"
+
+
+def _state_below(plan: Any) -> str:
+    if not plan.isStreaming():
+        return ""
+    name, children = str(plan.getClass().getSimpleName()), _children(plan)
+    if name == "Join":
+        if all(child.isStreaming() for child in children):
+            return "a join of two streams"
+    elif name not in _WITHOUT_STATE:
+        return f"'{plan.nodeName()}'"
+    return next(filter(None, map(_state_below, children)), "")
+
+
+def _children(plan: Any) -> list[Any]:
+    found = plan.children()
+    return [found.apply(index) for index in range(found.size())]

@@ -4,7 +4,7 @@ The rows of a batch have the key of its writer, so that a repeated batch replace
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark import StorageLevel
@@ -14,6 +14,7 @@ from pyspark.sql import functions as sql
 from spark_runner.connectors.base import Sink, Writer, WriteRequest, Written
 from spark_runner.connectors.files.sink import ParquetSink
 from spark_runner.sql.execution.batch_rows import bounded, rows_of_batch
+from spark_runner.sql.execution.batch_writer import REPLAY
 from spark_runner.sql.execution.counted_files import CountedFiles
 from spark_runner.sql.execution.judgement import (
     DROPPED,
@@ -53,20 +54,23 @@ class StreamQuarantine:
         self._locks: dict[Origin, threading.Lock] = {}  # of the counts of each table
         self._batches: dict[Origin, tuple[str, Numbers]] = {}  # the present batch of each INSERT
         self._files: dict[Origin, CountedFiles] = {}
-        self._readers: dict[Origin, dict[Origin, None]] = {}  # of each table, the first one at the begin
-        self._taken: dict[tuple[Origin, str], str] = {}  # the last batch of a stream that has counted a table
-        self._started = set[Origin]()
+        self._readers: dict[Origin, dict[str, None]] = {}  # of each table the queries, the first at the begin
+        self._started = set[str]()
 
-    def begin(self, insert: Origin, tables: Sequence[Origin]) -> None:
-        """Go on with the counts of earlier attempts of this run, for an INSERT and the tables it reads."""
+    def resume(self, source: Origin) -> None:
+        """Go on with the counts of earlier attempts of this run."""
         with self._guard:
-            self._started.add(insert)
+            if (total := self._totals.total(folder_name(source.name))) != NOTHING:
+                self._set(source, total)
+
+    def begin(self, reader: str, tables: Iterable[Origin]) -> None:
+        """Go on with those of the tables that a query reads."""
+        with self._guard:
+            self._started.add(reader)
             for table in tables:
                 self._locks.setdefault(table, threading.Lock())
-                self._readers.setdefault(table, {})[insert] = None
-            for source in (insert, *tables):
-                if (total := self._totals.total(folder_name(source.name))) != NOTHING:
-                    self._set(source, total)
+                self._readers.setdefault(table, {})[reader] = None
+                self.resume(table)
 
     def end(self) -> None:
         """Forget which files were counted: the run has succeeded, and has no further attempt."""
@@ -102,29 +106,23 @@ class StreamQuarantine:
         self.take(rejected_rows(rows), source, writer, accepted=accepted)
         self._whole.refuse_rejected(self._batches[source][1]["quarantined"])
 
-    def take_read(self, frames: Sequence[DataFrame], table: Origin, insert: Origin, writer: Writer) -> None:
-        """Count the judged rows of a table that a batch of an INSERT reads, and write those to set aside.
+    def take_read(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> None:
+        """Count the judged rows of a table that a batch of a query reads, and write those to set aside.
 
         Rows of files count once, if several queries, or one at several places, read them. Other rows count
-        where the first INSERT reads them. Raises TooManyBadRows above a limit, after the write.
+        where the first query reads them. Raises TooManyBadRows above a limit, after the write.
         """
         with self._locks[table]:
-            stream, _, batch = writer.run_key.rpartition("-")
-            if self._taken.get((table, stream)) == batch:  # another INSERT of the same query has counted it
-                return
-            self._taken[table, stream] = batch
             if FILE in frames[0].columns and (self._queries > 1 or len(frames) > 1):
-                numbers = self._take_files(frames, table, insert, writer)
-            elif insert == next(iter(self._readers[table])):
+                numbers = self._take_files(frames, table, reader, writer)
+            elif reader == next(iter(self._readers[table])):
                 numbers = self._counted(counts(frames[0]), frames[0], table, writer)
             else:
                 return
             with self._guard:
                 self._keep(table, writer, numbers)
 
-    def _take_files(
-        self, frames: Sequence[DataFrame], table: Origin, insert: Origin, writer: Writer
-    ) -> Numbers:
+    def _take_files(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> Numbers:
         if table not in self._files:
             self._files[table] = CountedFiles(self._totals, folder_name(table.name))
         files, total = self._files[table], NOTHING
@@ -140,7 +138,7 @@ class StreamQuarantine:
                     number[action] = number.get(action, 0) + value
             its = self._counted(number, rows, table, writer)
             total = {name: total[name] + value for name, value in its.items()}
-        files.keep(insert, writer.run_key, read, counted)
+        files.keep(reader, writer.run_key, read, counted)
         if len(frames) == 1 and len(self._started) == self._queries:
             files.forget_read(self._readers[table].keys())
         return total
@@ -175,32 +173,25 @@ class StreamQuarantine:
 
 
 class JudgingSink:
-    """Takes the rows of a micro-batch that do not fit, and passes on the others to the sink of its target.
-
-    `tables` are those whose rows the query reads, by their marks.
-    """
+    """Takes the rows of a micro-batch that do not fit, and passes on the others to the sink of its target."""
 
     def __init__(
         self,
         quarantine: StreamQuarantine,
         source: Origin,
-        tables: Mapping[str, Origin],
         sink: Sink,
         finish: Callable[[DataFrame], DataFrame] = fitting,
     ) -> None:
         self._quarantine, self._source, self._sink, self._finish = quarantine, source, sink, finish
-        self._tables = tables
-        quarantine.begin(source, list(tables.values()))
+        quarantine.resume(source)
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Remove what an earlier attempt has written for this batch."""
-        for source in (self._source, *self._tables.values()):
-            self._quarantine.recover(session, source, writer)
+        self._quarantine.recover(session, self._source, writer)
         self._sink.recover(session, options, writer)
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
         """Write the quarantine first: above a limit the target stays as it is."""
-        self._take_read(frame, request.writer)
         if VERDICT not in frame.columns:
             return self._passed_on(frame, options, request)
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)
@@ -210,18 +201,35 @@ class JudgingSink:
         finally:
             kept.unpersist()
 
-    def _take_read(self, frame: DataFrame, writer: Writer) -> None:
-        if not self._tables:
-            return
-        found = rows_of_batch(self._quarantine.session, frame, self._tables)
-        for mark, table in self._tables.items():
-            self._quarantine.take_read(found[mark], table, self._source, writer)
-
     def _passed_on(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
         written = self._sink.write(frame, options, request)
         if written.rejected is not None:
             self._quarantine.reject(written.rejected, self._source, request.writer, accepted=written.rows)
         return Written(written.rows, written.preview)
+
+
+class TableReads:
+    """Counts the rows of the tables that a query reads, batch after batch; `tables` are by their marks."""
+
+    def __init__(
+        self, quarantine: StreamQuarantine, reader: str, stream: str, tables: Mapping[str, Origin]
+    ) -> None:
+        self._quarantine, self._reader, self._tables = quarantine, reader, tables
+        # The key of rows that its INSERTs set aside has the stream alone, or the mark of one of them.
+        self._stream = f"{stream}r"
+        self._has_counted = False
+        quarantine.begin(reader, tables.values())
+
+    def count(self, frame: DataFrame, batch: int) -> None:
+        """Count the rows of a batch, which replace those of an earlier try; raises TooManyBadRows."""
+        writer = Writer(f"{self._stream}-{batch}", REPLAY)
+        if not self._has_counted:
+            for table in self._tables.values():
+                self._quarantine.recover(frame.sparkSession, table, writer)
+        found = rows_of_batch(self._quarantine.session, frame, self._tables) if self._tables else {}
+        for mark, table in self._tables.items():
+            self._quarantine.take_read(found[mark], table, self._reader, writer)
+        self._has_counted = True
 
 
 def _numbers(number: Mapping[str, int]) -> Numbers:

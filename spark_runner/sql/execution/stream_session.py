@@ -1,6 +1,6 @@
 """A session of a run: its tables may be streams, and its INSERTs run as streaming queries then."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,16 +20,19 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.batch_rows import MARK, marks_in
+from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import reason
 from spark_runner.sql.execution.judgement import RECORD, VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
-from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts, Target
+from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts
+from spark_runner.sql.execution.query_names import QueryNames
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import with_watermark
-from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
+from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine, TableReads
+from spark_runner.sql.execution.stream_query import CountReads, StreamInsert, StreamQuery, Target
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
 
@@ -48,6 +51,8 @@ class StreamSession(ScriptSession):
         super().__init__(session, plan, report, resolver)
         self.writer = writer
         self.streams = StreamInserts(session, plan, StreamControl())
+        self.cached = CachedNames(session)
+        self.is_in_batch = False  # the streams are micro-batches, whose rows are split later
         self.written: set[str] = set()  # locations that this run has written to
         self.results: list[dict[str, Any]] = []
         self._judged: set[int] = set()  # the steps of tables whose rows are counted
@@ -62,8 +67,8 @@ class StreamSession(ScriptSession):
         )
 
     def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
-        """The frame for readers of a name; of a stream with its watermark."""
-        return super().kept(step, with_watermark(step, frame) if frame.isStreaming else frame)
+        """The frame for readers of a name, perhaps with cached rows; of a stream with its watermark."""
+        return self.cached.declared(step, with_watermark(step, frame) if frame.isStreaming else frame)
 
     def read_source(
         self, source: Source, step: Mapping[str, Any], options: Mapping[str, Any], schema: StructType | None
@@ -99,37 +104,48 @@ class StreamSession(ScriptSession):
         """Start the streaming query of an INSERT; in mode available-now, wait for its end."""
 
         def begun_at(record: Record) -> DataFrame:
-            if record.positions == self._begun.positions:
-                return frame
-            self._begun = record
-            self.declare_again([each["name"] for each in self.declarations.steps if _streams(each)])
-            return self.query(step, table)
+            return self.query(step, table) if self.begin_at(record) else frame
 
+        self.streams.start(begun_at, step, self.stream_target(table, step, options), self.table_reads)
+        self.await_at_once([table])
+
+    def begin_at(self, record: Record) -> bool:
+        """Declare the streams at the positions of a checkpoint; returns whether that has changed them."""
+        if record.positions == self._begun.positions:
+            return False
+        self._begun = record
+        self.declare_again([each["name"] for each in self.declarations.steps if _streams(each)])
+        return True
+
+    def stream_target(
+        self, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Target:
+        """How the micro-batches of an INSERT are written, from its first one on."""
         source, finish = source_of(table, step), self.columns(table).checked_before_write
         own = self.connectors.sink(table["connector"])
-        marks = marks_in(frame) if self._marked else ()
-        tables = {mark: self._marked[mark] for mark in marks}
-        sink = JudgingSink(self._stream_quarantine(), source, tables, own, finish)
+        sink = JudgingSink(self._stream_quarantine(), source, own, finish)
         mode = str(table["options"].get("mode", "append"))  # of the first batch of all that write there
-        self.streams.start(begun_at, step, Target(table, options, sink, mode))
         self.written.add(comparable(table["location"]))
-        if not self.streams.run_at_once:
-            self.await_streams()
-            if table["location"]:
-                self.refresh(table["location"])
+        return Target(table, options, sink, mode)
+
+    def await_at_once(self, tables: Sequence[Mapping[str, Any]]) -> None:
+        """Wait for the end of a query, unless all queries run at once; then its targets can be read."""
+        if self.streams.run_at_once:
+            return
+        self.await_streams()
+        for location in dict.fromkeys(table["location"] for table in tables):
+            if location:
+                self.refresh(location)
 
     def await_streams(self) -> None:
         """Wait for the end of the streaming queries; raises SqlError at the INSERT of each that failed."""
         ended = self.streams.wait()
         failed = list[tuple[SqlError, Exception]]()
         for each in ended:
-            table, batches = each.target.table, each.batches
-            written = Written(batches.rows, batches.preview)
-            if each.step["kind"] == "insert":
-                found = result_of(table, each.step, each.columns, written, each.seconds)
-                self.results.append({**found, "batches": batches.batches})
+            self.results += [_result_of(insert, each) for insert in each.inserts]
             if each.failure:
-                failed.append((self.write_error(each.failure, table, each.step), each.failure))
+                table, step = each.current.target.table, each.current.step
+                failed.append((self.write_error(each.failure, table, step), each.failure))
         if failed:
             error, cause = failed[0]
             error.others = tuple(other for other, _ in failed[1:])
@@ -160,9 +176,15 @@ class StreamSession(ScriptSession):
         if self._of_streams is None:
             if not (place := str(self.plan.get("checkpoints") or "")):
                 raise ConnectorError(NO_CHECKPOINTS)
-            queries = sum(step["kind"] == "insert" for step in self.steps)
+            queries = len(QueryNames(self.steps).all_folders())
             self._of_streams = StreamQuarantine(self.session, self.quarantine, place, self._rejects, queries)
         return self._of_streams
+
+    def table_reads(self, frame: DataFrame, reader: str, stream: str) -> CountReads:
+        """What counts the rows of tables that a query reads with these rows."""
+        marks = marks_in(frame) if self._marked else ()
+        tables = {mark: self._marked[mark] for mark in marks}
+        return TableReads(self._stream_quarantine(), reader, stream, tables).count
 
     def end_streams(self) -> None:
         """Forget what further attempts of the run would need."""
@@ -175,7 +197,7 @@ class StreamSession(ScriptSession):
         """The rows of an INSERT that fit; the others are set aside. Those of a stream are split later."""
         if step["kind"] != "insert" or VERDICT not in frame.columns:
             return super().accepted(table, step, frame, columns)
-        if frame.isStreaming:
+        if frame.isStreaming or self.is_in_batch:
             return frame
         return columns.checked_before_write(self.quarantine.split(frame, source_of(table, step)))
 
@@ -204,7 +226,9 @@ class StreamSession(ScriptSession):
             return self.error(f"table '{source.name}': {error}", at)
         if isinstance(error, TooManyBadRows | ConnectorError):
             return self.error(f"table '{table['name']}': {error}", step)
-        found = self.sent.place(error, self.passage(step["query"]))
+        found = self.sent.place(
+            error, self.passage(step["query" if step["kind"] == "insert" else "statement"])
+        )
         if found:
             passage, offset = found
             return passage.error(reason(error), offset)
@@ -226,6 +250,13 @@ def result_of(
         "columns": columns,
         "preview": written.preview,
     }
+
+
+def _result_of(insert: StreamInsert, query: StreamQuery) -> dict[str, Any]:
+    writer = insert.writer
+    written = Written(writer.rows, writer.preview)
+    found = result_of(insert.target.table, insert.step, insert.columns, written, query.seconds)
+    return {**found, "batches": writer.batches}
 
 
 def source_of(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:

@@ -12,14 +12,14 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from spark_runner.sql.execution.streaming import MicroBatches
+from spark_runner.sql.execution.batch_writer import BatchWriter
 
 IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 IDLE_MILLISECONDS = 1000  # at most one report of an idle trigger in this time
 
 
 class Triggers(StreamingQueryListener):
-    """Passes on the facts of each trigger of the queries that are added by their names.
+    """Passes on the facts of each trigger of the queries that are added by their names, for each INSERT.
 
     Spark calls it in a thread of its own, and logs its errors.
     """
@@ -27,14 +27,14 @@ class Triggers(StreamingQueryListener):
     def __init__(self, triggered: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._triggered = triggered
         self._guard = threading.Lock()  # of the fields below
-        self._batches: dict[str, MicroBatches] = {}  # by the name of the query
+        self._writers: dict[str, Mapping[str, BatchWriter]] = {}  # of its INSERTs, by the name of the query
         self._names: dict[str, str] = {}  # by the id of the run of the query
         self._facts: dict[str, dict[str, Any]] = {}
 
-    def add(self, name: str, batches: MicroBatches) -> None:
-        """Report the query of this name, which starts next."""
+    def add(self, name: str, writers: Mapping[str, BatchWriter]) -> None:
+        """Report the INSERTs of the query of this name, which starts next, by the names that they show."""
         with self._guard:
-            self._batches[name] = batches
+            self._writers[name] = writers
             self._facts[name] = {"triggers": 0}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - of Spark
@@ -67,11 +67,10 @@ class Triggers(StreamingQueryListener):
 
     def _report(self, name: str, news: Mapping[str, Any]) -> None:
         with self._guard:
-            batches = self._batches.get(name)
-            if batches is None:
+            writers = self._writers.get(name)
+            if writers is None:
                 return
             facts = self._facts[name]
-            count = facts["triggers"] + 1
-            rows = {"rows": batches.last_rows, "total_rows": batches.rows}
-            self._facts[name] = facts = {**facts, **rows, **news, "triggers": count}
-        self._triggered(name, facts)
+            self._facts[name] = facts = {**facts, **news, "triggers": facts["triggers"] + 1}
+        for shown, writer in writers.items():
+            self._triggered(shown, {**facts, "rows": writer.last_rows, "total_rows": writer.rows})

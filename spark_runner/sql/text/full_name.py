@@ -65,6 +65,27 @@ def may_be_same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return one[-shorter:] == other[-shorter:]
 
 
+class KnownNames:
+    """Names of tables of catalogs, to find those that may mean the same table as another one."""
+
+    def __init__(self) -> None:
+        self._whole: dict[tuple[str, ...], FullName] = {}  # by key
+        self._ends: dict[tuple[str, ...], FullName] = {}  # by each end of a key
+
+    def add(self, name: FullName) -> None:
+        """Add a name."""
+        self._whole.setdefault(name.key, name)
+        for start in range(len(name.key)):
+            self._ends.setdefault(name.key[start:], name)
+
+    def same(self, name: FullName) -> FullName | None:
+        """One of the names that may mean the same table, by `may_be_same`; None without one."""
+        ends = (name.key[start:] for start in range(len(name.key)))
+        return self._ends.get(name.key) or next(
+            (self._whole[end] for end in ends if end in self._whole), None
+        )
+
+
 def full_name_of(text: str) -> FullName | None:
     """The name that a text consists of; None for any other text."""
     try:

@@ -144,3 +144,158 @@ SET job.quarantine = rejects;
 CREATE TABLE rejects (record STRING) USING parquet OPTIONS (path '/rejects');
 CREATE TABLE t (record STRING) USING json OPTIONS (path '/out');
 INSERT INTO t SELECT record FROM rejects
+
+-- case: a statement set of streams with a view that its INSERTs share
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+CREATE VIEW v AS SELECT a + 1 AS b FROM s;
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT b FROM v; INSERT INTO u SELECT b FROM v; END
+
+-- case: a statement set of streams that run until they are stopped
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+BEGIN STATEMENT SET; INSERT INTO t SELECT a FROM s; INSERT INTO t SELECT -a FROM s; END; INSERT INTO u SELECT a FROM s
+
+-- case: a statement set of two streams
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+CREATE TABLE r (a INT) USING json OPTIONS (path '/other');
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM s; INSERT INTO u SELECT a FROM r; END
+
+-- case: a statement set with an INSERT of two streams
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+CREATE TABLE r (a INT) USING json OPTIONS (path '/other');
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM s UNION ALL SELECT a FROM r; END
+
+-- case: a statement set of a stream with a pace of its own
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO t SELECT a FROM s; INSERT INTO u SELECT a FROM s WITH ('max_files_per_trigger' = '1'); END
+
+-- case: an INSERT with a state in a statement set of streams
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO t SELECT DISTINCT a FROM s;
+INSERT INTO u SELECT count(*) FROM s GROUP BY window(ts, '1 minute');
+INSERT INTO u SELECT a FROM s LIMIT 3;
+INSERT INTO u SELECT a FROM s; END
+
+-- case: names of files in a statement set of streams
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT input_file_name() FROM s; END
+
+-- case: an INSERT without a stream in a statement set of streams
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM s; INSERT INTO u SELECT 1; END
+
+-- case: INSERT OVERWRITE in a statement set of streams
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+EXECUTE STATEMENT SET BEGIN INSERT OVERWRITE t SELECT a FROM s; END
+
+-- case: a statement set of a table without an end and of no mode
+CREATE TABLE ticks (value BIGINT) USING rate;
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT value FROM ticks; INSERT INTO u SELECT value FROM ticks; END
+
+-- case: a stream into a table of a catalog
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE NAMESPACE IF NOT EXISTS spark_catalog.shop;
+CREATE TABLE IF NOT EXISTS spark_catalog.shop.t (a INT) USING parquet;
+INSERT INTO spark_catalog.shop.t BY NAME SELECT a FROM s
+
+-- case: a table without an end into a table of a catalog, and no mode
+CREATE TABLE ticks (value BIGINT) USING rate;
+INSERT INTO spark_catalog.shop.t SELECT value FROM ticks
+
+-- case: a table without an end into a table of a catalog in mode batch
+SET job.mode = 'batch';
+CREATE TABLE ticks (value BIGINT) USING rate;
+INSERT INTO spark_catalog.shop.t SELECT value FROM ticks
+
+-- case: a stream that replaces the rows of a table of a catalog
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+INSERT OVERWRITE spark_catalog.shop.t SELECT a FROM s
+
+-- case: a stream that is merged into a table of a catalog
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+MERGE INTO spark_catalog.shop.t x USING s ON x.a = s.a WHEN NOT MATCHED THEN INSERT *
+
+-- case: a table of a catalog that each run creates anew, and a stream
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+CREATE OR REPLACE TABLE spark_catalog.shop.t (a INT) USING parquet
+
+-- case: a table of a catalog as target without a stream
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+INSERT INTO spark_catalog.shop.t SELECT 1 AS a
+
+-- case: a table of a catalog in a statement set of streams
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM s; INSERT INTO spark_catalog.shop.t SELECT a FROM s; END
+
+-- case: a stream into a table of a catalog, and a sort
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+CREATE TABLE u USING json OPTIONS (path '/more');
+INSERT INTO spark_catalog.shop.t SELECT a FROM s ORDER BY a
+
+-- case: a statement set of one INSERT with a pace of its own
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM s WITH ('max_files_per_trigger' = '1'); END
+
+-- case: a table of a catalog that is read as a whole and written at the same time
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a FROM s JOIN spark_catalog.shop.t USING (a);
+INSERT INTO spark_catalog.shop.t SELECT a FROM s
+
+-- case: a table of a catalog that is read as a whole, then written by a query after it
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+INSERT INTO t SELECT a FROM s JOIN spark_catalog.shop.t USING (a);
+INSERT INTO spark_catalog.shop.t SELECT a FROM s

@@ -1,0 +1,46 @@
+"""Finds an INSERT that a changed script has moved into a statement set, or out of one.
+
+Its query has another checkpoint then, which is empty: the INSERT would write all rows once more.
+"""
+
+from collections.abc import Iterable
+
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.sql.checkpoints.folders import Folders
+from spark_runner.sql.checkpoints.listing import has_begun
+from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
+from spark_runner.sql.execution.folder_names import SET_MARK, folder_name
+
+
+def check_not_moved(folders: Folders, url: str, targets: Iterable[str], used: frozenset[str]) -> None:
+    """Raise ConnectorError if the checkpoint `url` is empty, and another one counts rows of the same targets.
+
+    `used` has the folders of all queries of the script: those that it uses still are no earlier place of an
+    INSERT. One of the two is that of a set: an INSERT outside of sets has the folder of its target.
+    """
+    if has_begun(folders, url):
+        return
+    place, _, own = url.rpartition("/")
+    names = {folder_name(target) for target in targets}
+    for name in folders.names(place) or ():
+        if name.startswith(".") or name in used or not (SET_MARK in name or SET_MARK in own):
+            continue
+        other = f"{place}/{name}"
+        if not names.isdisjoint(_targets(folders, other, name)) and has_begun(folders, other):
+            raise ConnectorError(
+                "refused: the script has moved this INSERT into a statement set, out of one, or behind"
+                f" another first INSERT of it, and the checkpoint '{other}' counts its rows so far; submit"
+                " the job with --fresh to read all data again, with --from POSITION to begin there, or move"
+                " it back"
+            )
+
+
+def _targets(folders: Folders, url: str, name: str) -> set[str]:
+    """The targets that a checkpoint counts rows of, as names of folders."""
+    if SET_MARK not in name:
+        return {name.partition(",")[0]}
+    try:
+        text = folders.read(f"{url}/{RECORD}")
+        return {folder_name(each) for each in Record.of(text, url).targets} if text else set()
+    except DamagedRecord:
+        return set()
