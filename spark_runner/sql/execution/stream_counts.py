@@ -45,13 +45,13 @@ class StreamCounts:
         runs[self.run_key] = mine
         for run in list(runs)[:-_MOST_RUNS]:
             del runs[run]
+        self.folders.make(f"{self.place}/{source}")
         self.folders.replace(self._file(source), json.dumps(runs))
         return self.total(source)
 
     def runs(self, source: str) -> dict[str, Any]:
         """What is stored of each run; raises ConnectorError if that is damaged."""
         if source not in self._runs:
-            self.folders.make(f"{self.place}/{source}")
             text = self.folders.read(self._file(source))
             self._runs[source] = _parsed(text, self._file(source)) if text else {}
         return self._runs[source]
