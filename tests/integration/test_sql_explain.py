@@ -227,6 +227,17 @@ def test_without_ansi_a_failing_cast_is_said_to_become_null(explain: Explain) ->
     assert "a text that is no INT becomes NULL" in messages(explain(text)["warnings"])[0]
 
 
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_with_a_limit_a_failing_cast_is_said_to_go_to_the_quarantine(explain: Explain, ansi: str) -> None:
+    settings = f"SET job.error.limit.percent = 5;\nSET spark.sql.ansi.enabled = {ansi};\n"
+    text = target("a TINYINT, b INT NOT NULL", f"{settings}INSERT INTO t SELECT id, id FROM src")
+    cast, null = messages(explain(text)["warnings"])
+    assert cast.endswith(
+        "INT as TINYINT: a value beyond the range of TINYINT sends its row to the quarantine"
+    )
+    assert null.endswith("is NOT NULL: a row in which the query gives NULL goes to the quarantine")
+
+
 @pytest.mark.parametrize(
     ("table", "query", "message"),
     [

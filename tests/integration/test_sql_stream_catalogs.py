@@ -71,6 +71,18 @@ def test_a_stream_adds_its_rows_to_a_table_of_a_catalog_in_both_modes(run: Run, 
     assert [each.name for each in (tmp_path / "checkpoints" / "job").iterdir()] == ["shop.s1.sold"]
 
 
+def test_rows_that_do_not_fit_count_where_the_stream_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    rule = "(id INT, CONSTRAINT two EXPECT (id <> 2) ON VIOLATION DROP ROW)"
+    script = derby(tmp_path) + source(tmp_path, 1, 2).replace("(id INT)", rule)
+    script = f"SET job.mode = 'available-now';\n{script}INSERT INTO shop.S1.sold SELECT id, 'a' FROM src;"
+    bad = list[dict[str, Any]]()
+    (result,) = execute(spark, plan_of(script, tmp_path), lambda _: None, bad_rows=bad)
+    assert (result["rows"], [(each["table"], each["rows"], each["dropped"]) for each in bad]) == (
+        1,
+        [("src", 2, 1)],
+    )
+
+
 def test_a_wrong_insert_is_an_error_before_the_stream_begins(run: Run, tmp_path: Path) -> None:
     script = f"SET job.mode = 'available-now';\n{derby(tmp_path)}{source(tmp_path, 1)}"
     for query, message in (

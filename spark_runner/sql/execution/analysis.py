@@ -147,7 +147,10 @@ class _Analysis(Rehearsal):
         """The rows as the target gets them; None after an error, which is reported."""
         try:
             frame = self.rows(step)
-            compared = compare(self.session, frame.schema, self.schema(table), by_name=step["by_name"])
+            declared, by_name = self.schema(table), step["by_name"]
+            compared = compare(
+                self.session, frame.schema, declared, by_name=by_name, tolerant=self.sets_aside
+            )
             self._describe(frame, compared)
             self._add_differences(compared, step, table)
             if compared.has_error:

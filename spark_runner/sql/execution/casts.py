@@ -41,6 +41,7 @@ _EXACT_DIGITS: Mapping[type[DataType], int] = {
     DoubleType: 15,
 }  # that an integer may have and stay exact
 _TEXTS = (StringType, CharType, VarcharType)  # Spark's cast does not cut to a length
+GOES_ASIDE = "sends its row to the quarantine"
 _INSTANTS = (TimestampType, TimestampNTZType)
 
 
@@ -52,15 +53,21 @@ class Risk:
     is_refused: bool = False
 
 
-def cast_risk(session: SparkSession, given: DataType, declared: DataType) -> Risk | None:
-    """The risk of the cast that an INSERT makes; None if every value stays what it is."""
+def cast_risk(
+    session: SparkSession, given: DataType, declared: DataType, *, tolerant: bool = False
+) -> Risk | None:
+    """The risk of the cast that an INSERT makes; None if every value stays what it is.
+
+    With `tolerant` the script has a limit for rows that do not fit.
+    """
     if given == declared or isinstance(given, NullType):
         return None
     try:
         session.range(0).select(sql.lit(None).cast(given).cast(declared))
     except SPARK_ERRORS:
         return Risk("Spark has no cast between the two", is_refused=True)
-    fails = "ends the job" if session.conf.get("spark.sql.ansi.enabled", "true") == "true" else "becomes NULL"
+    is_ansi = session.conf.get("spark.sql.ansi.enabled", "true") == "true"
+    fails = GOES_ASIDE if tolerant else "ends the job" if is_ansi else "becomes NULL"
     found = _words(given, declared, fails)
     return Risk(found) if found else None
 

@@ -62,7 +62,7 @@ def start_insert(run: StreamSession, step: Mapping[str, Any]) -> None:
 
     sink = CatalogSink(run.sent.send(statement.part(0, offset)))
     try:
-        run.streams.start(begun_at, step, Target(table, {}, sink, "append"))
+        run.streams.start(begun_at, step, Target(table, {}, sink, "append"), run.table_reads)
     except (ConnectorError, *SPARK_ERRORS) as error:
         raise run.write_error(error, table, step) from error
     run.await_at_once([table])

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.sql.checkpoints.listing import has_begun
+from spark_runner.sql.checkpoints.listing import finished_batches, has_begun
 from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
 from spark_runner.sql.checkpoints.removal import put_away, sweep
 from spark_runner.sql.execution.hadoop_folders import folders_of
@@ -51,6 +51,16 @@ class Checkpoint:
             record = self._record(fingerprint, targets, tuple(earlier or ()))
             sweep(self._folders, self.url)
             yield record
+
+    def stream(self) -> tuple[str, int] | None:
+        """The stream that the folder counts, and its ended batches.
+
+        None without one, and for one that the job begins anew.
+        """
+        text = self._folders.read(f"{self.url}/{RECORD}")
+        if text is None or (self._start == "fresh" and self._run_key not in (self._jobs() or ())):
+            return None
+        return Record.of(text, self.url).stream, finished_batches(self._folders, self.url)
 
     def check_not_moved(self, targets: Iterable[str], used: frozenset[str]) -> None:
         """Raise ConnectorError for an INSERT whose rows so far another checkpoint counts; see there."""

@@ -74,6 +74,7 @@ def execute(
         for step in plan["steps"]:
             run.step(step)
         run.await_streams()
+        run.end_streams()
     except SqlError:
         run.streams.wait(ending=True)
         raise

@@ -35,16 +35,24 @@ class Comparison:
 
 
 def compare(
-    session: SparkSession, given: StructType, declared: StructType | None, *, by_name: bool
+    session: SparkSession,
+    given: StructType,
+    declared: StructType | None,
+    *,
+    by_name: bool,
+    tolerant: bool = False,
 ) -> Comparison:
-    """The comparison for a table that declares these columns, or none."""
+    """The comparison for a table that declares these columns, or none.
+
+    With `tolerant` a row that does not fit is set aside.
+    """
     columns = [{"name": field.name, "type": type_name(field.dataType), "into": None} for field in given]
     if declared is None:
         return Comparison(columns, [])
     differences = list(_names_differ(given, declared) if by_name else _order_differs(given, declared))
     for index, field in _pairs(given, declared, by_name=by_name):
         columns[index]["into"] = f"{field.name} {type_name(field.dataType)}"
-        differences += _of_types(session, index, given.fields[index], field)
+        differences += _of_types(session, index, given.fields[index], field, tolerant=tolerant)
     return Comparison(columns, differences)
 
 
@@ -92,16 +100,17 @@ def _names_differ(given: StructType, declared: StructType) -> Iterator[Differenc
 
 
 def _of_types(
-    session: SparkSession, index: int, given: StructField, declared: StructField
+    session: SparkSession, index: int, given: StructField, declared: StructField, *, tolerant: bool
 ) -> Iterator[Difference]:
     name = (
         given.name if given.name.lower() == declared.name.lower() else f"{given.name}' into '{declared.name}"
     )
-    if (risk := cast_risk(session, given.dataType, declared.dataType)) is not None:
+    if (risk := cast_risk(session, given.dataType, declared.dataType, tolerant=tolerant)) is not None:
         types = f"{type_name(given.dataType)} as {type_name(declared.dataType)}"
         yield Difference(f"column '{name}', {types}: {risk.words}", risk.is_refused, index)
     if given.nullable and not declared.nullable:
-        message = f"column '{declared.name}' is NOT NULL: a row in which the query gives NULL ends the job"
+        fails = "goes to the quarantine" if tolerant else "ends the job"
+        message = f"column '{declared.name}' is NOT NULL: a row in which the query gives NULL {fails}"
         yield Difference(message, is_error=False, column=index)
 
 

@@ -148,6 +148,15 @@ def counts(frame: DataFrame) -> dict[str, int]:
     return {row["action"] or "": int(row["count"]) for row in found}
 
 
+def counts_by_file(frame: DataFrame) -> dict[str, dict[str, int]]:
+    """Likewise, for each file with rows."""
+    action = _column(VERDICT)["action"].alias("action")
+    found = dict[str, dict[str, int]]()
+    for row in frame.groupBy(_column(FILE).alias("file"), action).count().collect():
+        found.setdefault(row["file"], {})[row["action"] or ""] = int(row["count"])
+    return found
+
+
 def _verdict(rule: Column, reason: str | Column, action: str) -> Column:
     words = sql.lit(reason) if isinstance(reason, str) else reason
     return sql.struct(rule.alias("rule"), words.alias("reason"), sql.lit(action).alias("action"))

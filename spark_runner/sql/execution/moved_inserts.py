@@ -38,7 +38,7 @@ def check_not_moved(folders: Folders, url: str, targets: Iterable[str], used: fr
 def _targets(folders: Folders, url: str, name: str) -> set[str]:
     """The targets that a checkpoint counts rows of, as names of folders."""
     if SET_MARK not in name:
-        return {name.partition(",")[0]} if not name.endswith(",quarantine") else set()
+        return {name.partition(",")[0]}
     try:
         text = folders.read(f"{url}/{RECORD}")
         return {folder_name(each) for each in Record.of(text, url).targets} if text else set()

@@ -153,8 +153,7 @@ class ScriptSession:
         if step["kind"] == "table":
             columns = self.columns(step)
             try:
-                frame = columns.judged(columns.added_to(frame))
-                self.judge(step, frame)
+                frame = self.judge(step, columns.judged(columns.added_to(frame)))
                 frame = self.kept(step, columns.checked(fitting(frame)))
             except SPARK_ERRORS as error:
                 raise self.error(f"table '{step['name']}': {reason(error)}", step) from error
@@ -162,8 +161,9 @@ class ScriptSession:
             frame = self.kept(step, frame)
         frame.createOrReplaceTempView(quote_name(step["name"]))
 
-    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
-        """Look at the rows of a table with their verdicts; a subclass counts those that do not fit."""
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:  # noqa: ARG002 - of the subclass
+        """The rows of a table with their verdicts; a subclass counts those that do not fit."""
+        return frame
 
     def kept(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:  # noqa: ARG002 - of the subclass
         """The frame for readers of a name; a subclass may keep its rows in Spark's cache."""

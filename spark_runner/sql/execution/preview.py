@@ -90,10 +90,11 @@ class _Preview(ScriptSession):
             raise self.source.error(f"reading '{name}' failed: {words}", 0) from error
         return {**_document(name, frame, cells, rows, width), "filtered": []}
 
-    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
         """Note that the rows which do not fit are left out."""
         if VERDICT in frame.columns:
             self.filtered += (step["name"],)
+        return frame
 
     def table_frame(self, step: Mapping[str, Any]) -> DataFrame:
         """The rows that are there now; raises SqlError for a target that has none yet."""

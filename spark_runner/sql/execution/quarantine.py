@@ -37,6 +37,10 @@ FILES = {"mode": "append", "partition_by": [], "compression": "zstd"}
 class TooManyBadRows(SparkRunnerError):
     """More rows do not fit than the script allows; a further attempt may find other data."""
 
+    def __init__(self, message: str, source: "Origin | None" = None) -> None:
+        super().__init__(message)
+        self.source = source
+
 
 class Origin(NamedTuple):
     """Where rows come from: a name for people, and the place of the statement, as names may occur twice."""
@@ -144,11 +148,12 @@ class Quarantine:
         place = f"; they are in {its['place']}" if its["place"] else ""
         if self._rows is not None and total > self._rows:
             message = f"{total:,} rows do not fit, and job.error.limit.rows is {self._rows:,}{place}"
-            raise TooManyBadRows(message)
+            raise TooManyBadRows(message, source)
         if self._percent is not None and its["quarantined"] * 100 > self._percent * its["rows"]:
             raise TooManyBadRows(
                 f"{its['quarantined']:,} of {its['rows']:,} rows do not fit, and job.error.limit.percent is"
-                f" {self._percent:g}{place}"
+                f" {self._percent:g}{place}",
+                source,
             )
 
 

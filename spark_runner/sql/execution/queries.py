@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,15 +16,19 @@ from spark_runner.sql.execution.checkpoints import Checkpoint
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.fingerprints import fingerprint
 from spark_runner.sql.execution.judgement import visible
-from spark_runner.sql.execution.query_names import QueryNames, is_insert
+from spark_runner.sql.execution.query_names import QueryNames
+from spark_runner.sql.execution.shared_targets import SharedTarget
 from spark_runner.sql.execution.stream_control import StreamControl
-from spark_runner.sql.execution.stream_query import RowsOfBatch, StreamInsert, StreamQuery, Target
+from spark_runner.sql.execution.stream_query import CountReads, RowsOfBatch, StreamInsert, StreamQuery, Target
 from spark_runner.sql.execution.triggers import IDLE_INTERVAL, IDLE_MILLISECONDS, Triggers
 from spark_runner.sql.locations import comparable
 
 NO_CHECKPOINTS = (
     "a stream needs a folder for its progress that outlives its driver; an operator can set `checkpoints`"
 )
+Reads = Callable[[DataFrame, str, str], CountReads]
+"""Gives what counts the rows of tables that a query reads, by its frame, its folder and its stream."""
+
 _LOOK_SECONDS = 0.2  # between two looks at the queries
 
 
@@ -35,18 +40,26 @@ class StreamInserts:
         self.run_at_once = plan.get("mode") == "streaming"  # else a query reads what is there, and ends
         self._names = QueryNames(plan["steps"])
         self._queries: list[StreamQuery] = []
-        self._place_locks: dict[str, threading.Lock] = {}
+        self._places: dict[str, tuple[threading.Lock, threading.Event]] = {}
         self._triggers: Triggers | None = None
 
-    def start(self, begun_at: Callable[[Record], DataFrame], step: Mapping[str, Any], target: Target) -> None:
-        """Start the query of an INSERT, or of the rows of a table that do not fit.
+    def start(
+        self,
+        begun_at: Callable[[Record], DataFrame],
+        step: Mapping[str, Any],
+        target: Target,
+        reads: Reads,
+    ) -> None:
+        """Start the query of an INSERT.
 
-        `begun_at` returns the streaming frame for the positions of a checkpoint. Raises ConnectorError, and
-        the errors of Spark.
+        `begun_at` returns the streaming frame for the positions of a checkpoint, and `reads` what counts the
+        rows of tables that it reads. Raises ConnectorError, and the errors of Spark.
         """
-        self._start(
-            begun_at, step, [(step, target, None)], lambda frame: contextlib.nullcontext(lambda _: frame)
-        )
+
+        def rows(frame: DataFrame) -> contextlib.nullcontext[Callable[[Mapping[str, Any]], DataFrame]]:
+            return contextlib.nullcontext(lambda _: frame)
+
+        self._start(begun_at, step, [(step, target, None)], rows, reads)
 
     def start_set(
         self,
@@ -54,13 +67,14 @@ class StreamInserts:
         begin: Mapping[str, Any],
         inserts: Sequence[tuple[Mapping[str, Any], Target, list[str]]],
         rows: RowsOfBatch,
+        reads: Reads,
     ) -> None:
         """Start the one query of a statement set; each INSERT comes with its target and its columns.
 
         `begun_at` returns the stream that all INSERTs read, and `rows` their rows of a micro-batch of it.
         Raises the same errors.
         """
-        self._start(begun_at, begin, inserts, rows)
+        self._start(begun_at, begin, inserts, rows, reads)
 
     def _start(
         self,
@@ -68,6 +82,7 @@ class StreamInserts:
         begin: Mapping[str, Any],
         inserts: Sequence[tuple[Mapping[str, Any], Target, list[str] | None]],
         rows: RowsOfBatch,
+        reads: Reads,
     ) -> None:
         if not self._plan.get("checkpoints"):
             raise ConnectorError(NO_CHECKPOINTS)
@@ -77,7 +92,7 @@ class StreamInserts:
             checkpoint = Checkpoint(
                 self._session, f"{self._plan['checkpoints']}/{folder}", self._plan.get("checkpoint")
             )
-            targets = tuple(step["target"] for step in steps if is_insert(step))
+            targets = tuple(step["target"] for step in steps)
             meant = fingerprint(self._plan, self._names.meant(steps))
             record = stack.enter_context(
                 checkpoint.opened(meant, targets if begin["kind"] == "begin_set" else ())
@@ -91,25 +106,41 @@ class StreamInserts:
                         step,
                         target,
                         visible(frame) if columns is None else columns,
-                        self._writer(record.stream + self._names.mark(step), target),
+                        self._writer(record.stream + self._names.mark(step), step, target),
                     )
                     for step, target, columns in inserts
                 ],
                 rows,
+                reads(frame, folder, record.stream),
             )
             if not self._control.stopping.is_set():
                 query.query = self._started(frame, query, checkpoint.url, folder)
                 query.checkpoint = stack.pop_all()
         self._queries.append(query)
 
-    def _writer(self, stream: str, target: Target) -> BatchWriter:
+    def _writer(self, stream: str, step: Mapping[str, Any], target: Target) -> BatchWriter:
         table = target.table
         key = tuple(table.get("primary_key", ()))
         writer = BatchWriter(target.sink, target.options, stream, target.mode, key)
         if table["location"]:  # two queries never create or change one target at the same time
             place = comparable(table["location"])
-            writer.place_lock = self._place_locks.setdefault(place, threading.Lock())
+            found = self._places.setdefault(place, (threading.Lock(), threading.Event()))
+            writer.place_lock, writer.has_begun = found
+            shared = SharedTarget(self._session, self._others(step, place))
+            writer.others_have_begun = partial(shared.has_rows, target.sink, target.options)
         return writer
+
+    def _others(self, step: Mapping[str, Any], place: str) -> list[tuple[Checkpoint, str]]:
+        """The other INSERTs that write to a place: the checkpoints of their queries, and their marks."""
+        found, tables = list[tuple[Checkpoint, str]](), dict[str, str]()
+        for each in self._plan["steps"]:
+            if each["kind"] == "table":
+                tables[each["name"].lower()] = comparable(each["location"]) if each["location"] else ""
+            elif each["kind"] == "insert" and each is not step and tables[each["target"].lower()] == place:
+                url = f"{self._plan['checkpoints']}/{self._names.folder(each)}"
+                checkpoint = Checkpoint(self._session, url, self._plan.get("checkpoint"))
+                found.append((checkpoint, self._names.mark(each)))
+        return found
 
     def _started(self, frame: DataFrame, query: StreamQuery, url: str, folder: str) -> StreamingQuery:
         if self._triggers is None:

@@ -24,12 +24,14 @@ class QueryNames:
         self._steps = steps
         self._folders: dict[int, str] = {}  # by the id of the step of an INSERT or of the begin of a set
         self._shown: dict[int, str] = {}  # by the id of the step of an INSERT
+        self._begins: dict[int, Mapping[str, Any]] = {}  # the step that begins its query, likewise
         folders, shown, begun = Counter[str](), Counter[str](), None
         for step in steps:
             if step["kind"] in {"begin_set", "end_set"}:
                 begun = step if step["kind"] == "begin_set" else None
             if not is_insert(step):
                 continue
+            self._begins[id(step)] = step if begun is None else begun
             table = folder_name(step["target"])
             shown[table] += 1
             self._shown[id(step)] = _numbered(_visible(step["target"]), ",", shown[table])
@@ -41,21 +43,19 @@ class QueryNames:
                 self._folders[id(begun)] = _numbered(table + SET_MARK, "", folders[f"{table}{SET_MARK}"])
 
     def folder(self, step: Mapping[str, Any]) -> str:
-        """The name of the folder of the query that begins at a step."""
-        if step["kind"] == "table":
-            return folder_name(step["name"], "quarantine")
-        return self._folders[id(step)]
+        """The name of the folder of the query that begins at a step, or to which an INSERT belongs."""
+        return self._folders[id(self._begins.get(id(step), step))]
 
     def shown(self, step: Mapping[str, Any]) -> str:
-        """The name that the progress of a job has for an INSERT, or for the rows of a table."""
-        return f"{_visible(step['name'])},quarantine" if step["kind"] == "table" else self._shown[id(step)]
+        """The name that the progress of a job has for an INSERT."""
+        return self._shown[id(step)]
 
     def mark(self, step: Mapping[str, Any]) -> str:
         """What tells the writer of an INSERT from those of others of its set; empty outside of a set.
 
         It stays when other INSERTs are added, removed or moved.
         """
-        if id(step) in self._folders or step["kind"] == "table":
+        if id(step) in self._folders:
             return ""
         return f"x{hashlib.sha256(self._shown[id(step)].lower().encode()).hexdigest()[:16]}"
 
@@ -64,7 +64,7 @@ class QueryNames:
         return frozenset(self._folders.values())
 
     def meant(self, steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """These INSERTs, or the table, and the declarations and settings before the last of them."""
+        """These INSERTs, and the declarations and settings before the last of them."""
         own = {id(step) for step in steps}
         last = max(number for number, step in enumerate(self._steps) if id(step) in own)
         return [

@@ -74,6 +74,8 @@ def _from_text(
     """The records that are kept as they were read, decoded again."""
     if connector not in {"csv", "json"}:
         raise ConnectorError(f"a replay can decode records of csv and json, not of '{connector}'")
+    if connector == "json":
+        _refuse_arrays(kept)
     own = format_options(connector, options)
     if not tolerant:
         value = _decoded(connector, schema, {**own, "mode": "FAILFAST"})
@@ -93,6 +95,15 @@ def _columns(kept: DataFrame, value: Column, schema: StructType, record: Column)
     cells = [sql.col(f"{_VALUE}.{quote_name(name)}") for name in schema.fieldNames()]
     held = kept.select(value.alias(_VALUE), sql.col("file").alias(FILE))
     return held.select(*cells, record.alias(RECORD), FILE)
+
+
+def _refuse_arrays(texts: DataFrame) -> None:
+    """Raise ConnectorError for lines with arrays: each row of such a line has the line as its record."""
+    if found := texts.filter(sql.col("record").rlike(r"^\s*\[")).count():
+        raise ConnectorError(
+            f"{found:,} rows come from lines that are arrays of JSON: all rows of a line have one record,"
+            " so that they cannot be replayed; correct the lines, and run the whole job again"
+        )
 
 
 def _refuse_partitioned(texts: DataFrame, schema: StructType) -> None:

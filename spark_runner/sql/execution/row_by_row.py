@@ -43,12 +43,12 @@ class NotRowByRow(SparkRunnerError):
 
 def reads_row_by_row(frame: DataFrame, name: str) -> bool:
     """Whether a query reads the view `name`, in lower case; raises NotRowByRow if it combines its rows."""
-    return _Reader(name).reads(_analyzed(frame))
+    return _Reader(name).reads(analyzed(frame))
 
 
 def tables_read(frame: DataFrame) -> set[str]:
     """The names of all views that a query reads, in lower case."""
-    return {found for node in _nodes(_analyzed(frame)) if (found := _view(node))}
+    return {found for node in nodes(analyzed(frame)) if (found := _view(node))}
 
 
 class _Reader:
@@ -76,9 +76,9 @@ class _Reader:
         return any(parts)
 
     def _mentions(self, plan: Any) -> bool:
-        nodes = list(_nodes(plan))
-        shared = (each.cteId() for each in nodes if each.nodeName() == "CTERelationRef")
-        return any(_view(each) == self._name for each in nodes) or any(map(self._shared.get, shared))
+        found = list(nodes(plan))
+        shared = (each.cteId() for each in found if each.nodeName() == "CTERelationRef")
+        return any(_view(each) == self._name for each in found) or any(map(self._shared.get, shared))
 
     def _check(self, node: Any, parts: list[bool]) -> None:
         """Raise NotRowByRow for an operator that combines rows; `parts`: which inputs read the view."""
@@ -102,7 +102,8 @@ class _Reader:
             raise NotRowByRow(f"its join ({kind}) gives rows for what it does not find in the table")
 
 
-def _analyzed(frame: DataFrame) -> Any:
+def analyzed(frame: DataFrame) -> Any:
+    """The plan of a frame, with the meaning of its names."""
     return frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public access to plans
 
 
@@ -110,11 +111,11 @@ def _view(node: Any) -> str:
     return str(node.desc().identifier().table()).lower() if node.nodeName() == "View" else ""
 
 
-def _nodes(node: Any) -> Iterator[Any]:
+def nodes(node: Any) -> Iterator[Any]:
     """All operators of a plan, with those of its subqueries."""
     yield node
     for each in (*_items(node.children()), *_items(node.subqueries())):
-        yield from _nodes(each)
+        yield from nodes(each)
 
 
 def _items(found: Any) -> list[Any]:

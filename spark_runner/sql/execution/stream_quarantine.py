@@ -4,20 +4,26 @@ The rows of a batch have the key of its writer, so that a repeated batch replace
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Sink, Writer, WriteRequest, Written
 from spark_runner.connectors.files.sink import ParquetSink
+from spark_runner.sql.execution.batch_rows import bounded, rows_of_batch
+from spark_runner.sql.execution.batch_writer import REPLAY
+from spark_runner.sql.execution.counted_files import CountedFiles
 from spark_runner.sql.execution.judgement import (
     DROPPED,
+    FILE,
     QUARANTINED,
     VERDICT,
     counts,
+    counts_by_file,
     fitting,
     quarantined,
 )
@@ -29,53 +35,72 @@ _FOLDER = ".quarantine"  # beside the folders of the progress; their list leaves
 
 
 class StreamQuarantine:
-    """The rows that do not fit of all streams of one run. Safe to use from several threads."""
+    """The rows that do not fit of all streams of one run. Safe to use from several threads.
+
+    `queries` is the number of queries of the script: with several, files that they read count once.
+    """
 
     def __init__(
-        self, session: SparkSession, whole: Quarantine, checkpoints: str, table: RejectsTable | None
+        self,
+        session: SparkSession,
+        whole: Quarantine,
+        checkpoints: str,
+        table: RejectsTable | None,
+        queries: int,
     ) -> None:
-        self._whole, self._table = whole, table
+        self.session, self._whole, self._table, self._queries = session, whole, table, queries
         self._place = f"{checkpoints}/{_FOLDER}"
         self._totals = StreamCounts(session, f"{self._place}/.counts", whole.run_key)
-        self._guard = threading.Lock()
-        self._batches: dict[Origin, tuple[int, Numbers]] = {}  # the present batch of each, with its numbers
+        self._guard = threading.RLock()  # of the fields below, of the quarantine and its limits
+        self._locks: dict[Origin, threading.Lock] = {}  # of the counts of each table
+        self._batches: dict[Origin, tuple[str, Numbers]] = {}  # the present batch of each INSERT
+        self._files: dict[Origin, CountedFiles] = {}
+        self._readers: dict[Origin, dict[str, None]] = {}  # of each table the queries, the first at the begin
+        self._started = set[str]()
 
     def resume(self, source: Origin) -> None:
         """Go on with the counts of earlier attempts of this run."""
         with self._guard:
-            if (total := self._totals.last(folder_name(source.name))) != NOTHING:
+            if (total := self._totals.total(folder_name(source.name))) != NOTHING:
                 self._set(source, total)
+
+    def begin(self, reader: str, tables: Iterable[Origin]) -> None:
+        """Go on with those of the tables that a query reads."""
+        with self._guard:
+            self._started.add(reader)
+            for table in tables:
+                self._locks.setdefault(table, threading.Lock())
+                self._readers.setdefault(table, {})[reader] = None
+                self.resume(table)
+
+    def end(self) -> None:
+        """Forget which files were counted: the run has succeeded, and has no further attempt."""
+        for files in self._files.values():
+            files.forget()
 
     def recover(self, session: SparkSession, source: Origin, writer: Writer) -> None:
         """Remove what an earlier attempt has written for this batch."""
-        if self._table is not None:
-            self._table.recover(session, writer)
-        else:
-            ParquetSink().recover(session, self._options(source), writer)
+        with self._guard:
+            if self._table is not None:
+                self._table.recover(session, writer)
+            else:
+                ParquetSink().recover(session, self._options(source), writer)
 
     def take(self, frame: DataFrame, source: Origin, writer: Writer, *, accepted: int = 0) -> None:
-        """Count judged rows of a batch, and write those that are quarantined.
+        """Count judged rows of an INSERT in a batch, and write those that are quarantined.
 
         `accepted` rows were counted before. Raises TooManyBadRows above a limit, after the write.
         """
         number = counts(frame)
-        name, batch = folder_name(source.name), int(writer.run_key.rpartition("-")[2])
         with self._guard:
             if number.get(QUARANTINED):
                 self._write(quarantined(frame, self._whole.facts(source)), source, writer)
-            at, before = self._batches.get(source, (-1, NOTHING))
-            its = before if at == batch else NOTHING
-            its = {
-                "rows": max(its["rows"], sum(number.values()) + accepted),
-                "quarantined": its["quarantined"] + number.get(QUARANTINED, 0),
-                "dropped": its["dropped"] + number.get(DROPPED, 0),
-            }
-            self._batches[source] = batch, its
-            base = self._totals.before(name, batch)
-            total = {key: base[key] + value for key, value in its.items()}
-            self._totals.keep(name, batch, total)
-            self._set(source, total)
-            self._whole.check(source)
+            at, before = self._batches.get(source, ("", NOTHING))
+            its = before if at == writer.run_key else NOTHING
+            rows = max(its["rows"], sum(number.values()) + accepted)
+            its = {name: its[name] + value for name, value in _numbers(number).items()} | {"rows": rows}
+            self._batches[source] = writer.run_key, its
+            self._keep(source, writer, its)
 
     def reject(
         self, rows: DataFrame, written: StructType, source: Origin, writer: Writer, *, accepted: int
@@ -84,43 +109,89 @@ class StreamQuarantine:
         self.take(rejected_rows(rows, written), source, writer, accepted=accepted)
         self._whole.refuse_rejected(self._batches[source][1]["quarantined"])
 
+    def take_read(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> None:
+        """Count the judged rows of a table that a batch of a query reads, and write those to set aside.
+
+        Rows of files count once, if several queries, or one at several places, read them. Other rows count
+        where the first query reads them. Raises TooManyBadRows above a limit, after the write.
+        """
+        with self._locks[table]:
+            if FILE in frames[0].columns and (self._queries > 1 or len(frames) > 1):
+                numbers = self._take_files(frames, table, reader, writer)
+            elif reader == next(iter(self._readers[table])):
+                numbers = self._counted(counts(frames[0]), frames[0], table, writer)
+            else:
+                return
+            with self._guard:
+                self._keep(table, writer, numbers)
+
+    def _take_files(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> Numbers:
+        if table not in self._files:
+            self._files[table] = CountedFiles(self._totals, folder_name(table.name))
+        files, total = self._files[table], NOTHING
+        read, counted = set[str](), set[str]()
+        for frame in frames:
+            found = counts_by_file(frame)
+            new = files.new(found, writer.run_key) - counted
+            read, counted = read | set(found), counted | new
+            rows = frame if len(new) == len(found) else frame.filter(sql.col(FILE).isin(sorted(new)))
+            number = dict[str, int]()
+            for file in new:
+                for action, value in found[file].items():
+                    number[action] = number.get(action, 0) + value
+            its = self._counted(number, rows, table, writer)
+            total = {name: total[name] + value for name, value in its.items()}
+        files.keep(reader, writer.run_key, read, counted)
+        if len(frames) == 1 and len(self._started) == self._queries:
+            files.forget_read(self._readers[table].keys())
+        return total
+
+    def _counted(self, number: Mapping[str, int], rows: DataFrame, table: Origin, writer: Writer) -> Numbers:
+        """The numbers of rows, after the write of those to set aside."""
+        if number.get(QUARANTINED):
+            with self._guard:
+                self._write(bounded(quarantined(rows, self._whole.facts(table))), table, writer)
+        return _numbers(number)
+
+    def _keep(self, source: Origin, writer: Writer, numbers: Numbers) -> None:
+        """Store the numbers of a batch, and apply the limits."""
+        stream, _, batch = writer.run_key.rpartition("-")
+        self._set(source, self._totals.keep(folder_name(source.name), stream, int(batch), numbers))
+        self._whole.check(source)
+
     def _set(self, source: Origin, total: Numbers) -> None:
         place = "" if not total["quarantined"] else str(self._options(source)["path"])
         if place and self._table is not None:
-            place = self._whole.found.get(source, {}).get("place", "")
+            place = str(self._table.step["location"])
         self._whole.found[source] = {"table": source.name, **total, "place": place}
 
     def _write(self, rows: DataFrame, source: Origin, writer: Writer) -> None:
         if self._table is not None:
-            place = self._table.add(rows, writer)
-            self._whole.found[source] = {**self._whole.found.get(source, {}), "place": place}
-            return
-        ParquetSink().write(rows, self._options(source), WriteRequest("append", writer))
+            self._table.add(rows, writer)
+        else:
+            ParquetSink().write(rows, self._options(source), WriteRequest("append", writer))
 
     def _options(self, source: Origin) -> dict[str, Any]:
         return {**FILES, "path": f"{self._place}/{folder_name(source.name)}"}
 
 
 class JudgingSink:
-    """Takes the rows of a micro-batch that do not fit, and passes on the others.
-
-    Without a `sink`, nothing is passed on: the query of a table alone counts its rows.
-    """
+    """Takes the rows of a micro-batch that do not fit, and passes on the others to the sink of its target."""
 
     def __init__(
         self,
         quarantine: StreamQuarantine,
         source: Origin,
-        sink: Sink | None = None,
+        sink: Sink,
         finish: Callable[[DataFrame], DataFrame] = fitting,
     ) -> None:
         self._quarantine, self._source, self._sink, self._finish = quarantine, source, sink, finish
+        quarantine.resume(source)
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Remove what an earlier attempt has written for this batch."""
         self._quarantine.recover(session, self._source, writer)
-        if self._sink is not None:
-            self._sink.recover(session, options, writer)
+        self._sink.recover(session, options, writer)
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
         """Write the quarantine first: above a limit the target stays as it is."""
@@ -134,10 +205,38 @@ class JudgingSink:
             kept.unpersist()
 
     def _passed_on(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
-        if self._sink is None:
-            return Written(0)
         written = self._sink.write(frame, options, request)
         if written.rejected is not None:
             rejected, source, writer = written.rejected, self._source, request.writer
             self._quarantine.reject(rejected, frame.schema, source, writer, accepted=written.rows)
         return Written(written.rows, written.preview)
+
+
+class TableReads:
+    """Counts the rows of the tables that a query reads, batch after batch; `tables` are by their marks."""
+
+    def __init__(
+        self, quarantine: StreamQuarantine, reader: str, stream: str, tables: Mapping[str, Origin]
+    ) -> None:
+        self._quarantine, self._reader, self._tables = quarantine, reader, tables
+        # The key of rows that its INSERTs set aside has the stream alone, or the mark of one of them.
+        self._stream = f"{stream}r"
+        self._has_counted = False
+        quarantine.begin(reader, tables.values())
+
+    def count(self, frame: DataFrame, batch: int) -> None:
+        """Count the rows of a batch, which replace those of an earlier try; raises TooManyBadRows."""
+        writer = Writer(f"{self._stream}-{batch}", REPLAY)
+        if not self._has_counted:
+            for table in self._tables.values():
+                self._quarantine.recover(frame.sparkSession, table, writer)
+        found = rows_of_batch(self._quarantine.session, frame, self._tables) if self._tables else {}
+        for mark, table in self._tables.items():
+            self._quarantine.take_read(found[mark], table, self._reader, writer)
+        self._has_counted = True
+
+
+def _numbers(number: Mapping[str, int]) -> Numbers:
+    """The numbers from counts by action."""
+    bad, dropped = number.get(QUARANTINED, 0), number.get(DROPPED, 0)
+    return {"rows": sum(number.values()), "quarantined": bad, "dropped": dropped}

@@ -19,6 +19,9 @@ RowsOfBatch = Callable[
 ]
 """Gives, for a micro-batch, a function from the step of an INSERT to the rows that it writes."""
 
+CountReads = Callable[[DataFrame, int], None]
+"""Counts the rows of tables that a micro-batch reads, before its INSERTs write."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -32,7 +35,7 @@ class Target:
 
 @dataclass
 class StreamInsert:
-    """One INSERT, or the rows of a table that do not fit."""
+    """One INSERT."""
 
     step: Mapping[str, Any]
     target: Target
@@ -43,8 +46,8 @@ class StreamInsert:
 class StreamQuery:
     """A query whose micro-batches are written to the targets of all its INSERTs, one after another."""
 
-    def __init__(self, inserts: list[StreamInsert], rows: RowsOfBatch) -> None:
-        self.inserts, self._rows = inserts, rows
+    def __init__(self, inserts: list[StreamInsert], rows: RowsOfBatch, count: CountReads) -> None:
+        self.inserts, self._rows, self._count = inserts, rows, count
         self.current = inserts[0]  # the INSERT that is being written
         self.batches = MicroBatches(self._write)
         self.checkpoint = contextlib.ExitStack()  # holds its lock until the end
@@ -55,6 +58,7 @@ class StreamQuery:
 
     def _write(self, frame: DataFrame, batch: int) -> None:
         self.current = self.inserts[0]
+        self._count(frame, batch)
         with self._rows(frame) as rows:
             for insert in self.inserts:
                 self.current = insert

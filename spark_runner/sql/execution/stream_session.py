@@ -19,19 +19,20 @@ from spark_runner.connectors.base import (
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.checkpoints.record import Record
+from spark_runner.sql.execution.batch_rows import MARK, marks_in
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.columns import DeclaredColumns
-from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.diagnosis import reason
 from spark_runner.sql.execution.judgement import RECORD, VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts
-from spark_runner.sql.execution.query_names import is_insert
+from spark_runner.sql.execution.query_names import QueryNames
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import with_watermark
-from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
-from spark_runner.sql.execution.stream_query import StreamInsert, StreamQuery, Target
+from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine, TableReads
+from spark_runner.sql.execution.stream_query import CountReads, StreamInsert, StreamQuery, Target
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
 
@@ -55,6 +56,8 @@ class StreamSession(ScriptSession):
         self.written: set[str] = set()  # locations that this run has written to
         self.results: list[dict[str, Any]] = []
         self._judged: set[int] = set()  # the steps of tables whose rows are counted
+        self._marks: dict[int, str] = {}  # by the id of the step of a stream
+        self._marked: dict[str, Origin] = {}
         self._of_streams: StreamQuarantine | None = None  # made with the first stream
         self._begun = Record("", "")  # the positions at which the tables are declared now
         named = (plan.get("bad_rows") or {}).get("table")
@@ -103,7 +106,7 @@ class StreamSession(ScriptSession):
         def begun_at(record: Record) -> DataFrame:
             return self.query(step, table) if self.begin_at(record) else frame
 
-        self.streams.start(begun_at, step, self.stream_target(table, step, options))
+        self.streams.start(begun_at, step, self.stream_target(table, step, options), self.table_reads)
         self.await_at_once([table])
 
     def begin_at(self, record: Record) -> bool:
@@ -120,8 +123,8 @@ class StreamSession(ScriptSession):
         """How the micro-batches of an INSERT are written, from its first one on."""
         source, finish = source_of(table, step), self.columns(table).checked_before_write
         own = self.connectors.sink(table["connector"])
-        sink = JudgingSink(self._stream_quarantine(source), source, own, finish)
-        mode = self.write_mode(table, step)
+        sink = JudgingSink(self._stream_quarantine(), source, own, finish)
+        mode = str(table["options"].get("mode", "append"))  # of the first batch of all that write there
         self.written.add(comparable(table["location"]))
         return Target(table, options, sink, mode)
 
@@ -139,7 +142,7 @@ class StreamSession(ScriptSession):
         ended = self.streams.wait()
         failed = list[tuple[SqlError, Exception]]()
         for each in ended:
-            self.results += [_result_of(insert, each) for insert in each.inserts if is_insert(insert.step)]
+            self.results += [_result_of(insert, each) for insert in each.inserts]
             if each.failure:
                 table, step = each.current.target.table, each.current.step
                 failed.append((self.write_error(each.failure, table, step), each.failure))
@@ -148,50 +151,45 @@ class StreamSession(ScriptSession):
             error.others = tuple(other for other, _ in failed[1:])
             raise error from cause
 
-    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> None:
-        """Count the rows of a table that do not fit, and set them aside, at its first declaration."""
+    def judge(self, step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
+        """Count the rows of a table that do not fit, and set them aside, at its first declaration.
+
+        Those of a stream are marked: each micro-batch of an INSERT counts the rows that it reads.
+        """
         is_unused = frame.isStreaming and not step["read"]
-        if VERDICT not in frame.columns or id(step) in self._judged or is_unused:
-            return
-        self._judged.add(id(step))
+        if VERDICT not in frame.columns or is_unused:
+            return frame
         if frame.isStreaming:
-            self._judge_stream(step, frame)
-            return
-        try:
-            self.quarantine.take(frame, Origin.of(step["name"], step))
-        except (ConnectorError, TooManyBadRows) as error:
-            raise self.error(f"table '{step['name']}': {error}", step) from error
-
-    def _judge_stream(self, step: Mapping[str, Any], frame: DataFrame) -> None:
-        """Count them in a query of its own, whose progress is independent of those of the INSERTs."""
-
-        def begun_at(record: Record) -> DataFrame:
-            if record.positions == self._begun.positions:
-                return frame
-            before, self._begun = self._begun, record  # the INSERTs have positions of their own
+            mark = self._marks.setdefault(id(step), f"{MARK}{len(self._marks)}")
+            self._marked[mark] = Origin.of(step["name"], step)
+            return frame.alias(mark)
+        if id(step) not in self._judged:
+            self._judged.add(id(step))
             try:
-                columns, again = self.columns(step), self.table_frame(step)
-                return frame if again is None else columns.judged(columns.added_to(again))
-            finally:
-                self._begun = before
+                self.quarantine.take(frame, Origin.of(step["name"], step))
+            except (ConnectorError, TooManyBadRows) as error:
+                raise self.error(f"table '{step['name']}': {error}", step) from error
+        return frame
 
-        source = Origin.of(step["name"], step)
-        try:
-            sink = JudgingSink(self._stream_quarantine(source), source)
-            self.streams.start(begun_at, step, Target(step, {}, sink, "append"))
-        except (ConnectorError, *SPARK_ERRORS) as error:
-            raise self.write_error(error, step, step) from error
-        if not self.streams.run_at_once:
-            self.await_streams()
-
-    def _stream_quarantine(self, source: Origin) -> StreamQuarantine:
-        """The quarantine of all streams; it goes on with the counts of `source`."""
+    def _stream_quarantine(self) -> StreamQuarantine:
+        """The quarantine of all streams."""
         if self._of_streams is None:
             if not (place := str(self.plan.get("checkpoints") or "")):
                 raise ConnectorError(NO_CHECKPOINTS)
-            self._of_streams = StreamQuarantine(self.session, self.quarantine, place, self._rejects)
-        self._of_streams.resume(source)
+            queries = len(QueryNames(self.steps).all_folders())
+            self._of_streams = StreamQuarantine(self.session, self.quarantine, place, self._rejects, queries)
         return self._of_streams
+
+    def table_reads(self, frame: DataFrame, reader: str, stream: str) -> CountReads:
+        """What counts the rows of tables that a query reads with these rows."""
+        marks = marks_in(frame) if self._marked else ()
+        tables = {mark: self._marked[mark] for mark in marks}
+        return TableReads(self._stream_quarantine(), reader, stream, tables).count
+
+    def end_streams(self) -> None:
+        """Forget what further attempts of the run would need."""
+        if self._of_streams is not None:
+            self._of_streams.end()
 
     def accepted(
         self, table: Mapping[str, Any], step: Mapping[str, Any], frame: DataFrame, columns: DeclaredColumns
@@ -219,13 +217,15 @@ class StreamSession(ScriptSession):
         return str(table["options"].get("mode", "append"))
 
     def write_error(self, error: Exception, table: Mapping[str, Any], step: Mapping[str, Any]) -> SqlError:
-        """The error of an INSERT, or of the rows of a table, at its place in the script."""
+        """The error of an INSERT, or of the rows of a table that it reads, at its place in the script."""
         if isinstance(error, SqlError):
             return error
+        source = error.source if isinstance(error, TooManyBadRows) else None
+        if source is not None and source in self._marked.values():
+            at = {"line": source.line, "column": source.column}
+            return self.error(f"table '{source.name}': {error}", at)
         if isinstance(error, TooManyBadRows | ConnectorError):
             return self.error(f"table '{table['name']}': {error}", step)
-        if step["kind"] == "table":
-            return self.error(f"table '{table['name']}': {reason(error)}", step)
         found = self.sent.place(
             error, self.passage(step["query" if step["kind"] == "insert" else "statement"])
         )
