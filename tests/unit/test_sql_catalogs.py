@@ -197,7 +197,7 @@ def test_a_picture_of_the_flow_can_be_drawn(tmp_path: Path) -> None:
             "CREATE TABLE IF NOT EXISTS a.Using (b int) USING csv;\n",
         ),
         ("create or replace table a.b (c int)", "CREATE OR REPLACE TABLE a.b (c int);\n"),
-        ("use a.b", "use a.b;\n"),
+        ("use a.b", "USE a.b;\n"),
     ],
 )
 def test_canonical_form_keeps_the_parts_of_names(text: str, expected: str) -> None:

@@ -1,6 +1,8 @@
 """Types in scripts, and intervals: what Spark would refuse in the run is refused at submission."""
 
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+import time
+
 import pytest
 
 from spark_runner.sql.compiler.compile import check_script
@@ -65,6 +67,14 @@ def test_a_wrong_type_is_shown_at_its_place(kind: str) -> None:
     offset, message = WRONG[kind]
     (found,) = errors(f"a {kind}")
     assert (found.column - len("CREATE TABLE t (a ") - 1, message in found.message) == (offset, True), found
+
+
+@pytest.mark.parametrize("text", [f"{' ' * 100_000}x", "1 " * 50_000, "- " * 50_000, "1" * 100_000])
+def test_a_long_text_is_no_interval_at_once(text: str) -> None:
+    started = time.process_time()
+    script = f"SELECT count(*) FROM range(1) GROUP BY window(id, '{text}')"
+    assert len(check_script(script, file="s.sql", base_dir="/base", variables={}).errors) == 1
+    assert time.process_time() - started < 5
 
 
 def test_types_are_nested_up_to_a_limit() -> None:

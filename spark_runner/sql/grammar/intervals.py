@@ -30,7 +30,7 @@ _UNITS = (*_MONTHS, *_MICROSECONDS)
 _RANGES = {("YEAR", "MONTH"), ("DAY", "HOUR"), ("DAY", "MINUTE"), ("DAY", "SECOND")}
 _RANGES |= {("HOUR", "MINUTE"), ("HOUR", "SECOND"), ("MINUTE", "SECOND")}
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?)\s*")
-_PART = re.compile(r"\s*([+-]?)\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s+([A-Za-z]+)")
+_PART = re.compile(r"\s*(?:([+-])\s*)?([0-9]{1,18}(?:\.[0-9]{1,9})?)\s+([A-Za-z]+)")
 _EXAMPLES = "; write it like INTERVAL '5' MINUTE, or '5 minutes'"
 _HEAD = re.compile(r"\s*interval\s+", re.IGNORECASE)
 
@@ -56,13 +56,14 @@ def interval_in_text(passage: Passage, token: SqlToken) -> Interval | None:
         text = string_value(token.text)
     except ValueError as error:
         raise passage.error(str(error), token.start) from error
-    text = _HEAD.sub("", text, count=1).rstrip()
-    parts, end = list[tuple[str, str]](), 0
+    text = text.rstrip()
+    head = _HEAD.match(text)
+    parts, end = list[tuple[str, str]](), head.end() if head else 0
     while end < len(text):
         found = _PART.match(text, end)
         if found is None:
             break
-        parts.append((found[1] + found[2], found[3].upper()))
+        parts.append(((found[1] or "") + found[2], found[3].upper()))
         end = found.end()
     if end < len(text) or not parts:
         raise _no_interval(passage, token)
