@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from spark_runner.connectors.java_classes import java_class
 from spark_runner.protocol.redacted import spellings_within
 
 _NUMBERS = itertools.count()
@@ -99,7 +100,8 @@ def _registered(source: type[TableSource], session: SparkSession, options: Mappi
     if secrets := tuple(spellings_within(map(str, options.values()))):
         members |= _masking(source, secrets)
     session.dataSource.register(type(source.__name__, (source,), members))
-    if (jvm := session._jvm) is not None:  # noqa: SLF001 - PySpark has no public way to the active session
+    if session._jvm is not None:  # noqa: SLF001 - PySpark has no public way to the active session
         # A writer looks the name up in the active session of its thread, not in that of its frame.
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001 - likewise
+        sessions = java_class(session, "org.apache.spark.sql.classic.SparkSession")
+        sessions.setActiveSession(session._jsparkSession)  # noqa: SLF001 - likewise
     return name

@@ -64,7 +64,7 @@ def test_tasks_that_fail_once_count_their_rows_once(tmp_path: Path, mode: str) -
     ran = subprocess.run(command, env=program_environment(), check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])
-    # In batch, a task of the count, of the quarantine and of the target has failed; streams read less often.
-    assert len((tmp_path / "failed").read_text("utf-8")) >= {"batch": 3, "available-now": 2}[mode]
+    # A task of the count, of the quarantine and of the target; a first attempt that Spark loses has no mark.
+    assert len((tmp_path / "failed").read_text("utf-8")) >= 2
     assert found["rows"] == [3, 2]
     assert [(each["rows"], each["quarantined"]) for each in found["bad"]] == [(5, 2)]

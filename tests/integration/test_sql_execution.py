@@ -311,7 +311,7 @@ def test_reset_restores_the_setting_of_the_session_and_not_that_of_spark(
         SET spark.sql.session.timeZone = UTC;
         SET spark.sql.ansi.enabled = false;
         RESET spark.sql.shuffle.partitions;
-        RESET no.such.setting;
+        RESET spark.no.such.setting;
         INSERT INTO p SELECT concat(current_timezone(), CAST('x' AS INT) IS NULL);
         RESET;
         INSERT INTO p SELECT current_timezone();

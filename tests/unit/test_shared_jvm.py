@@ -60,7 +60,6 @@ def test_a_script_that_reaches_java_or_starts_a_program_gets_a_jvm_of_its_own(qu
         ("spark.sql.session.timeZone = 'America/New_York'", False),
         ("spark.sql.adaptive.nonEmptyPartitionRatioForBroadcastJoin = 0.2", False),
         ("spark.sql.variable.substitute = true", True),
-        ("SPARK.sql.Variable.Substitute = true", True),
         ("spark.sql.catalog.x = org.example.Catalog", True),
         ("spark.sql.sources.commitProtocolClass = 'org.example.Protocol'", True),
         ("fs.file.impl = Own", True),
@@ -77,3 +76,8 @@ def test_a_setting_that_names_a_class_or_is_of_another_kind_needs_a_jvm_of_its_o
     )  # only its value does
     assert needs_own_jvm(f"RESET {key}; INSERT INTO t SELECT 1") is (needs and not names_a_class)
     assert needs_own_jvm(f"SET {setting}; RESET; INSERT INTO t SELECT 1") is needs
+
+
+def test_a_setting_in_another_case_is_refused_for_spark_would_ignore_it() -> None:
+    with pytest.raises(SqlError, match="the names of settings are case-sensitive"):
+        needs_own_jvm("SET SPARK.sql.Variable.Substitute = true; INSERT INTO t SELECT 1")

@@ -186,11 +186,11 @@ def words(text: str, *, comments: bool = False) -> list[str]:
 
 
 def meaning(text: str) -> object:
-    """The plan without places: its texts as tokens; for a script with errors their messages."""
+    """The plan without places: its texts as tokens; for a script with errors their messages without lines."""
     check = check_script(text, file="s.sql", base_dir="/base", variables={"day": "x y", "a": "1", "n": "2"})
     plan = check.plan
     if plan is None:
-        return sorted(error.message.upper() for error in check.errors)
+        return sorted(re.sub(r"\bLINE \d+", "LINE", error.message.upper()) for error in check.errors)
     source = ScriptSource("s.sql", text)
 
     def plain(value: Any) -> Any:

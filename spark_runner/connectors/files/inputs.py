@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.java_classes import java_class
 
 
 def refuse_own_input(frame: DataFrame, path: str) -> None:
@@ -29,11 +30,11 @@ def file_read_below(frame: DataFrame, *paths: str) -> str | None:
 def _input_files(frame: DataFrame) -> list[str]:
     """All files that a query reads; `DataFrame.inputFiles` omits those of subqueries and of cached rows."""
     files = frame.inputFiles()
-    java, jvm = frame.sparkSession._jsparkSession, frame.sparkSession._jvm  # noqa: SLF001 - no public way to subqueries
-    if jvm is not None:
+    java = frame.sparkSession._jsparkSession  # noqa: SLF001 - no public way to subqueries
+    if frame.sparkSession._jvm is not None:  # noqa: SLF001 - as above
         query = frame._jdf.queryExecution()  # noqa: SLF001 - as above
         plans = [query.analyzed(), *_items(query.analyzed().subqueriesAll())]
-        rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows
+        rows = java_class(frame.sparkSession, "org.apache.spark.sql.classic.Dataset").ofRows
         found = [rows(java, plan) for plan in plans[1:]]
         for plan, part in zip(plans, [frame._jdf, *found], strict=True):  # noqa: SLF001 - as above
             if part is not frame._jdf:  # noqa: SLF001 - as above

@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from orchestrator.logs.files import FileLock
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
+from spark_runner.connectors.java_classes import java_class
 
 PREFIX = ".orchestrator-"
 _OLD = ".old"
@@ -37,8 +38,7 @@ class TargetDirectory:
 
     def __init__(self, session: SparkSession, location: str, writer: Writer) -> None:
         java: Any = session._jsparkSession  # noqa: SLF001 - PySpark has no public access to a file system
-        jvm: Any = session._jvm  # noqa: SLF001 - likewise
-        self._new_path: Any = jvm.org.apache.hadoop.fs.Path
+        self._new_path: Any = java_class(session, "org.apache.hadoop.fs.Path")
         found = self._new_path(location)
         self._files: Any = found.getFileSystem(java.sessionState().newHadoopConf())
         path = self._files.makeQualified(found)

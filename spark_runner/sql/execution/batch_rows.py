@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.java_classes import java_class
 from spark_runner.sql.execution.row_by_row import analyzed, nodes
 
 MARK = "__orchestrator_judged_"
@@ -34,7 +35,7 @@ def rows_of_batch(
     found = dict[str, list[DataFrame]]()
     own: Any = batch.sparkSession
     own.conf.set(_CHECK, "false")  # else Spark refuses to run a part of a streaming plan
-    make: Any = session._jvm.org.apache.spark.sql.classic.Dataset.ofRows  # type: ignore[union-attr]  # noqa: SLF001 - likewise
+    make = java_class(session, "org.apache.spark.sql.classic.Dataset").ofRows
     for node in nodes(query.streamingQuery().lastExecution().logical()):
         if (name := _mark(node)) in marks:
             frame = DataFrame(make(own._jsparkSession, node.child()), own)  # noqa: SLF001 - likewise

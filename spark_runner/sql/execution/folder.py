@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.sql import SparkSession
 
+from spark_runner.connectors.java_classes import java_class
 from spark_runner.protocol.process import RUN_DIR_VARIABLE
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -64,16 +65,15 @@ def set_spark_directory(spark: SparkSession, folder: str) -> None:
 
     Where the default file system is another one, such as HDFS, they become errors.
     """
-    jvm: Any = getattr(spark, "_jvm", None)  # PySpark has no public access to it
-    if jvm is None:
+    if getattr(spark, "_jvm", None) is None:  # PySpark has no public access to it
         return  # not accessible
-    hadoop: Any = jvm.org.apache.hadoop.fs
+    systems, path = (java_class(spark, f"org.apache.hadoop.fs.{name}") for name in ("FileSystem", "Path"))
     conf: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
-    jvm.java.lang.System.setProperty("user.dir", folder)  # for new file systems, as of checkpoints
-    local = hadoop.FileSystem.getLocal(conf)
-    local.setWorkingDirectory(hadoop.Path("file", None, folder))
+    # For new file systems, as of checkpoints.
+    java_class(spark, "java.lang.System").setProperty("user.dir", folder)
+    systems.getLocal(conf).setWorkingDirectory(path("file", None, folder))
     try:
-        default = hadoop.FileSystem.get(conf)
+        default = systems.get(conf)
     except Py4JJavaError:
         return  # no other file system works
     scheme = default.getUri().getScheme()
@@ -81,9 +81,9 @@ def set_spark_directory(spark: SparkSession, folder: str) -> None:
         words = f"relative paths mean a folder of this host, and the default file system is {scheme}"
         try:
             # Nothing can exist there.
-            default.setWorkingDirectory(hadoop.Path("file", None, f"/dev/null/{words}"))
+            default.setWorkingDirectory(path("file", None, f"/dev/null/{words}"))
         except Py4JJavaError:  # it accepts only its own paths, like viewfs
-            default.setWorkingDirectory(hadoop.Path(f"/.reserved/{words}"))  # nor below this one
+            default.setWorkingDirectory(path(f"/.reserved/{words}"))  # nor below this one
 
 
 def _check(event: str, arguments: tuple[Any, ...], words: str) -> None:

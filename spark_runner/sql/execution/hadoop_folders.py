@@ -1,12 +1,15 @@
 """Folders in a file system of Hadoop, which a JVM reaches."""
 
 import contextlib
+import uuid
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.java_classes import java_class
 from spark_runner.sql.checkpoints.folders import Folders, LocalFolders, local_path
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 
@@ -17,11 +20,10 @@ class HadoopFolders:
     """The file systems that the configuration of Spark knows: hdfs:, s3a: ..."""
 
     def __init__(self, session: SparkSession) -> None:
-        jvm: Any = session._jvm  # noqa: SLF001 - PySpark has no public access to a file system
-        java: Any = session._jsparkSession  # noqa: SLF001 - likewise
+        java: Any = session._jsparkSession  # noqa: SLF001 - PySpark has no public access to a file system
         self._conf: Any = java.sessionState().newHadoopConf()
-        self._jvm = jvm
-        self._hadoop = jvm.org.apache.hadoop.fs
+        self._class = partial(java_class, session)
+        self._path = self._class("org.apache.hadoop.fs.Path")
 
     def names(self, url: str) -> list[str] | None:
         """The entries of a folder."""
@@ -42,7 +44,7 @@ class HadoopFolders:
                 return None
             stream = files.open(path)
             try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return str(self._class("org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
             finally:
                 stream.close()
 
@@ -60,27 +62,29 @@ class HadoopFolders:
     def replace(self, url: str, text: str) -> None:
         """Write a draft beside the file, and rename it."""
         parent, _, name = url.rpartition("/")
-        draft = f"{parent}/.{name}.{self._jvm.java.util.UUID.randomUUID().toString()}"
+        draft = f"{parent}/.{name}.{uuid.uuid4()}"
         with self._opened(url) as (files, path):
             try:
-                context = self._hadoop.FileContext.getFileContext(path.toUri(), self._conf)
+                contexts = self._class("org.apache.hadoop.fs.FileContext")
+                context = contexts.getFileContext(path.toUri(), self._conf)
             except SPARK_ERRORS as error:
                 if _UNSUPPORTED not in str(error):
                     raise
                 # A store of objects without such a rename: an object appears as a whole, at its end.
                 _write(files.create(path, True), text)
                 return
-            source = self._hadoop.Path(draft)
+            source = self._path(draft)
             _write(files.create(source, False), text)
-            rename = getattr(self._hadoop, "Options$Rename")
-            options = self._jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
+            rename = self._class("org.apache.hadoop.fs.Options$Rename")
+            arrays = self._class("java.lang.reflect.Array")
+            options = arrays.newInstance(rename.OVERWRITE.getClass(), 1)
             options[0] = rename.OVERWRITE
             context.rename(source, path, options)
 
     def rename(self, url: str, new: str) -> None:
         """Rename a folder."""
         with self._opened(url) as (files, path):
-            if not files.rename(path, self._hadoop.Path(new)):
+            if not files.rename(path, self._path(new)):
                 raise ConnectorError(f"'{url}' cannot be renamed to '{new}'")
 
     def delete(self, url: str) -> None:
@@ -98,7 +102,7 @@ class HadoopFolders:
     @contextlib.contextmanager
     def _opened(self, url: str) -> Iterator[tuple[Any, Any]]:
         try:
-            path = self._hadoop.Path(url)
+            path = self._path(url)
             yield path.getFileSystem(self._conf), path
         except SPARK_ERRORS as error:
             raise ConnectorError(f"'{url}': {reason(error)}") from error

@@ -15,6 +15,7 @@ from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.targets import TargetDirectory
+from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.parts import Parts
 from spark_runner.sql.execution.casts import type_name
 
@@ -82,10 +83,10 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
 
 def _check_writable(frame: DataFrame, path: str) -> None:
     """Raise ConnectorError if the nearest existing folder of a path is not writable for this user."""
-    jvm, java = frame.sparkSession._jvm, frame.sparkSession._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
-    if jvm is None:
+    java = frame.sparkSession._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
+    if frame.sparkSession._jvm is None:  # noqa: SLF001 - likewise
         return
-    place: Any = jvm.org.apache.hadoop.fs.Path(path)
+    place: Any = java_class(frame.sparkSession, "org.apache.hadoop.fs.Path")(path)
     files = place.getFileSystem(java.sessionState().newHadoopConf())
     place = files.makeQualified(place)
     while not files.exists(place) and place.getParent() is not None:
@@ -98,7 +99,8 @@ def _check_writable(frame: DataFrame, path: str) -> None:
         raise ConnectorError(f"this user may not write in '{folder}'")
     if not is_local:
         try:
-            files.access(place, jvm.org.apache.hadoop.fs.permission.FsAction.WRITE)
+            action = java_class(frame.sparkSession, "org.apache.hadoop.fs.permission.FsAction")
+            files.access(place, action.WRITE)
         except Py4JJavaError as error:
             words = error.java_exception.getMessage()
             raise ConnectorError(f"this user may not write in '{place.toString()}': {words}") from error

@@ -7,6 +7,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
+from spark_runner.connectors.java_classes import java_class
+
 
 def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
     """A frame with these columns."""
@@ -27,11 +29,11 @@ def with_watermark(step: Mapping[str, Any], frame: DataFrame) -> DataFrame:
 
 def check_streamable(frame: DataFrame) -> None:
     """Raise the error of Spark that the start of a query with this frame would have."""
-    jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - PySpark has no public way to this check
-    catalyst: Any = jvm.org.apache.spark.sql.catalyst
-    analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - likewise
-    mode = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
-    catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(analysed, mode)
+    session = frame.sparkSession
+    checker = java_class(session, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
+    mode = java_class(session, "org.apache.spark.sql.streaming.OutputMode").Append()
+    analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to this check
+    checker.checkForStreaming(analysed, mode)
 
 
 def _nulls(schema: StructType) -> list[Column]:
