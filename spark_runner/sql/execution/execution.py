@@ -17,6 +17,7 @@ from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.catalog_sink import start_insert
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
+from spark_runner.sql.execution.insert_results import result_of, source_of
 from spark_runner.sql.execution.inspection import INSPECTIONS, SHOWN_ROWS
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.quarantine import TooManyBadRows
@@ -26,7 +27,7 @@ from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.replay import replayed
 from spark_runner.sql.execution.statement_set import StatementSet
 from spark_runner.sql.execution.stream_control import StreamControl
-from spark_runner.sql.execution.stream_session import StreamSession, result_of, source_of
+from spark_runner.sql.execution.stream_session import StreamSession
 from spark_runner.sql.execution.stream_set import StreamSet
 from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.locations import comparable

@@ -14,7 +14,6 @@ from spark_runner.connectors.base import (
     Source,
     StreamingSource,
     Writer,
-    Written,
 )
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.references.resolver import Resolver
@@ -23,6 +22,7 @@ from spark_runner.sql.execution.batch_rows import MARK, marks_in
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import reason
+from spark_runner.sql.execution.insert_results import source_of, streamed_result_of
 from spark_runner.sql.execution.judgement import RECORD, VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
@@ -32,7 +32,7 @@ from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import with_watermark
 from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine, TableReads
-from spark_runner.sql.execution.stream_query import CountReads, StreamInsert, StreamQuery, Target
+from spark_runner.sql.execution.stream_query import CountReads, Target
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
 
@@ -142,7 +142,7 @@ class StreamSession(ScriptSession):
         ended = self.streams.wait()
         failed = list[tuple[SqlError, Exception]]()
         for each in ended:
-            self.results += [_result_of(insert, each) for insert in each.inserts]
+            self.results += [streamed_result_of(insert, each) for insert in each.inserts]
             if each.failure:
                 table, step = each.current.target.table, each.current.step
                 failed.append((self.write_error(each.failure, table, step), each.failure))
@@ -234,34 +234,6 @@ class StreamSession(ScriptSession):
             return passage.error(reason(error), offset)
         where = f" to '{table['location']}'" if table["location"] else ""
         return self.error(f"writing table '{table['name']}'{where} failed: {reason(error)}", step)
-
-
-def result_of(
-    table: Mapping[str, Any], step: Mapping[str, Any], columns: list[str], written: Written, seconds: float
-) -> dict[str, Any]:
-    """What `execute` returns for an INSERT."""
-    return {
-        "target": table["name"],
-        "connector": table["connector"],
-        "location": table["location"],
-        "rows": written.rows,
-        "seconds": seconds,
-        "line": step["line"],
-        "columns": columns,
-        "preview": written.preview,
-    }
-
-
-def _result_of(insert: StreamInsert, query: StreamQuery) -> dict[str, Any]:
-    writer = insert.writer
-    written = Written(writer.rows, writer.preview)
-    found = result_of(insert.target.table, insert.step, insert.columns, written, query.seconds)
-    return {**found, "batches": writer.batches}
-
-
-def source_of(table: Mapping[str, Any], step: Mapping[str, Any]) -> Origin:
-    """The name of the rows of an INSERT, in the quarantine."""
-    return Origin.of(f"{table['name']} (line {step['line']})", step)
 
 
 def _streams(step: Mapping[str, Any]) -> bool:
