@@ -3,6 +3,7 @@
 import pytest
 
 from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.text.errors import SqlError
 
 TABLE = "CREATE TABLE t WITH ('connector'='print'); "
 
