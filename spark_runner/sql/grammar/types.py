@@ -122,7 +122,9 @@ def _check_precision(cursor: Cursor, name: str) -> None:
     least = _MICROSECONDS if name in _TIMESTAMPS else 0
     if not least <= int(digits[0].text) <= _MAX_DIGITS_OF_SECONDS:
         hint = f"{name} has microseconds; write {name}" if least else f"{name} has up to 9 digits of a second"
-        raise cursor.error(f"{name}({digits[0].text}) is no type of Spark: {hint}", digits[0].start)
+        raise cursor.error(
+            f"{name}({cursor.written(digits[0])}) is no type of Spark: {hint}", digits[0].start
+        )
 
 
 def _unknown(cursor: Cursor, name: str) -> SqlError:
