@@ -9,7 +9,7 @@ JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXXXX]",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
-"""The formats of rows as JSON; those of Spark would lose microseconds, and seconds of old offsets of zones."""
+"""The formats of rows as JSON; those of Spark would lose microseconds, and seconds of offsets of zones."""
 
 
 def row_as_json(values: Mapping[str, Column]) -> Column:

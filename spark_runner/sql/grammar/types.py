@@ -62,10 +62,7 @@ def _check(cursor: Cursor, depth: int = 0) -> None:
     elif opening is not None and opening.is_symbol("("):
         if name not in _WITH_NUMBERS:
             raise cursor.error(f"type {name} has no parameter; write {name}", opening.start)
-        if name in _DECIMALS:
-            _check_decimal(cursor)
-        elif name in _TIMESTAMPS or name == "TIME":
-            _check_precision(cursor, name)
+        _check_numbers(cursor, name)
     elif name in _WITH_LENGTH:
         raise cursor.error(f"type {name} needs a length, as in {name}(10); STRING has no limit", token.start)
 
@@ -96,6 +93,14 @@ def _skip_rest(cursor: Cursor) -> None:
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text == "(") - (token.text == ")")
         cursor.take()
+
+
+def _check_numbers(cursor: Cursor, name: str) -> None:
+    """Check the parameters of a type."""
+    if name in _DECIMALS:
+        _check_decimal(cursor)
+    elif name in _TIMESTAMPS or name == "TIME":
+        _check_precision(cursor, name)
 
 
 def _check_decimal(cursor: Cursor) -> None:
