@@ -31,7 +31,7 @@ _RANGES = {("YEAR", "MONTH"), ("DAY", "HOUR"), ("DAY", "MINUTE"), ("DAY", "SECON
 _RANGES |= {("HOUR", "MINUTE"), ("HOUR", "SECOND"), ("MINUTE", "SECOND")}
 _DIGITS = r"[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}"
 _NUMBER = re.compile(rf"\s*([+-]?(?:{_DIGITS}))\s*")
-_PART = re.compile(rf"\s*([+-]?)\s*({_DIGITS})\s+([A-Za-z]+)")
+_PART = re.compile(rf"\s*(?:([+-])\s*)?({_DIGITS})\s+([A-Za-z]+)")
 _EXAMPLES = "; write it like INTERVAL '5' MINUTE, or '5 minutes'"
 _HEAD = re.compile(r"\s*interval\s+", re.IGNORECASE)
 
@@ -63,7 +63,7 @@ def interval_in_text(passage: Passage, token: SqlToken) -> Interval | None:
         found = _PART.match(text, end)
         if found is None:
             break
-        parts.append((found[1] + found[2], found[3].upper()))
+        parts.append(((found[1] or "") + found[2], found[3].upper()))
         end = found.end()
     if end < len(text) or not parts:
         raise _no_interval(passage, token)
