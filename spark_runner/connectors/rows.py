@@ -6,10 +6,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 JSON_OPTIONS = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXXXX]",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
-"""The formats of rows as JSON; those of Spark would lose microseconds."""
+"""The formats of rows as JSON; those of Spark would lose microseconds, and seconds of offsets of zones."""
 
 
 def row_as_json(values: Mapping[str, Column]) -> Column:

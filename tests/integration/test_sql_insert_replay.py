@@ -104,6 +104,23 @@ def test_values_of_each_type_stay_what_they_are(run: Run, spark: "SparkSession",
     assert repr(rows(spark, tmp_path / "out")) == repr(rows(spark, tmp_path / "reference")), "NaN"
 
 
+def test_times_before_the_standard_time_of_a_zone_keep_their_seconds(
+    run: Run, spark: "SparkSession", tmp_path: Path
+) -> None:
+    zone = "SET spark.sql.session.timeZone = 'Africa/Monrovia';"  # 44 minutes and 30 seconds, until 1972
+    table = "CREATE TABLE dst (at TIMESTAMP{}) USING parquet OPTIONS (path 'out');"
+    rule = ", CONSTRAINT late EXPECT (at > '2000-01-01') ON VIOLATION QUARANTINE"
+    insert = (
+        "INSERT INTO dst VALUES (TIMESTAMP '1582-10-10 01:02:03.456789'), (TIMESTAMP '1930-06-01 12:00:00');"
+    )
+    first = run(zone, table.format(rule), insert)
+    run(zone, table.format(""), insert, replays=first, key="again")
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Africa/Monrovia")
+    found = session.read.parquet(str(tmp_path / "out")).selectExpr("CAST(at AS STRING) AS at").collect()
+    assert sorted(row["at"] for row in found) == ["1582-10-10 01:02:03.456789", "1930-06-01 12:00:00"]
+
+
 def test_rows_that_a_target_rejects_go_again_if_its_connector_gives_their_columns(
     run: Run, spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 """Streams into tables of Spark catalogs: a database behind JDBC, and Spark's own."""
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_runner.sql.execution.analysis import analyse_script
+from spark_runner.sql.execution.catalog_sink import CatalogSink
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
@@ -81,6 +83,39 @@ def test_rows_that_do_not_fit_count_where_the_stream_reads_them(spark: SparkSess
         1,
         [("src", 2, 1)],
     )
+
+
+def test_two_streams_add_to_one_table_one_after_the_other(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard, both, inside = threading.Lock(), threading.Event(), [0]
+    added = CatalogSink._add  # noqa: SLF001 - to look at the write
+
+    def watched(self: CatalogSink, session: SparkSession) -> None:
+        with guard:
+            inside[0] += 1
+            if inside[0] > 1:
+                both.set()
+        both.wait(2)  # time for the other stream to come, if nothing keeps it
+        added(self, session)
+        with guard:
+            inside[0] -= 1
+
+    def look() -> None:
+        streams = control.shown().get("streams", {})
+        if sum(each.get("total_rows", 0) for each in streams.values()) == 4:
+            control.stopping.set()
+
+    monkeypatch.setattr(CatalogSink, "_add", watched)
+    control = StreamControl(look)
+    run(
+        f"{STREAMING}{derby(tmp_path)}{source(tmp_path, 1, 2)}"
+        "INSERT INTO shop.S1.sold SELECT id, 'a' FROM src; INSERT INTO shop.S1.sold SELECT id, 'b' FROM src;",
+        control,
+    )
+    assert not both.is_set()
+    rows = "(SELECT array_sort(collect_list(concat(id, name))) FROM shop.S1.sold)"
+    run(f"{derby(tmp_path)}ASSERT {rows} = array('1a', '1b', '2a', '2b')")
 
 
 def test_a_wrong_insert_is_an_error_before_the_stream_begins(run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`orchestrator.json`: what the checkpoint beside it counts."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -74,8 +75,12 @@ class Record:
         return json.dumps({"fingerprint": self.fingerprint, "stream": self.stream, **kept})
 
     def taken_over(self, fingerprint: str, targets: Sequence[str]) -> "Record":
-        """The record for another query that continues."""
-        return replace(self, fingerprint=fingerprint, targets=targets)
+        """The record for another query that continues.
+
+        It keeps the targets of INSERTs that the set has no more: their rows so far are counted here alone.
+        """
+        kept = Counter(self.targets) | Counter(targets)
+        return replace(self, fingerprint=fingerprint, targets=tuple(kept.elements()))
 
     def jobs(self) -> list[str]:
         """The jobs that have begun it anew."""

@@ -21,25 +21,27 @@ spark.sql.cache.serializer spark.sql.catalog.spark_catalog.defaultDatabase spark
 spark.sql.codegen.cache.maxEntries spark.sql.codegen.comments spark.sql.debug
 spark.sql.defaultUrlStreamHandlerFactory.enabled spark.sql.event.truncate.length spark.sql.extensions
 spark.sql.extensions.test.loadFromCp spark.sql.filesourceTableRelationCacheSize spark.sql.globalTempDatabase
+spark.sql.hive.metastore.barrierPrefixes spark.sql.hive.metastore.jars spark.sql.hive.metastore.jars.path
+spark.sql.hive.metastore.sharedPrefixes spark.sql.hive.metastore.version
 spark.sql.hive.thriftServer.http.sniHostCheckEnabled spark.sql.hive.thriftServer.singleSession
-spark.sql.kafka.disallowedOptions spark.sql.legacy.hive.thriftServer.allowSettingSystemProperties
-spark.sql.legacy.sessionInitWithConfigDefaults spark.sql.metadataCacheTTLSeconds
-spark.sql.queryExecutionListeners spark.sql.reflect.allowList spark.sql.restrictedMode.enabled
-spark.sql.resultQueryStage.maxThreadThreshold spark.sql.shuffleExchange.maxThreadThreshold
-spark.sql.sources.disabledJdbcConnProviderList spark.sql.sources.schemaStringLengthThreshold
-spark.sql.streaming.streamingQueryListeners spark.sql.streaming.ui.enabled
-spark.sql.streaming.ui.enabledCustomMetricList spark.sql.streaming.ui.retainedProgressUpdates
-spark.sql.streaming.ui.retainedQueries spark.sql.subquery.maxThreadThreshold spark.sql.ui.retainedExecutions
-spark.sql.warehouse.dir
+spark.sql.hive.version spark.sql.kafka.disallowedOptions
+spark.sql.legacy.hive.thriftServer.allowSettingSystemProperties spark.sql.legacy.sessionInitWithConfigDefaults
+spark.sql.metadataCacheTTLSeconds spark.sql.queryExecutionListeners spark.sql.reflect.allowList
+spark.sql.restrictedMode.enabled spark.sql.resultQueryStage.maxThreadThreshold
+spark.sql.shuffleExchange.maxThreadThreshold spark.sql.sources.disabledJdbcConnProviderList
+spark.sql.sources.schemaStringLengthThreshold spark.sql.streaming.streamingQueryListeners
+spark.sql.streaming.ui.enabled spark.sql.streaming.ui.enabledCustomMetricList
+spark.sql.streaming.ui.retainedProgressUpdates spark.sql.streaming.ui.retainedQueries
+spark.sql.subquery.maxThreadThreshold spark.sql.ui.retainedExecutions spark.sql.warehouse.dir
 """
 STATIC = frozenset(_STATIC.split())
 """Settings of sessions that no session can change."""
 
-HADOOP_FAMILIES = (
-    *("adl.", "avro.", "datanucleus.", "dfs.", "file.", "fs.", "ftp.", "ha.", "hadoop.", "hbase.", "hive."),
-    *("hoodie.", "httpfs.", "io.", "ipc.", "javax.jdo.", "map.", "mapred.", "mapreduce.", "net.", "nfs."),
-    *("orc.", "parquet.", "rpc.", "security.", "seq.", "ssl.", "tfile.", "yarn.", "zlib."),
-)
+_OF_HADOOP = """
+adl avro com datanucleus dfs file fs ftp google ha hadoop hbase hive hoodie httpfs iceberg io ipc javax.jdo
+map mapred mapreduce net nfs orc parquet rpc security seq ssl tfile yarn zlib
+"""
+HADOOP_FAMILIES = tuple(f"{family}." for family in _OF_HADOOP.split())
 """Settings of Hadoop, and of what uses its configuration, begin so: Spark passes them on."""
 
 _OF_SESSIONS = """
@@ -86,14 +88,18 @@ fileSource.insert.enforceNotNull files.archive.reader.enabled files.ignoreCorrup
 files.ignoreInvalidPartitionPaths files.ignoreMissingFiles files.ignoredPathSegmentRegex
 files.maxPartitionBytes files.maxPartitionNum files.maxRecordsPerFile files.minPartitionNum
 function.concatBinaryAsString function.eltOutputAsString function.protobufExtensions.enabled
-generatedColumn.allowNullableIngest.enabled groupByAliases groupByOrdinal hive.dropPartitionByName.enabled
-hive.filesourcePartitionFileCacheSize hive.manageFilesourcePartitions hive.metastorePartitionPruning
-hive.metastorePartitionPruningFallbackOnException hive.metastorePartitionPruningFastFallback
-hive.showCreateTableAsSerde icu.caseMappings.enabled inMemoryColumnarStorage.batchSize
-inMemoryColumnarStorage.compressed inMemoryColumnarStorage.enableVectorizedReader
-inMemoryColumnarStorage.hugeVectorReserveRatio inMemoryColumnarStorage.hugeVectorThreshold
-insertIntoReplaceOn.enabled insertIntoReplaceUsing.enabled json.filterPushdown.enabled json.useUnsafeRow
-jsonGenerator.ignoreNullFields leafNodeDefaultParallelism mapKeyDedupPolicy
+generatedColumn.allowNullableIngest.enabled groupByAliases groupByOrdinal
+hive.convertInsertingPartitionedTable hive.convertInsertingUnpartitionedTable hive.convertMetastoreAsNullable
+hive.convertMetastoreCtas hive.convertMetastoreInsertDir hive.convertMetastoreOrc hive.convertMetastoreParquet
+hive.convertMetastoreParquet.mergeSchema hive.dropPartitionByName.enabled
+hive.filesourcePartitionFileCacheSize hive.initializeMetastoreFormatClasses hive.manageFilesourcePartitions
+hive.metastorePartitionPruning hive.metastorePartitionPruningFallbackOnException
+hive.metastorePartitionPruningFastFallback hive.showCreateTableAsSerde hive.thriftServer.async
+icu.caseMappings.enabled inMemoryColumnarStorage.batchSize inMemoryColumnarStorage.compressed
+inMemoryColumnarStorage.enableVectorizedReader inMemoryColumnarStorage.hugeVectorReserveRatio
+inMemoryColumnarStorage.hugeVectorThreshold insertIntoReplaceOn.enabled insertIntoReplaceUsing.enabled
+json.filterPushdown.enabled json.useUnsafeRow jsonGenerator.ignoreNullFields leafNodeDefaultParallelism
+legacy.hive.thriftServer.useZeroBasedColumnOrdinalPosition mapKeyDedupPolicy
 maven.additionalRemoteRepositories maxBroadcastTableSize maxMetadataStringLength maxPlanStringLength
 maxSinglePartitionBytes operatorPipeSyntaxEnabled optimizer.avoidCollapseUDFWithExpensiveExpr
 optimizer.avoidDoubleFilterEval optimizer.collapseProjectAlwaysInline
@@ -105,30 +111,30 @@ optimizer.mergeSubplans.filterPropagation.symmetricFilterPropagation.enabled
 optimizer.mergeSubplans.filterPropagation.throughJoin.enabled optimizer.pushDownJoinThroughUnion.enabled
 optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold
 optimizer.runtime.bloomFilter.creationSideThreshold optimizer.runtime.bloomFilter.enabled
-optimizer.runtime.bloomFilter.expectedNumItems
-optimizer.runtime.bloomFilter.materializedCreationSideThreshold optimizer.runtime.bloomFilter.maxNumBits
-optimizer.runtime.bloomFilter.maxNumItems optimizer.runtime.bloomFilter.numBits
-optimizer.runtime.rowLevelOperationGroupFilter.enabled optimizer.runtimeFilter.number.threshold
-optimizer.singleTaskExecution.enabled orc.aggregatePushdown orc.columnarReaderBatchSize
-orc.columnarWriterBatchSize orc.compression.codec orc.enableNestedColumnVectorizedReader
-orc.enableVectorizedReader orc.filterPushdown orc.mergeSchema orderByOrdinal parquet.aggregatePushdown
-parquet.binaryAsString parquet.columnarReaderBatchSize parquet.compression.codec
-parquet.enableNestedColumnVectorizedReader parquet.enableVectorizedReader parquet.fieldId.read.enabled
-parquet.fieldId.read.ignoreMissing parquet.fieldId.write.enabled parquet.filterPushdown
-parquet.inferTimestampNTZ.enabled parquet.int96AsTimestamp parquet.int96TimestampConversion
-parquet.mergeSchema parquet.outputTimestampType parquet.recordLevelFilter.enabled parquet.respectSummaryFiles
-parquet.writeLegacyFormat parser.quotedRegexColumnNames parser.singleCharacterPipeOperator.enabled
-path.enabled pipelines.maxFlowRetryAttempts pivotMaxValues planner.pythonExecution.memory
-preserveCharVarcharTypeInfo pyspark.dataSource.profiler pyspark.inferNestedDictAsStruct.enabled
-pyspark.jvmStacktrace.enabled pyspark.plotting.max_rows pyspark.toJSON.returnDataFrame pyspark.udf.profiler
-pyspark.worker.logging.enabled readSideCharPadding redaction.options.regex redaction.string.regex
-repl.eagerEval.enabled repl.eagerEval.maxNumRows repl.eagerEval.truncate scripting.enabled
-session.localRelationCacheThreshold session.localRelationChunkSizeBytes session.localRelationChunkSizeRows
-session.timeZone shuffle.orderIndependentChecksum.enableFullRetryOnMismatch
-shuffle.orderIndependentChecksum.enabled shuffle.partitions shuffle.spreadNullJoinKeys.enabled
-shuffleDependency.fileCleanup.enabled shuffleDependency.skipMigration.enabled shuffledHashJoinFactor
-sources.bucketing.autoBucketedScan.enabled sources.bucketing.enabled sources.bucketing.maxBuckets
-sources.default sources.parallelPartitionDiscovery.threshold sources.partitionColumnTypeInference.enabled
+optimizer.runtime.bloomFilter.expectedNumItems optimizer.runtime.bloomFilter.materializedCreationSideThreshold
+optimizer.runtime.bloomFilter.maxNumBits optimizer.runtime.bloomFilter.maxNumItems
+optimizer.runtime.bloomFilter.numBits optimizer.runtime.rowLevelOperationGroupFilter.enabled
+optimizer.runtimeFilter.number.threshold optimizer.singleTaskExecution.enabled orc.aggregatePushdown
+orc.columnarReaderBatchSize orc.columnarWriterBatchSize orc.compression.codec
+orc.enableNestedColumnVectorizedReader orc.enableVectorizedReader orc.filterPushdown orc.mergeSchema
+orderByOrdinal parquet.aggregatePushdown parquet.binaryAsString parquet.columnarReaderBatchSize
+parquet.compression.codec parquet.enableNestedColumnVectorizedReader parquet.enableVectorizedReader
+parquet.fieldId.read.enabled parquet.fieldId.read.ignoreMissing parquet.fieldId.write.enabled
+parquet.filterPushdown parquet.inferTimestampNTZ.enabled parquet.int96AsTimestamp
+parquet.int96TimestampConversion parquet.mergeSchema parquet.outputTimestampType
+parquet.recordLevelFilter.enabled parquet.respectSummaryFiles parquet.writeLegacyFormat
+parser.quotedRegexColumnNames parser.singleCharacterPipeOperator.enabled path.enabled
+pipelines.maxFlowRetryAttempts pivotMaxValues planner.pythonExecution.memory preserveCharVarcharTypeInfo
+pyspark.dataSource.profiler pyspark.inferNestedDictAsStruct.enabled pyspark.jvmStacktrace.enabled
+pyspark.plotting.max_rows pyspark.toJSON.returnDataFrame pyspark.udf.profiler pyspark.worker.logging.enabled
+readSideCharPadding redaction.options.regex redaction.string.regex repl.eagerEval.enabled
+repl.eagerEval.maxNumRows repl.eagerEval.truncate scripting.enabled session.localRelationCacheThreshold
+session.localRelationChunkSizeBytes session.localRelationChunkSizeRows session.timeZone
+shuffle.orderIndependentChecksum.enableFullRetryOnMismatch shuffle.orderIndependentChecksum.enabled
+shuffle.partitions shuffle.spreadNullJoinKeys.enabled shuffleDependency.fileCleanup.enabled
+shuffleDependency.skipMigration.enabled shuffledHashJoinFactor sources.bucketing.autoBucketedScan.enabled
+sources.bucketing.enabled sources.bucketing.maxBuckets sources.default
+sources.parallelPartitionDiscovery.threshold sources.partitionColumnTypeInference.enabled
 sources.partitionOverwriteMode sources.structPredicateDecompose.enabled
 sources.v2.bucketing.allowCompatibleTransforms.enabled
 sources.v2.bucketing.allowKeysSubsetOfPartitionKeys.enabled sources.v2.bucketing.enabled
@@ -138,16 +144,15 @@ sources.v2.bucketing.preserveOrderingOnCoalesce.enabled sources.v2.bucketing.pus
 sources.v2.bucketing.shuffle.enabled sources.v2.bucketing.sorting.enabled stackTracesInDataFrameContext
 statistics.fallBackToHdfs statistics.histogram.enabled statistics.size.autoUpdate.enabled
 statistics.updatePartitionStatsInAnalyzeTable.enabled storeAssignmentPolicy streaming.checkpointLocation
-streaming.continuous.epochBacklogQueueSize streaming.disabledV2Writers
-streaming.fileSource.cleaner.numThreads streaming.forceDeleteTempCheckpointLocation streaming.metricsEnabled
-streaming.minBatchesToRetain streaming.multipleWatermarkPolicy streaming.noDataMicroBatches.enabled
-streaming.numRecentProgressUpdates streaming.realTimeMode.allowlistCheck
-streaming.realTimeMode.minBatchDuration streaming.sessionWindow.merge.sessions.in.local.partition
-streaming.stateStore.commitValidation.enabled streaming.stateStore.encodingFormat
-streaming.stateStore.stateSchemaCheck streaming.stopActiveRunOnRestart streaming.stopTimeout
-streaming.transformWithState.stateSchemaVersion streaming.validateEventTimeWatermarkColumn
-thriftServer.catalogMetadata.enabled thriftServer.interruptOnCancel thriftServer.queryTimeout
-thriftserver.scheduler.pool thriftserver.shuffleDependency.fileCleanup.enabled
+streaming.continuous.epochBacklogQueueSize streaming.disabledV2Writers streaming.fileSource.cleaner.numThreads
+streaming.forceDeleteTempCheckpointLocation streaming.metricsEnabled streaming.minBatchesToRetain
+streaming.multipleWatermarkPolicy streaming.noDataMicroBatches.enabled streaming.numRecentProgressUpdates
+streaming.realTimeMode.allowlistCheck streaming.realTimeMode.minBatchDuration
+streaming.sessionWindow.merge.sessions.in.local.partition streaming.stateStore.commitValidation.enabled
+streaming.stateStore.encodingFormat streaming.stateStore.stateSchemaCheck streaming.stopActiveRunOnRestart
+streaming.stopTimeout streaming.transformWithState.stateSchemaVersion
+streaming.validateEventTimeWatermarkColumn thriftServer.catalogMetadata.enabled thriftServer.interruptOnCancel
+thriftServer.queryTimeout thriftserver.scheduler.pool thriftserver.shuffleDependency.fileCleanup.enabled
 thriftserver.ui.retainedSessions thriftserver.ui.retainedStatements timeTravel.atSyntax.enabled
 timeTravelTimestampKey timeTravelVersionKey timestampType transposeMaxValues
 tvf.allowMultipleTableArguments.enabled udt.allowCreatingUDTFromString udt.allowedDynamicUDTClasses

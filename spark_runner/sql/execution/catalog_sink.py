@@ -3,6 +3,7 @@
 A catalog has no place for the key of a writer, so a micro-batch that runs again adds its rows again.
 """
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,16 +19,25 @@ from spark_runner.sql.execution.stream_query import Target
 from spark_runner.sql.execution.stream_session import StreamSession
 from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.statements import CatalogStatement
+from spark_runner.sql.text.full_name import full_name_of
 from spark_runner.sql.text.literals import quote_name
 
 _BATCH = "__orchestrator_batch"  # a view in the session that Spark has for the query
+
+_LOCKS: dict[str, threading.Lock] = {}
+"""Of the writes of this driver, by the last part of the name of a table: the parts before it have synonyms.
+
+Two writes of Spark into one folder share the place of their unfinished files, which the first to end removes.
+"""
 
 
 class CatalogSink:
     """Writes with the head of the statement, `INSERT INTO table [BY NAME]`: Spark casts as in a batch."""
 
-    def __init__(self, head: str) -> None:
+    def __init__(self, head: str, target: str) -> None:
         self._statement = f"{head} TABLE {quote_name(_BATCH)}"
+        name = full_name_of(target)
+        self._lock = _LOCKS.setdefault(name.key[-1] if name else target, threading.Lock())
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Leave the rows of earlier attempts."""
@@ -40,11 +50,15 @@ class CatalogSink:
         try:
             if rows := kept.count():
                 kept.createOrReplaceTempView(_BATCH)
-                session.sql(self._statement)
+                with self._lock:
+                    self._add(session)
             return Written(rows)
         finally:
             session.catalog.dropTempView(_BATCH)
             kept.unpersist()
+
+    def _add(self, session: SparkSession) -> None:
+        session.sql(self._statement)
 
 
 def start_insert(run: StreamSession, step: Mapping[str, Any]) -> None:
@@ -60,7 +74,7 @@ def start_insert(run: StreamSession, step: Mapping[str, Any]) -> None:
         is_changed = run.begin_at(record)
         return run.session.sql(query) if is_changed or frame is None else frame
 
-    sink = CatalogSink(run.sent.send(statement.part(0, offset)))
+    sink = CatalogSink(run.sent.send(statement.part(0, offset)), step["target"])
     try:
         run.streams.start(begun_at, step, Target(table, {}, sink, "append"), run.table_reads)
     except (ConnectorError, *SPARK_ERRORS) as error:

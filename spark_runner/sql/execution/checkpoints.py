@@ -6,6 +6,7 @@
 
 import contextlib
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -62,7 +63,7 @@ class Checkpoint:
             return None
         return Record.of(text, self.url).stream, finished_batches(self._folders, self.url)
 
-    def check_not_moved(self, targets: Iterable[str], used: frozenset[str]) -> None:
+    def check_not_moved(self, targets: Iterable[str], used: Mapping[str, Counter[str]]) -> None:
         """Raise ConnectorError for an INSERT whose rows so far another checkpoint counts; see there."""
         if self._start != "fresh":
             check_not_moved(self._folders, self.url, targets, used)

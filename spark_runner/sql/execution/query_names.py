@@ -25,6 +25,7 @@ class QueryNames:
         self._folders: dict[int, str] = {}  # by the id of the step of an INSERT or of the begin of a set
         self._shown: dict[int, str] = {}  # by the id of the step of an INSERT
         self._begins: dict[int, Mapping[str, Any]] = {}  # the step that begins its query, likewise
+        self._targets: dict[str, Counter[str]] = {}  # by folder
         folders, shown, begun = Counter[str](), Counter[str](), None
         for step in steps:
             if step["kind"] in {"begin_set", "end_set"}:
@@ -41,6 +42,8 @@ class QueryNames:
             elif id(begun) not in self._folders:
                 folders[f"{table}{SET_MARK}"] += 1
                 self._folders[id(begun)] = _numbered(table + SET_MARK, "", folders[f"{table}{SET_MARK}"])
+            own = self._folders[id(step if begun is None else begun)]
+            self._targets.setdefault(own, Counter())[table] += 1
 
     def folder(self, step: Mapping[str, Any]) -> str:
         """The name of the folder of the query that begins at a step, or to which an INSERT belongs."""
@@ -59,9 +62,9 @@ class QueryNames:
             return ""
         return f"x{hashlib.sha256(self._shown[id(step)].lower().encode()).hexdigest()[:16]}"
 
-    def all_folders(self) -> frozenset[str]:
-        """The folders of all INSERTs and sets of the script."""
-        return frozenset(self._folders.values())
+    def all_folders(self) -> dict[str, Counter[str]]:
+        """The folders of all INSERTs and sets of the script, with their targets as names of folders."""
+        return self._targets
 
     def meant(self, steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """These INSERTs, and the declarations and settings before the last of them."""

@@ -29,8 +29,9 @@ _MONTH = 31 * _MICROSECONDS["DAY"]  # where Spark compares an interval with zero
 _UNITS = (*_MONTHS, *_MICROSECONDS)
 _RANGES = {("YEAR", "MONTH"), ("DAY", "HOUR"), ("DAY", "MINUTE"), ("DAY", "SECOND")}
 _RANGES |= {("HOUR", "MINUTE"), ("HOUR", "SECOND"), ("MINUTE", "SECOND")}
-_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?)\s*")
-_PART = re.compile(r"\s*(?:([+-])\s*)?([0-9]{1,18}(?:\.[0-9]{1,9})?)\s+([A-Za-z]+)")
+_DIGITS = r"[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}"
+_NUMBER = re.compile(rf"\s*([+-]?(?:{_DIGITS}))\s*")
+_PART = re.compile(rf"\s*(?:([+-])\s*)?({_DIGITS})\s+([A-Za-z]+)")
 _EXAMPLES = "; write it like INTERVAL '5' MINUTE, or '5 minutes'"
 _HEAD = re.compile(r"\s*interval\s+", re.IGNORECASE)
 

@@ -9,6 +9,7 @@ from spark_runner.sql.text.tokens import TokenKind
 
 _TO_MOVE = 2  # durations of a window that slides
 _TO_SHIFT = 3  # and one that begins later
+_BEHIND_NAMES = frozenset({".", "[", "(", "+", "*", "/"})
 
 
 def check_window(name: str, arguments: Sequence[Passage]) -> None:
@@ -18,6 +19,8 @@ def check_window(name: str, arguments: Sequence[Passage]) -> None:
     """
     durations = list[Interval]()
     for each in arguments[1 : _TO_SHIFT + 1]:
+        if _is_interval(each):
+            raise _error(each, f"{name.lower()}() takes this length as a text, such as '5 minutes'")
         if len(each.tokens) != 1 or each.tokens[0].kind is not TokenKind.STRING:
             return
         found = interval_in_text(each, each.tokens[0])
@@ -32,6 +35,12 @@ def check_window(name: str, arguments: Sequence[Passage]) -> None:
             raise _error(arguments[_TO_MOVE], message)
         if start and abs(start[0]) >= slide:
             raise _error(arguments[_TO_SHIFT], "the start of a window must be less than its slide")
+
+
+def _is_interval(argument: Passage) -> bool:
+    """Whether an argument is `INTERVAL '5' MINUTE`, in place of a column of that name."""
+    tokens = argument.tokens
+    return len(tokens) > 1 and tokens[0].is_word("INTERVAL") and tokens[1].text not in _BEHIND_NAMES
 
 
 def _check_duration(name: str, argument: Passage, found: Interval, *, is_start: bool) -> None:

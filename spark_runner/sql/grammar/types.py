@@ -21,8 +21,11 @@ _NESTED = {"ARRAY": 1, "MAP": 2, "STRUCT": 0}
 _NAMES = (*_PLAIN, *_WITH_LENGTH, *_OF_PLACES, *_NESTED)
 _PLAIN_NAMES = frozenset(_PLAIN)
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
-_WITH_NUMBERS = (*_DECIMALS, *_WITH_LENGTH, *_OF_PLACES, "TIME", "TIMESTAMP")
+_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
+_WITH_NUMBERS = (*_DECIMALS, *_WITH_LENGTH, *_OF_PLACES, *_TIMESTAMPS, "TIME")
 _MAX_PRECISION = 38
+_MICROSECONDS = 6  # digits behind the seconds of a TIMESTAMP, at least
+_MAX_DIGITS_OF_SECONDS = 9
 _MAX_DEPTH = 50  # of types in types; the parser of Spark is recursive, too
 _SAME = {"TEXT": "STRING", "DATETIME": "TIMESTAMP", "BOOL": "BOOLEAN", "BYTES": "BINARY", "UUID": "STRING"}
 """Types of other systems, for which Spark has another name."""
@@ -59,8 +62,7 @@ def _check(cursor: Cursor, depth: int = 0) -> None:
     elif opening is not None and opening.is_symbol("("):
         if name not in _WITH_NUMBERS:
             raise cursor.error(f"type {name} has no parameter; write {name}", opening.start)
-        if name in _DECIMALS:
-            _check_decimal(cursor)
+        _check_numbers(cursor, name)
     elif name in _WITH_LENGTH:
         raise cursor.error(f"type {name} needs a length, as in {name}(10); STRING has no limit", token.start)
 
@@ -93,6 +95,14 @@ def _skip_rest(cursor: Cursor) -> None:
         cursor.take()
 
 
+def _check_numbers(cursor: Cursor, name: str) -> None:
+    """Check the parameters of a type."""
+    if name in _DECIMALS:
+        _check_decimal(cursor)
+    elif name in _TIMESTAMPS or name == "TIME":
+        _check_precision(cursor, name)
+
+
 def _check_decimal(cursor: Cursor) -> None:
     """Check DECIMAL(precision, scale)."""
     start = cursor.index
@@ -107,6 +117,19 @@ def _check_decimal(cursor: Cursor) -> None:
     if scale > precision:
         message = "a DECIMAL cannot have more digits behind the point than it has digits"
         raise cursor.error(message, cursor.tokens[start + 3].start)
+
+
+def _check_precision(cursor: Cursor, name: str) -> None:
+    """Check TIMESTAMP(digits), of the part of a second."""
+    digits = cursor.tokens[cursor.index + 1 : cursor.index + 2]
+    if not digits or not digits[0].text.isdecimal():
+        return
+    least = _MICROSECONDS if name in _TIMESTAMPS else 0
+    if not least <= int(digits[0].text) <= _MAX_DIGITS_OF_SECONDS:
+        hint = f"{name} has microseconds; write {name}" if least else f"{name} has up to 9 digits of a second"
+        raise cursor.error(
+            f"{name}({cursor.written(digits[0])}) is no type of Spark: {hint}", digits[0].start
+        )
 
 
 def _unknown(cursor: Cursor, name: str) -> SqlError:
