@@ -230,3 +230,16 @@ def test_a_table_has_the_columns_that_it_declares_and_no_partitions_of_its_folde
         assert run(f"{table}; {shown}")[0]["columns"] == expected
     with pytest.raises(SqlError, match="day"):
         run("CREATE TABLE t (id INT) USING parquet OPTIONS (path 'parts'); SELECT day FROM t")
+
+
+def test_char_and_varchar_are_strings_whose_lengths_are_not_checked(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text('{"a":"abcdef","b":["ab"],"c":{"d":"xyz"}}')
+    columns = "a VARCHAR(3), b ARRAY<CHAR(4)>, c STRUCT<d: CHARACTER(2)>"
+    stored, read = run(
+        f"CREATE TABLE names ({columns}) USING json OPTIONS (path 'names.json');"
+        f"CREATE TABLE kept ({columns}) USING parquet OPTIONS (path 'kept');"
+        "INSERT INTO kept SELECT * FROM names; CREATE TABLE p USING print;"
+        "INSERT INTO p SELECT typeof(a), length(b[0]) FROM kept"
+    )
+    assert stored["preview"] == [["abcdef", "[ab]", "{xyz}"]]
+    assert read["preview"] == [["string", "2"]]

@@ -80,6 +80,7 @@ def test_spark_accepts_the_windows_that_lint_accepts(durations: str, spark: Spar
     assert accepted(query) == by_spark
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("kind", [*TYPES, *WRONG])
 def test_spark_accepts_the_types_that_lint_accepts(kind: str) -> None:
     try:

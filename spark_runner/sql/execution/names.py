@@ -34,6 +34,7 @@ from spark_runner.sql.execution.judgement import (
 from spark_runner.sql.execution.replayed_rows import replayed_rows
 from spark_runner.sql.execution.script_functions import declare_function, register_offered
 from spark_runner.sql.execution.settings import ScriptSettings
+from spark_runner.sql.execution.text_types import schema_with_strings
 from spark_runner.sql.restrictions import session_settings
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import quote_name
@@ -248,7 +249,7 @@ class ScriptSession:
             raise self.error(f"table '{step['name']}': {error}", step) from error
 
     def schema(self, step: Mapping[str, Any]) -> StructType | None:
-        """The declared columns of a table; None without any."""
+        """The declared columns of a table, with STRING for CHAR and VARCHAR; None without any."""
         if step["columns"] is None:
             return None
         columns = self.passage(step["columns"])
@@ -257,7 +258,7 @@ class ScriptSession:
             schema = StructType.fromDDL(sent.send(columns))
         except SPARK_ERRORS as error:
             raise sent.located(error, columns) from error
-        return schema if isinstance(schema, StructType) else None
+        return schema_with_strings(schema) if isinstance(schema, StructType) else None
 
     def accepted(
         self,
