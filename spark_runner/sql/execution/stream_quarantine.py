@@ -52,6 +52,7 @@ class StreamQuarantine:
         self._place = f"{checkpoints}/{_FOLDER}"
         self._totals = StreamCounts(session, f"{self._place}/.counts", whole.run_key)
         self._guard = threading.RLock()  # of the fields below, of the quarantine and its limits
+        self._folders: dict[Origin, str] = {}  # of the counts of each
         self._locks: dict[Origin, threading.Lock] = {}  # of the counts of each table
         self._batches: dict[Origin, tuple[str, Numbers]] = {}  # the present batch of each INSERT
         self._files: dict[Origin, CountedFiles] = {}
@@ -61,7 +62,7 @@ class StreamQuarantine:
     def resume(self, source: Origin) -> None:
         """Go on with the counts of earlier attempts of this run."""
         with self._guard:
-            if (total := self._totals.total(folder_name(source.name))) != NOTHING:
+            if (total := self._totals.total(self._folder(source))) != NOTHING:
                 self._set(source, total)
 
     def begin(self, reader: str, tables: Iterable[Origin]) -> None:
@@ -127,7 +128,7 @@ class StreamQuarantine:
 
     def _take_files(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> Numbers:
         if table not in self._files:
-            self._files[table] = CountedFiles(self._totals, folder_name(table.name))
+            self._files[table] = CountedFiles(self._totals, self._folder(table))
         files, total = self._files[table], NOTHING
         read, counted = set[str](), set[str]()
         for frame in frames:
@@ -156,8 +157,19 @@ class StreamQuarantine:
     def _keep(self, source: Origin, writer: Writer, numbers: Numbers) -> None:
         """Store the numbers of a batch, and apply the limits."""
         stream, _, batch = writer.run_key.rpartition("-")
-        self._set(source, self._totals.keep(folder_name(source.name), stream, int(batch), numbers))
+        self._set(source, self._totals.keep(self._folder(source), stream, int(batch), numbers))
         self._whole.check(source)
+
+    def _folder(self, source: Origin) -> str:
+        """The folder of the counts of a source: CREATE OR REPLACE gives tables the same name.
+
+        So do two INSERTs in one line. All attempts of a run meet them in the same order.
+        """
+        if source not in self._folders:
+            name = folder_name(source.name)  # without a comma
+            number = 1 + sum(each.name == source.name for each in self._folders)
+            self._folders[source] = name if number == 1 else f"{name},{number}"
+        return self._folders[source]
 
     def _set(self, source: Origin, total: Numbers) -> None:
         place = "" if not total["quarantined"] else str(self._options(source)["path"])
