@@ -56,7 +56,8 @@ class StreamQuarantine:
         self._locks: dict[Origin, threading.Lock] = {}  # of the counts of each table
         self._batches: dict[Origin, tuple[str, Numbers]] = {}  # the present batch of each INSERT
         self._files: dict[Origin, CountedFiles] = {}
-        self._readers: dict[Origin, dict[str, None]] = {}  # of each table the queries, the first at the begin
+        # Of each table the queries and the numbers of the places at which they read it, the first at the begin.
+        self._readers: dict[Origin, dict[tuple[str, int], None]] = {}
         self._started = set[str]()
 
     def resume(self, source: Origin) -> None:
@@ -71,7 +72,7 @@ class StreamQuarantine:
             self._started.add(reader)
             for table in tables:
                 self._locks.setdefault(table, threading.Lock())
-                self._readers.setdefault(table, {})[reader] = None
+                self._readers.setdefault(table, {})[reader, 0] = None
                 self.resume(table)
 
     def end(self) -> None:
@@ -119,7 +120,7 @@ class StreamQuarantine:
         with self._locks[table]:
             if FILE in frames[0].columns and (self._queries > 1 or len(frames) > 1):
                 numbers = self._take_files(frames, table, reader, writer)
-            elif reader == next(iter(self._readers[table])):
+            elif (reader, 0) == next(iter(self._readers[table])):
                 numbers = self._counted(counts(frames[0]), frames[0], table, writer)
             else:
                 return
@@ -130,11 +131,11 @@ class StreamQuarantine:
         if table not in self._files:
             self._files[table] = CountedFiles(self._totals, self._folder(table))
         files, total = self._files[table], NOTHING
-        read, counted = set[str](), set[str]()
+        read, counted = list[set[str]](), set[str]()
         for frame in frames:
             found = counts_by_file(frame)
             new = files.new(found, writer.run_key) - counted
-            read, counted = read | set(found), counted | new
+            read, counted = [*read, set(found)], counted | new
             rows = frame if len(new) == len(found) else frame.filter(sql.col(FILE).isin(sorted(new)))
             number = dict[str, int]()
             for file in new:
@@ -142,8 +143,11 @@ class StreamQuarantine:
                     number[action] = number.get(action, 0) + value
             its = self._counted(number, rows, table, writer)
             total = {name: total[name] + value for name, value in its.items()}
-        files.keep(reader, writer.run_key, read, counted)
-        if len(frames) == 1 and len(self._started) == self._queries:
+        for place, its_files in enumerate(read):  # places may have the same file in different batches
+            with self._guard:
+                self._readers[table][reader, place] = None
+            files.keep((reader, place), writer.run_key, its_files, () if place else counted)
+        if len(self._started) == self._queries:
             files.forget_read(self._readers[table].keys())
         return total
 
