@@ -177,6 +177,27 @@ def test_queries_that_run_at_the_same_time_count_a_file_once(run: Run, tmp_path:
     assert written(tmp_path) == [10, 20]
 
 
+def test_a_long_stream_forgets_files_that_it_has_read_at_all_places(run: Run, tmp_path: Path) -> None:
+    lists, kept = tmp_path / "checkpoints" / "job" / ".quarantine" / ".counts" / "src", list[int]()
+
+    def look() -> None:
+        if control.shown().get("streams", {}).get("out", {}).get("total_rows", 0) < 2 * len(kept) + 2:
+            return  # the places may read a file in different batches
+        kept.append(sum(each.is_dir() for each in lists.iterdir()))
+        if len(kept) == 5:
+            control.stopping.set()
+        else:
+            add_file(tmp_path, len(kept) + 1)
+
+    control = StreamControl(look)
+    add_file(tmp_path, 1)
+    script = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
+    twice = "SELECT id, age FROM src UNION ALL SELECT a.id, a.age FROM src a JOIN src b ON a.id = b.id"
+    bad = run(script, LIMIT, SCRIPT.replace("SELECT id, age FROM src", twice), control=control)
+    assert counted(bad) == {"src": (25, 10, 5), "out": (20, 10, 0)}
+    assert max(kept) <= 3
+
+
 def test_a_stream_cannot_read_the_table_for_such_rows() -> None:
     more = (
         "CREATE TABLE more USING parquet OPTIONS (path 'more'); INSERT INTO more SELECT record FROM rejects;"

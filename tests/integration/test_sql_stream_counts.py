@@ -145,26 +145,6 @@ def test_rows_that_one_insert_reads_twice_count_once(run: Run, spark: "SparkSess
     assert ids(spark, tmp_path / "out") == [10, 10, 20, 20]
 
 
-def test_a_long_stream_forgets_files_that_it_has_read_at_all_places(run: Run, tmp_path: Path) -> None:
-    counted, kept = tmp_path / "checkpoints" / "job" / ".quarantine" / ".counts" / "src", list[int]()
-
-    def look() -> None:
-        if control.shown().get("streams", {}).get("out", {}).get("batch", -1) < len(kept):
-            return
-        kept.append(sum(each.is_dir() for each in counted.iterdir()))
-        if len(kept) == 4:
-            control.stopping.set()
-        else:
-            add_file(tmp_path, len(kept) + 1)
-
-    control = StreamControl(look)
-    add_file(tmp_path, 1)
-    query = "INSERT INTO out SELECT id FROM src UNION ALL SELECT a.id FROM src a JOIN src b ON a.id = b.id;\n"
-    script = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
-    assert run(script, LIMIT, SRC, OUT.format("out"), query, control=control)["src"] == (12, 4, 4)
-    assert max(kept) <= 2
-
-
 def test_a_stream_without_files_counts_the_rows_that_its_insert_reads(
     run: Run, spark: "SparkSession", tmp_path: Path
 ) -> None:

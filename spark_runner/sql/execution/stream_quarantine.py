@@ -14,8 +14,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Sink, Writer, WriteRequest, Written
 from spark_runner.connectors.files.sink import ParquetSink
-from spark_runner.sql.execution.batch_rows import bounded, rows_of_batch
-from spark_runner.sql.execution.batch_writer import REPLAY
+from spark_runner.sql.execution.batch_rows import bounded
 from spark_runner.sql.execution.counted_files import CountedFiles
 from spark_runner.sql.execution.judgement import (
     DROPPED,
@@ -56,7 +55,7 @@ class StreamQuarantine:
         self._locks: dict[Origin, threading.Lock] = {}  # of the counts of each table
         self._batches: dict[Origin, tuple[str, Numbers]] = {}  # the present batch of each INSERT
         self._files: dict[Origin, CountedFiles] = {}
-        # Of each table the queries and the numbers of the places at which they read it, the first at the begin.
+        # Of each table the queries that read it, with the number of each place in their plans.
         self._readers: dict[Origin, dict[tuple[str, int], None]] = {}
         self._started = set[str]()
 
@@ -226,30 +225,6 @@ class JudgingSink:
             rejected, source, writer = written.rejected, self._source, request.writer
             self._quarantine.reject(rejected, frame.schema, source, writer, accepted=written.rows)
         return Written(written.rows, written.preview)
-
-
-class TableReads:
-    """Counts the rows of the tables that a query reads, batch after batch; `tables` are by their marks."""
-
-    def __init__(
-        self, quarantine: StreamQuarantine, reader: str, stream: str, tables: Mapping[str, Origin]
-    ) -> None:
-        self._quarantine, self._reader, self._tables = quarantine, reader, tables
-        # The key of rows that its INSERTs set aside has the stream alone, or the mark of one of them.
-        self._stream = f"{stream}r"
-        self._has_counted = False
-        quarantine.begin(reader, tables.values())
-
-    def count(self, frame: DataFrame, batch: int) -> None:
-        """Count the rows of a batch, which replace those of an earlier try; raises TooManyBadRows."""
-        writer = Writer(f"{self._stream}-{batch}", REPLAY)
-        if not self._has_counted:
-            for table in self._tables.values():
-                self._quarantine.recover(frame.sparkSession, table, writer)
-        found = rows_of_batch(self._quarantine.session, frame, self._tables) if self._tables else {}
-        for mark, table in self._tables.items():
-            self._quarantine.take_read(found[mark], table, self._reader, writer)
-        self._has_counted = True
 
 
 def _numbers(number: Mapping[str, int]) -> Numbers:
