@@ -14,6 +14,7 @@ import pytest
 from spark_runner.connectors.base import Writer
 from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.replayed_rows import rows_of_run
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
 from tests.sampling import sample
@@ -196,6 +197,20 @@ def test_a_long_stream_forgets_files_that_it_has_read_at_all_places(run: Run, tm
     bad = run(script, LIMIT, SCRIPT.replace("SELECT id, age FROM src", twice), control=control)
     assert counted(bad) == {"src": (25, 10, 5), "out": (20, 10, 0)}
     assert max(kept) <= 3
+
+
+def test_a_quarantine_of_an_earlier_version_gets_further_rows(
+    run: Run, spark: "SparkSession", tmp_path: Path
+) -> None:
+    add_file(tmp_path, 1)
+    place = tmp_path / "checkpoints" / "job" / ".quarantine" / "src"
+    old = "SELECT 'old' AS record, 'text' AS form, 'cast' AS rule, 'src' AS source, 'old' AS run"
+    spark.sql(old).coalesce(1).write.parquet(str(place))
+    assert counted(run(NOW, LIMIT, SCRIPT)) == {"src": (5, 2, 1), "out": (2, 1, 0)}
+    of_run = {"place": str(place), "source": "src", "pinned": False}
+    new = rows_of_run(spark, {**of_run, "run": "run", "rows": 2}, ("record", "types"))
+    assert sorted(row["record"] for row in new.collect()) == ["11,x", '{"id":12,"age":5}']
+    assert rows_of_run(spark, {**of_run, "run": "old", "rows": 1}, ("record",)).count() == 1
 
 
 def test_a_stream_cannot_read_the_table_for_such_rows() -> None:

@@ -13,7 +13,6 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Sink, Writer, WriteRequest, Written
-from spark_runner.connectors.files.sink import ParquetSink
 from spark_runner.sql.execution.batch_rows import bounded
 from spark_runner.sql.execution.counted_files import CountedFiles
 from spark_runner.sql.execution.judgement import (
@@ -27,6 +26,7 @@ from spark_runner.sql.execution.judgement import (
     quarantined,
 )
 from spark_runner.sql.execution.quarantine import FILES, Origin, Quarantine, folder_name, rejected_rows
+from spark_runner.sql.execution.quarantine_sink import QuarantineSink
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_counts import NOTHING, Numbers, StreamCounts
 
@@ -85,7 +85,7 @@ class StreamQuarantine:
             if self._table is not None:
                 self._table.recover(session, writer)
             else:
-                ParquetSink().recover(session, self._options(source), writer)
+                QuarantineSink().recover(session, self._options(source), writer)
 
     def take(self, frame: DataFrame, source: Origin, writer: Writer, *, accepted: int = 0) -> None:
         """Count judged rows of an INSERT in a batch, and write those that are quarantined.
@@ -184,7 +184,7 @@ class StreamQuarantine:
         if self._table is not None:
             self._table.add(rows, writer)
         else:
-            ParquetSink().write(rows, self._options(source), WriteRequest("append", writer))
+            QuarantineSink().write(rows, self._options(source), WriteRequest("append", writer))
 
     def _options(self, source: Origin) -> dict[str, Any]:
         return {**FILES, "path": f"{self._place}/{folder_name(source.name)}"}
