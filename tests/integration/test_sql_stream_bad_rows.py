@@ -14,6 +14,7 @@ import pytest
 from spark_runner.connectors.base import Writer
 from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.replayed_rows import rows_of_run
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
 from tests.sampling import sample
@@ -175,6 +176,41 @@ def test_queries_that_run_at_the_same_time_count_a_file_once(run: Run, tmp_path:
     bad = run(script, LIMIT, SCRIPT, more, control=control)
     assert counted(bad) == {"src": (10, 4, 2), "out": (4, 2, 0), "more": (4, 0, 0)}
     assert written(tmp_path) == [10, 20]
+
+
+def test_a_long_stream_forgets_files_that_it_has_read_at_all_places(run: Run, tmp_path: Path) -> None:
+    lists, kept = tmp_path / "checkpoints" / "job" / ".quarantine" / ".counts" / "src", list[int]()
+
+    def look() -> None:
+        if control.shown().get("streams", {}).get("out", {}).get("total_rows", 0) < 2 * len(kept) + 2:
+            return  # the places may read a file in different batches
+        kept.append(sum(each.is_dir() for each in lists.iterdir()))
+        if len(kept) == 5:
+            control.stopping.set()
+        else:
+            add_file(tmp_path, len(kept) + 1)
+
+    control = StreamControl(look)
+    add_file(tmp_path, 1)
+    script = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
+    twice = "SELECT id, age FROM src UNION ALL SELECT a.id, a.age FROM src a JOIN src b ON a.id = b.id"
+    bad = run(script, LIMIT, SCRIPT.replace("SELECT id, age FROM src", twice), control=control)
+    assert counted(bad) == {"src": (25, 10, 5), "out": (20, 10, 0)}
+    assert max(kept) <= 3
+
+
+def test_a_quarantine_of_an_earlier_version_gets_further_rows(
+    run: Run, spark: "SparkSession", tmp_path: Path
+) -> None:
+    add_file(tmp_path, 1)
+    place = tmp_path / "checkpoints" / "job" / ".quarantine" / "src"
+    old = "SELECT 'old' AS record, 'text' AS form, 'cast' AS rule, 'src' AS source, 'old' AS run"
+    spark.sql(old).coalesce(1).write.parquet(str(place))
+    assert counted(run(NOW, LIMIT, SCRIPT)) == {"src": (5, 2, 1), "out": (2, 1, 0)}
+    of_run = {"place": str(place), "source": "src", "pinned": False}
+    new = rows_of_run(spark, {**of_run, "run": "run", "rows": 2}, ("record", "types"))
+    assert sorted(row["record"] for row in new.collect()) == ["11,x", '{"id":12,"age":5}']
+    assert rows_of_run(spark, {**of_run, "run": "old", "rows": 1}, ("record",)).count() == 1
 
 
 def test_a_stream_cannot_read_the_table_for_such_rows() -> None:

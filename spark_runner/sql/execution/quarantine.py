@@ -143,7 +143,7 @@ class Quarantine:
 
     def check(self, source: Origin) -> None:
         """Raise TooManyBadRows if the rows so far exceed a limit."""
-        total = sum(each["quarantined"] for each in self.found.values())
+        total = sum(each["quarantined"] for each in list(self.found.values()))  # streams add to it meanwhile
         its = self.found[source]
         place = f"; they are in {its['place']}" if its["place"] else ""
         if self._rows is not None and total > self._rows:

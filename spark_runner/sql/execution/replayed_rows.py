@@ -46,7 +46,8 @@ def rows_of_run(session: SparkSession, facts: Mapping[str, Any], columns: Iterab
 
     The facts have an attempt where each attempt sets aside all rows anew.
     """
-    found = session.read.parquet(str(facts["place"]))
+    # Files of earlier versions lack columns.
+    found = session.read.option("mergeSchema", "true").parquet(str(facts["place"]))
     own = {name: str(facts[name]) for name in ("source", "run", "attempt") if name in facts}
     if missing := {*columns, *own} - set(found.columns):
         raise ConnectorError(

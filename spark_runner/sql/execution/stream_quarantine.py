@@ -13,9 +13,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Sink, Writer, WriteRequest, Written
-from spark_runner.connectors.files.sink import ParquetSink
-from spark_runner.sql.execution.batch_rows import bounded, rows_of_batch
-from spark_runner.sql.execution.batch_writer import REPLAY
+from spark_runner.sql.execution.batch_rows import bounded
 from spark_runner.sql.execution.counted_files import CountedFiles
 from spark_runner.sql.execution.judgement import (
     DROPPED,
@@ -28,6 +26,7 @@ from spark_runner.sql.execution.judgement import (
     quarantined,
 )
 from spark_runner.sql.execution.quarantine import FILES, Origin, Quarantine, folder_name, rejected_rows
+from spark_runner.sql.execution.quarantine_sink import QuarantineSink
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_counts import NOTHING, Numbers, StreamCounts
 
@@ -52,16 +51,18 @@ class StreamQuarantine:
         self._place = f"{checkpoints}/{_FOLDER}"
         self._totals = StreamCounts(session, f"{self._place}/.counts", whole.run_key)
         self._guard = threading.RLock()  # of the fields below, of the quarantine and its limits
+        self._folders: dict[Origin, str] = {}  # of the counts of each
         self._locks: dict[Origin, threading.Lock] = {}  # of the counts of each table
         self._batches: dict[Origin, tuple[str, Numbers]] = {}  # the present batch of each INSERT
         self._files: dict[Origin, CountedFiles] = {}
-        self._readers: dict[Origin, dict[str, None]] = {}  # of each table the queries, the first at the begin
+        # Of each table the queries that read it, with the number of each place in their plans.
+        self._readers: dict[Origin, dict[tuple[str, int], None]] = {}
         self._started = set[str]()
 
     def resume(self, source: Origin) -> None:
         """Go on with the counts of earlier attempts of this run."""
         with self._guard:
-            if (total := self._totals.total(folder_name(source.name))) != NOTHING:
+            if (total := self._totals.total(self._folder(source))) != NOTHING:
                 self._set(source, total)
 
     def begin(self, reader: str, tables: Iterable[Origin]) -> None:
@@ -70,7 +71,7 @@ class StreamQuarantine:
             self._started.add(reader)
             for table in tables:
                 self._locks.setdefault(table, threading.Lock())
-                self._readers.setdefault(table, {})[reader] = None
+                self._readers.setdefault(table, {})[reader, 0] = None
                 self.resume(table)
 
     def end(self) -> None:
@@ -84,7 +85,7 @@ class StreamQuarantine:
             if self._table is not None:
                 self._table.recover(session, writer)
             else:
-                ParquetSink().recover(session, self._options(source), writer)
+                QuarantineSink().recover(session, self._options(source), writer)
 
     def take(self, frame: DataFrame, source: Origin, writer: Writer, *, accepted: int = 0) -> None:
         """Count judged rows of an INSERT in a batch, and write those that are quarantined.
@@ -118,7 +119,7 @@ class StreamQuarantine:
         with self._locks[table]:
             if FILE in frames[0].columns and (self._queries > 1 or len(frames) > 1):
                 numbers = self._take_files(frames, table, reader, writer)
-            elif reader == next(iter(self._readers[table])):
+            elif (reader, 0) == next(iter(self._readers[table])):
                 numbers = self._counted(counts(frames[0]), frames[0], table, writer)
             else:
                 return
@@ -127,13 +128,13 @@ class StreamQuarantine:
 
     def _take_files(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> Numbers:
         if table not in self._files:
-            self._files[table] = CountedFiles(self._totals, folder_name(table.name))
+            self._files[table] = CountedFiles(self._totals, self._folder(table))
         files, total = self._files[table], NOTHING
-        read, counted = set[str](), set[str]()
+        read, counted = list[set[str]](), set[str]()
         for frame in frames:
             found = counts_by_file(frame)
             new = files.new(found, writer.run_key) - counted
-            read, counted = read | set(found), counted | new
+            read, counted = [*read, set(found)], counted | new
             rows = frame if len(new) == len(found) else frame.filter(sql.col(FILE).isin(sorted(new)))
             number = dict[str, int]()
             for file in new:
@@ -141,8 +142,11 @@ class StreamQuarantine:
                     number[action] = number.get(action, 0) + value
             its = self._counted(number, rows, table, writer)
             total = {name: total[name] + value for name, value in its.items()}
-        files.keep(reader, writer.run_key, read, counted)
-        if len(frames) == 1 and len(self._started) == self._queries:
+        for place, its_files in enumerate(read):  # places may have the same file in different batches
+            with self._guard:
+                self._readers[table][reader, place] = None
+            files.keep((reader, place), writer.run_key, its_files, () if place else counted)
+        if len(self._started) == self._queries:
             files.forget_read(self._readers[table].keys())
         return total
 
@@ -156,8 +160,19 @@ class StreamQuarantine:
     def _keep(self, source: Origin, writer: Writer, numbers: Numbers) -> None:
         """Store the numbers of a batch, and apply the limits."""
         stream, _, batch = writer.run_key.rpartition("-")
-        self._set(source, self._totals.keep(folder_name(source.name), stream, int(batch), numbers))
+        self._set(source, self._totals.keep(self._folder(source), stream, int(batch), numbers))
         self._whole.check(source)
+
+    def _folder(self, source: Origin) -> str:
+        """The folder of the counts of a source: CREATE OR REPLACE gives tables the same name.
+
+        So do two INSERTs in one line. All attempts of a run meet them in the same order.
+        """
+        if source not in self._folders:
+            name = folder_name(source.name)  # without a comma
+            number = 1 + sum(each.name == source.name for each in self._folders)
+            self._folders[source] = name if number == 1 else f"{name},{number}"
+        return self._folders[source]
 
     def _set(self, source: Origin, total: Numbers) -> None:
         place = "" if not total["quarantined"] else str(self._options(source)["path"])
@@ -169,7 +184,7 @@ class StreamQuarantine:
         if self._table is not None:
             self._table.add(rows, writer)
         else:
-            ParquetSink().write(rows, self._options(source), WriteRequest("append", writer))
+            QuarantineSink().write(rows, self._options(source), WriteRequest("append", writer))
 
     def _options(self, source: Origin) -> dict[str, Any]:
         return {**FILES, "path": f"{self._place}/{folder_name(source.name)}"}
@@ -210,30 +225,6 @@ class JudgingSink:
             rejected, source, writer = written.rejected, self._source, request.writer
             self._quarantine.reject(rejected, frame.schema, source, writer, accepted=written.rows)
         return Written(written.rows, written.preview)
-
-
-class TableReads:
-    """Counts the rows of the tables that a query reads, batch after batch; `tables` are by their marks."""
-
-    def __init__(
-        self, quarantine: StreamQuarantine, reader: str, stream: str, tables: Mapping[str, Origin]
-    ) -> None:
-        self._quarantine, self._reader, self._tables = quarantine, reader, tables
-        # The key of rows that its INSERTs set aside has the stream alone, or the mark of one of them.
-        self._stream = f"{stream}r"
-        self._has_counted = False
-        quarantine.begin(reader, tables.values())
-
-    def count(self, frame: DataFrame, batch: int) -> None:
-        """Count the rows of a batch, which replace those of an earlier try; raises TooManyBadRows."""
-        writer = Writer(f"{self._stream}-{batch}", REPLAY)
-        if not self._has_counted:
-            for table in self._tables.values():
-                self._quarantine.recover(frame.sparkSession, table, writer)
-        found = rows_of_batch(self._quarantine.session, frame, self._tables) if self._tables else {}
-        for mark, table in self._tables.items():
-            self._quarantine.take_read(found[mark], table, self._reader, writer)
-        self._has_counted = True
 
 
 def _numbers(number: Mapping[str, int]) -> Numbers:

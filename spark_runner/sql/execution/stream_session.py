@@ -31,8 +31,9 @@ from spark_runner.sql.execution.query_names import QueryNames
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import with_watermark
-from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine, TableReads
+from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
 from spark_runner.sql.execution.stream_query import CountReads, Target
+from spark_runner.sql.execution.table_reads import TableReads
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
 
