@@ -99,6 +99,11 @@ class Quarantine:
         self.take(self._kept, source)
         return fitting(self._kept)
 
+    def counts(self, *, in_order: bool) -> list[dict[str, Any]]:
+        """One dict per origin of rows; `in_order` of the script, for streams count at the same time."""
+        origins = sorted(self.found, key=lambda each: (each.line, each.column)) if in_order else self.found
+        return [self.found[each] for each in origins]
+
     def release(self) -> None:
         """Forget the rows that `split` has kept."""
         if self._kept is not None:
