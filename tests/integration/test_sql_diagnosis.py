@@ -77,11 +77,20 @@ def fail(spark: SparkSession, tmp_path: Path) -> Fail:
             "[DIVIDE_BY_ZERO]",
         ),
         ("SET spark.sql.shuffle.partitions = many;\nINSERT INTO p SELECT 1", "SET", "[INVALID_CONF_VALUE"),
-        ("SET spark.executor.memory = 1g;\nINSERT INTO p SELECT 1", "SET", "[CANNOT_MODIFY_CONFIG]"),
+        (
+            "SET spark.executor.memory = 1g;\nINSERT INTO p SELECT 1",
+            "spark.executor.memory",
+            "cannot change while Spark runs",
+        ),
         (
             "CREATE TABLE t (a INT,\n  b NUMBER) USING csv OPTIONS (path 'x');\nINSERT INTO p TABLE t",
             "NUMBER",
-            "[UNSUPPORTED_DATATYPE]",
+            "unknown type 'NUMBER'",
+        ),
+        (
+            "CREATE TABLE t (a INT,\n  b DECIMAL(10, -2)) USING csv OPTIONS (path 'x');\nSELECT a FROM t",
+            "-2",
+            "[PARSE_SYNTAX_ERROR]",
         ),
         (
             "CREATE TABLE t (a INT b) USING csv OPTIONS (path 'x');\nINSERT INTO t SELECT 1",
