@@ -219,7 +219,7 @@ class EmbeddedZooKeeper:
         deadline = time.monotonic() + self.config.start_timeout_s
         while self.is_running():
             # Another process that took the port, even of this user, may answer until this server fails.
-            if self._listens() and server_mode(self.hosts, POLL_TIMEOUT_S) is not None:
+            if server_mode(self.hosts, POLL_TIMEOUT_S) is not None and self._listens():
                 return
             if time.monotonic() > deadline:
                 raise ServerStartFailed(

@@ -12,7 +12,7 @@ from spark_runner.runners.files import content_file
 
 # The driver imports from these; the excluded parts are for workers, or large and never imported.
 _PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")
-_LEFT_OUT = frozenset({"embedded", "runners", "tests", "testing", "__pycache__"})
+_LEFT_OUT = frozenset({"compiler", "embedded", "runners", "tests", "testing", "__pycache__"})
 # Modules of logs: the masks of secrets, and the helper for files.
 _MODULES = {
     "orchestrator": ("__init__",),

@@ -55,6 +55,7 @@ def test_a_kill_during_a_graceful_stop_ends_the_driver_at_once(streams: Streams)
     streams.change("hangs")
     streams.client.kill(job_id, graceful=True)
     streams.wait_for_stopping(job_id)
+    wait_until(lambda: streams.client.get(job_id).actions, WAIT_S, "the record shows the act")
     streams.client.kill(job_id, graceful=True)  # changes nothing
     streams.client.kill(job_id)
     streams.client.kill(job_id, graceful=True)  # does not weaken the kill

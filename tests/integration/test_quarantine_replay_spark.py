@@ -23,12 +23,14 @@ INSERT OVERWRITE out SELECT * FROM people;
 """
 
 
-def test_rows_go_again_with_the_corrected_script(
+@pytest.fixture
+def replay(
     deployment: Deployment,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> list[str]:
+    """The command that replays rows of the job `first`, which has set aside three."""
     settings = deployment.settings
     monkeypatch.setenv("ZOOKEEPER_HOSTS", settings.zookeeper_hosts)
     monkeypatch.setenv("ORCHESTRATOR_ROOT", settings.root)
@@ -50,19 +52,31 @@ def test_rows_go_again_with_the_corrected_script(
     assert run_app(["job", "quarantine", "first", "-o", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert sorted(row["record"] for row in shown) == ["2,x", "four,4", '{"id":99,"age":9}']
-    replay = ["job", "quarantine", "first", "--replay", "--script", str(mended), "--table"]
+    return ["job", "quarantine", "first", "--replay", "--script", str(mended), "--table"]
+
+
+def test_rows_of_a_table_go_again_with_the_corrected_script(
+    replay: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_app([*replay, "people", "--wait"]) == 0
-    assert run_app([*replay, "out", "--wait"]) == 0
-    assert capsys.readouterr().out == "first.replay-people\nfirst.replay.out-line-5\n"
-    assert run_app([*replay, "out"]) == 5
-    assert "'first.replay.out-line-5' has replayed the rows of the INSERT" in capsys.readouterr().err
-    lines = [
-        json.loads(line)
-        for file in (tmp_path / "out-2026-02-03").glob("part-*")
-        for line in file.read_text("utf-8").splitlines()
-    ]
-    assert sorted((line["id"], line["age"]) for line in lines) == [
-        *((1, "30"), (2, "x"), (3, "5"), (99, "9"))
-    ]
+    assert capsys.readouterr().out == "first.replay-people\n"
+    assert rows(tmp_path) == [(1, "30"), (2, "x"), (3, "5")]
     assert run_app(["job", "quarantine", "first.replay-people", "-o", "json"]) == 0
     assert [row["record"] for row in json.loads(capsys.readouterr().out)] == ["four,4"]
+
+
+def test_rows_of_an_insert_go_again_with_the_corrected_script(
+    replay: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app([*replay, "out", "--wait"]) == 0
+    assert capsys.readouterr().out == "first.replay.out-line-5\n"
+    assert run_app([*replay, "out"]) == 5
+    assert "'first.replay.out-line-5' has replayed the rows of the INSERT" in capsys.readouterr().err
+    assert rows(tmp_path) == [(1, "30"), (3, "5"), (99, "9")]
+
+
+def rows(folder: Path) -> list[tuple[int, str]]:
+    """The rows of the target."""
+    files = (folder / "out-2026-02-03").glob("part-*")
+    lines = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    return sorted((line["id"], line["age"]) for line in lines)
