@@ -1,4 +1,4 @@
-"""Classes of the JVM of the driver."""
+"""Classes of the JVM of the driver, and its collections."""
 
 from typing import Any
 
@@ -11,3 +11,8 @@ def java_class(session: SparkSession, name: str) -> Any:
     As `jvm.org.apache...`, py4j would look for a class of each package's name in all jars: milliseconds each.
     """
     return getattr(session._jvm, name)  # noqa: SLF001 - PySpark has no public access to the JVM
+
+
+def items(found: Any) -> list[Any]:
+    """The items of a Seq of Scala."""
+    return [found.apply(index) for index in range(found.size())]

@@ -26,4 +26,9 @@ def struct_as_json(row: Column) -> Column:
 
 def row_of(frame: DataFrame) -> Column:
     """The rows of a frame in this form: for the column `row` of `Written.rejected`."""
-    return row_as_json({name: sql.col(f"`{name.replace('`', '``')}`") for name in frame.columns})
+    return row_as_json({name: column(name) for name in frame.columns})
+
+
+def column(name: str) -> Column:
+    """The column of this name, whatever characters it has."""
+    return sql.col(f"`{name.replace('`', '``')}`")

@@ -157,16 +157,12 @@ def _alias(given: Sequence[Piece]) -> list[Piece]:
 
 def _branches(given: Sequence[Piece]) -> list[int]:
     """The index of each WHEN that begins a branch, and is not that of a CASE."""
-    found, depth, cases = list[int](), 0, 0
-    for index, piece in enumerate(given):
-        depth += (piece.token.text == "(") - (piece.token.text == ")")
-        if depth:
-            continue
-        cases += piece.is_word("CASE") - piece.is_word("END")
-        behind = given[index + 1 : index + 2]
-        if not cases and piece.is_word("WHEN") and behind and behind[0].is_word("MATCHED", "NOT"):
-            found.append(index)
-    return found
+    return [
+        index
+        for index in _outside_of_cases(given)
+        if given[index].is_word("WHEN")
+        and any(each.is_word("MATCHED", "NOT") for each in given[index + 1 : index + 2])
+    ]
 
 
 def _on(given: Sequence[Piece], start: int, end: int) -> int | None:

@@ -2,12 +2,11 @@
 
 import os
 import urllib.parse
-from typing import Any
 
 from pyspark.sql import DataFrame
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.java_classes import java_class
+from spark_runner.connectors.java_classes import items, java_class
 
 
 def refuse_own_input(frame: DataFrame, path: str) -> None:
@@ -33,23 +32,18 @@ def _input_files(frame: DataFrame) -> list[str]:
     java = frame.sparkSession._jsparkSession  # noqa: SLF001 - no public way to subqueries
     if frame.sparkSession._jvm is not None:  # noqa: SLF001 - as above
         query = frame._jdf.queryExecution()  # noqa: SLF001 - as above
-        plans = [query.analyzed(), *_items(query.analyzed().subqueriesAll())]
+        plans = [query.analyzed(), *items(query.analyzed().subqueriesAll())]
         rows = java_class(frame.sparkSession, "org.apache.spark.sql.classic.Dataset").ofRows
         found = [rows(java, plan) for plan in plans[1:]]
         for plan, part in zip(plans, [frame._jdf, *found], strict=True):  # noqa: SLF001 - as above
             if part is not frame._jdf:  # noqa: SLF001 - as above
                 files += part.inputFiles()
-            leaves = _items(part.queryExecution().optimizedPlan().collectLeaves())
+            leaves = items(part.queryExecution().optimizedPlan().collectLeaves())
             if any(leaf.getClass().getSimpleName() == "InMemoryRelation" for leaf in leaves):
                 # The relations themselves are not cached.
-                for relation in _items(plan.collectLeaves()):
+                for relation in items(plan.collectLeaves()):
                     files += rows(java, relation).inputFiles()
     return files
-
-
-def _items(found: Any) -> list[Any]:
-    """The items of a Seq of Scala."""
-    return [found.apply(index) for index in range(found.size())]
 
 
 def _local(location: str) -> str:

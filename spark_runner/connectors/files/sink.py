@@ -22,6 +22,7 @@ from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.inputs import refuse_own_input
 from spark_runner.connectors.files.targets import TargetDirectory
+from spark_runner.connectors.rows import column
 
 
 class FileSink:
@@ -104,7 +105,7 @@ class FileSink:
         """The number of rows that the files will hold."""
         names, _ = _divided(frame, options)
         if self.format == "csv" and not options["null_value"] and len(names) == 1:
-            return sql.count(_column(names[0]))
+            return sql.count(column(names[0]))
         return sql.expr("count(1)")
 
     def _refuse_unseen(
@@ -133,7 +134,7 @@ class FileSink:
             names, partitions = _divided(frame, options)
             fields = [StructField(name, StringType()) for name in [*names, *partitions]]
             reader = reader.schema(StructType(fields))
-        columns = [_column(name) for name in frame.columns]
+        columns = [column(name) for name in frame.columns]
         return preview(text_cells(reader.load(options["path"]).select(*columns), PREVIEW_ROWS))
 
 
@@ -142,10 +143,6 @@ def _divided(frame: DataFrame, options: Mapping[str, Any]) -> tuple[list[str], l
     partitions = {name.lower() for name in options["partition_by"]}
     names = [name for name in frame.columns if name.lower() not in partitions]
     return names, [name for name in frame.columns if name.lower() in partitions]
-
-
-def _column(name: str) -> Column:
-    return sql.col(f"`{name.replace('`', '``')}`")
 
 
 class ParquetSink(FileSink):

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from spark_runner.sql.compiler.names import Reads, Table
+from spark_runner.sql.grammar.statement_set import OUTSIDE_OF_SET
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
-_OUTSIDE = "write this INSERT outside of the set"
 _SETS = ("UNION", "INTERSECT", "EXCEPT", "MINUS")
 
 
@@ -46,20 +46,20 @@ def check_in_set(query: Passage, reads: Reads, shared: Table | None, mode: str) 
     if len(streams) > 1:
         message = (
             f"in mode '{mode}' all INSERTs of a statement set read the same stream, and here are"
-            f" '{streams[0].step['name']}' and '{streams[1].step['name']}'; {_OUTSIDE}"
+            f" '{streams[0].step['name']}' and '{streams[1].step['name']}'; {OUTSIDE_OF_SET}"
         )
         raise query.error(message, 0)
     if reads.file_names:
         message = (
             f"in mode '{mode}' an INSERT of a statement set finds no names of files; declare a column with"
-            f" METADATA FROM 'file_path', or {_OUTSIDE}"
+            f" METADATA FROM 'file_path', or {OUTSIDE_OF_SET}"
         )
         raise query.error(message, 0)
     for token, following in () if reads.has_invalid else pairwise(_outer(query.tokens)):
         if _has_state(token, following):
             message = (
                 f"{token.text.upper()} {following.text.upper()} needs rows of earlier micro-batches, which no"
-                f" INSERT of a statement set has in mode '{mode}'; {_OUTSIDE}"
+                f" INSERT of a statement set has in mode '{mode}'; {OUTSIDE_OF_SET}"
             )
             raise query.error(message, token.start)
     return streams[0] if streams else None

@@ -38,7 +38,7 @@ class StreamInserts:
     def __init__(self, session: SparkSession, plan: Mapping[str, Any], control: StreamControl) -> None:
         self._session, self._plan, self._control = session, plan, control
         self.run_at_once = plan.get("mode") == "streaming"  # else a query reads what is there, and ends
-        self._names = QueryNames(plan["steps"])
+        self.names = QueryNames(plan["steps"])
         self._queries: list[StreamQuery] = []
         self._places: dict[str, tuple[threading.Lock, threading.Event]] = {}
         self._triggers: Triggers | None = None
@@ -59,24 +59,9 @@ class StreamInserts:
         def rows(frame: DataFrame) -> contextlib.nullcontext[Callable[[Mapping[str, Any]], DataFrame]]:
             return contextlib.nullcontext(lambda _: frame)
 
-        self._start(begun_at, step, [(step, target, None)], rows, reads)
+        self.start_set(begun_at, step, [(step, target, None)], rows, reads)
 
     def start_set(
-        self,
-        begun_at: Callable[[Record], DataFrame],
-        begin: Mapping[str, Any],
-        inserts: Sequence[tuple[Mapping[str, Any], Target, list[str]]],
-        rows: RowsOfBatch,
-        reads: Reads,
-    ) -> None:
-        """Start the one query of a statement set; each INSERT comes with its target and its columns.
-
-        `begun_at` returns the stream that all INSERTs read, and `rows` their rows of a micro-batch of it.
-        Raises the same errors.
-        """
-        self._start(begun_at, begin, inserts, rows, reads)
-
-    def _start(
         self,
         begun_at: Callable[[Record], DataFrame],
         begin: Mapping[str, Any],
@@ -84,21 +69,26 @@ class StreamInserts:
         rows: RowsOfBatch,
         reads: Reads,
     ) -> None:
+        """Start the one query of a statement set; each INSERT comes with its target and its columns.
+
+        `begun_at` returns the stream that all INSERTs read, and `rows` their rows of a micro-batch of it;
+        without columns, an INSERT has those of the stream. Raises the same errors.
+        """
         if not self._plan.get("checkpoints"):
             raise ConnectorError(NO_CHECKPOINTS)
         steps = [step for step, _, _ in inserts]
-        folder = self._names.folder(begin)
+        folder = self.names.folder(begin)
         with contextlib.ExitStack() as stack:
             checkpoint = Checkpoint(
                 self._session, f"{self._plan['checkpoints']}/{folder}", self._plan.get("checkpoint")
             )
             targets = tuple(step["target"] for step in steps)
-            meant = fingerprint(self._plan, self._names.meant(steps))
+            meant = fingerprint(self._plan, self.names.meant(steps))
             record = stack.enter_context(
                 checkpoint.opened(meant, targets if begin["kind"] == "begin_set" else ())
             )
             if not record.run_key:  # else a job has begun it anew on purpose
-                checkpoint.check_not_moved(targets, self._names.all_folders())
+                checkpoint.check_not_moved(targets, self.names.all_folders())
             frame = begun_at(record)
             query = StreamQuery(
                 [
@@ -106,7 +96,7 @@ class StreamInserts:
                         step,
                         target,
                         visible(frame) if columns is None else columns,
-                        self._writer(record.stream + self._names.mark(step), step, target),
+                        self._writer(record.stream + self.names.mark(step), step, target),
                     )
                     for step, target, columns in inserts
                 ],
@@ -137,9 +127,9 @@ class StreamInserts:
             if each["kind"] == "table":
                 tables[each["name"].lower()] = comparable(each["location"]) if each["location"] else ""
             elif each["kind"] == "insert" and each is not step and tables[each["target"].lower()] == place:
-                url = f"{self._plan['checkpoints']}/{self._names.folder(each)}"
+                url = f"{self._plan['checkpoints']}/{self.names.folder(each)}"
                 checkpoint = Checkpoint(self._session, url, self._plan.get("checkpoint"))
-                found.append((checkpoint, self._names.mark(each)))
+                found.append((checkpoint, self.names.mark(each)))
         return found
 
     def _started(self, frame: DataFrame, query: StreamQuery, url: str, folder: str) -> StreamingQuery:
@@ -147,7 +137,7 @@ class StreamInserts:
             self._triggers = Triggers(self._control.triggered)
             self._session.conf.set(IDLE_INTERVAL, str(IDLE_MILLISECONDS))
             self._session.streams.addListener(self._triggers)
-        shown = {self._names.shown(each.step): each.writer for each in query.inserts}
+        shown = {self.names.shown(each.step): each.writer for each in query.inserts}
         name = next(iter(shown)) if len(shown) == 1 else folder
         self._triggers.add(name, shown)
         writer = frame.writeStream.queryName(name).option("checkpointLocation", url)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from spark_runner.connectors.java_classes import items
 from spark_runner.protocol.errors import SparkRunnerError
 
 # The operators of Spark's analysed plans that look at one row at a time, or at the order of rows.
@@ -58,7 +59,7 @@ class _Reader:
 
     def reads(self, node: Any) -> bool:
         """Whether a plan reads the view; raises NotRowByRow."""
-        for subquery in _items(node.subqueries()):
+        for subquery in items(node.subqueries()):
             if self._mentions(subquery):
                 raise NotRowByRow("a subquery of it reads the table")
         if _view(node) == self._name:
@@ -67,10 +68,10 @@ class _Reader:
             case "CTERelationRef":
                 return self._shared.get(node.cteId(), False)
             case "WithCTE":
-                for each in _items(node.cteDefs()):
+                for each in items(node.cteDefs()):
                     self._shared[each.id()] = self.reads(each.child())
                 return self.reads(node.plan())
-        parts = [self.reads(each) for each in _items(node.children())]
+        parts = [self.reads(each) for each in items(node.children())]
         if any(parts):
             self._check(node, parts)
         return any(parts)
@@ -114,10 +115,5 @@ def _view(node: Any) -> str:
 def nodes(node: Any) -> Iterator[Any]:
     """All operators of a plan, with those of its subqueries."""
     yield node
-    for each in (*_items(node.children()), *_items(node.subqueries())):
+    for each in (*items(node.children()), *items(node.subqueries())):
         yield from nodes(each)
-
-
-def _items(found: Any) -> list[Any]:
-    """The items of a Seq of Scala."""
-    return [found.apply(index) for index in range(found.size())]

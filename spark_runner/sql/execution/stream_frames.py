@@ -7,7 +7,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.java_classes import java_class
+from spark_runner.connectors.java_classes import items, java_class
+from spark_runner.sql.grammar.statement_set import OUTSIDE_OF_SET
 
 
 def empty_frame(session: SparkSession, schema: StructType) -> DataFrame:
@@ -40,8 +41,6 @@ def _nulls(schema: StructType) -> list[Column]:
     return [sql.lit(None).cast(each.dataType).alias(each.name) for each in schema.fields]
 
 
-OUTSIDE = "write this INSERT outside of the set"
-
 # The nodes of analysed plans that compute each row of a stream from no other row of it.
 _WITHOUT_STATE = frozenset(
     {
@@ -62,21 +61,17 @@ def refused_in_set(frame: DataFrame) -> str:
     analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to the plan
     if not (found := _state_below(analysed)):
         return ""
-    return f"{found} needs rows of earlier micro-batches, which no INSERT of a statement set has; {OUTSIDE}"
+    needs = "needs rows of earlier micro-batches, which no INSERT of a statement set has"
+    return f"{found} {needs}; {OUTSIDE_OF_SET}"
 
 
 def _state_below(plan: Any) -> str:
     if not plan.isStreaming():
         return ""
-    name, children = str(plan.getClass().getSimpleName()), _children(plan)
+    name, children = str(plan.getClass().getSimpleName()), items(plan.children())
     if name == "Join":
         if all(child.isStreaming() for child in children):
             return "a join of two streams"
     elif name not in _WITHOUT_STATE:
         return f"'{plan.nodeName()}'"
     return next(filter(None, map(_state_below, children)), "")
-
-
-def _children(plan: Any) -> list[Any]:
-    found = plan.children()
-    return [found.apply(index) for index in range(found.size())]

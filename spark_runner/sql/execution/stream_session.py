@@ -27,7 +27,6 @@ from spark_runner.sql.execution.judgement import RECORD, VERDICT
 from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts
-from spark_runner.sql.execution.query_names import QueryNames
 from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import with_watermark
@@ -177,7 +176,7 @@ class StreamSession(ScriptSession):
         if self._of_streams is None:
             if not (place := str(self.plan.get("checkpoints") or "")):
                 raise ConnectorError(NO_CHECKPOINTS)
-            queries = len(QueryNames(self.steps).all_folders())
+            queries = len(self.streams.names.all_folders())
             self._of_streams = StreamQuarantine(self.session, self.quarantine, place, self._rejects, queries)
         return self._of_streams
 

@@ -15,9 +15,10 @@ from spark_runner.connectors.files.inputs import file_read_below
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.judgement import visible
-from spark_runner.sql.execution.stream_frames import OUTSIDE, check_streamable, refused_in_set
+from spark_runner.sql.execution.stream_frames import check_streamable, refused_in_set
 from spark_runner.sql.execution.stream_query import Target
 from spark_runner.sql.execution.stream_session import StreamSession
+from spark_runner.sql.grammar.statement_set import OUTSIDE_OF_SET
 from spark_runner.sql.text.literals import quote_name
 
 
@@ -26,7 +27,7 @@ class StreamSet:
 
     def __init__(self, run: StreamSession, begin: Mapping[str, Any]) -> None:
         self._run, self.begin = run, begin
-        self._inserts: list[tuple[Mapping[str, Any], Target, list[str]]] = []
+        self._inserts: list[tuple[Mapping[str, Any], Target, list[str] | None]] = []
         self._tables: dict[int, Mapping[str, Any]] = {}  # targets by the id of the step of the INSERT
 
     def add(
@@ -101,7 +102,7 @@ class _Batches:
     def _rows(self, step: Mapping[str, Any]) -> DataFrame:
         found = self._script.query(step, self._tables[id(step)])
         if found.isStreaming:
-            raise self._script.error(f"this INSERT reads another stream than its set; {OUTSIDE}", step)
+            raise self._script.error(f"this INSERT reads another stream than its set; {OUTSIDE_OF_SET}", step)
         if id(step) not in self._checked:
             self._check_files(found, step)
             self._checked.add(id(step))

@@ -6,6 +6,7 @@ from spark_runner.sql.text.cursor import Cursor
 
 ONLY_INSERTS = "a statement set holds INSERT statements only"
 NO_INSERT = "this statement set has no INSERT"
+OUTSIDE_OF_SET = "write this INSERT outside of the set"
 _LONG = (("EXECUTE", "STATEMENT", "SET"), ("STATEMENT", "SET"))
 _OLD = ("BEGIN", "STATEMENT", "SET")
 
