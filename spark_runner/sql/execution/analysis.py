@@ -18,11 +18,11 @@ from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, further_unresolved, reason
 from spark_runner.sql.execution.fitting import Comparison, column_offsets, compare
 from spark_runner.sql.execution.inspection import condition_frame
-from spark_runner.sql.execution.names import NOTHING_THERE, ScriptSession
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
 from spark_runner.sql.execution.probing import guarantee_of_files, probe_target, refusals
 from spark_runner.sql.execution.rehearsal import Rehearsal, UnknownColumns
 from spark_runner.sql.execution.report import Report
+from spark_runner.sql.execution.script_session import NOTHING_THERE, ScriptSession
 from spark_runner.sql.execution.stream_frames import (
     check_streamable,
     empty_frame,

@@ -1,7 +1,7 @@
 """Runs statements on tables of Spark catalogs, and explains the errors of Spark about them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,6 +12,7 @@ from spark_runner.sql.execution.catalog_plans import (
     refuse_short_names,
 )
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
+from spark_runner.sql.execution.script_context import ScriptContext
 from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.references import catalog_names
 from spark_runner.sql.grammar.statements import CatalogAction, CatalogStatement
@@ -36,20 +37,7 @@ _UNSUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "_LEGACY_ERROR_TEMP_1121"
 _ROWS = "numOutputRows"
 
 
-class Script(Protocol):
-    """The session of the script that has the statement."""
-
-    session: SparkSession
-    sent: SentTexts
-
-    def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
-        """A text of the plan."""
-
-    def error(self, message: str, step: Mapping[str, Any]) -> SqlError:
-        """An error at the place of the statement."""
-
-
-def run(script: Script, step: Mapping[str, Any]) -> DataFrame:
+def run(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame:
     """Let Spark run the statement of a step; raises SqlError at the place that Spark names."""
     statement = script.passage(step["statement"])
     if step["action"] in _INSERTS:
@@ -62,7 +50,7 @@ def run(script: Script, step: Mapping[str, Any]) -> DataFrame:
         raise failed(script, step, error) from _cause(error)
 
 
-def failed(script: Script, step: Mapping[str, Any], error: Exception) -> SqlError:
+def failed(script: ScriptContext, step: Mapping[str, Any], error: Exception) -> SqlError:
     """The error of a statement on a catalog."""
     statement = script.passage(step["statement"])
     if found := script.sent.place(error, statement):
@@ -97,7 +85,7 @@ def rows_written(frame: DataFrame, action: str) -> int | None:
     return int(metric.get().value()) if metric.isDefined() else None
 
 
-def check_analysed(script: Script, step: Mapping[str, Any]) -> DataFrame | None:
+def check_analysed(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame | None:
     """Let Spark analyse a statement without running it; raises SqlError likewise.
 
     Returns the rows of an INSERT.
@@ -116,7 +104,7 @@ def check_analysed(script: Script, step: Mapping[str, Any]) -> DataFrame | None:
     return rows
 
 
-def _analysed(script: Script, statement: Passage) -> Any:
+def _analysed(script: ScriptContext, statement: Passage) -> Any:
     """The plan of a statement with its tables, without the transaction that a run of it begins.
 
     It may have names that Spark does not find: the run of the statement is an error then.
@@ -127,7 +115,7 @@ def _analysed(script: Script, statement: Passage) -> Any:
     return state.analyzer().execute(state.sqlParser().parsePlan(script.sent.send(statement)))
 
 
-def _check_insert(script: Script, step: Mapping[str, Any], statement: Passage) -> DataFrame | None:
+def _check_insert(script: ScriptContext, step: Mapping[str, Any], statement: Passage) -> DataFrame | None:
     """Raise SqlError for a wrong query, and for one that reads the table whose rows are replaced.
 
     Spark refuses that itself for files, and not where a catalog deletes the rows before the query runs. The

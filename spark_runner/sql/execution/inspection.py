@@ -13,7 +13,7 @@ from spark_runner.connectors.print.sink import PrintSink
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
-from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.script_session import ScriptSession
 
 SHOWN_ROWS = 20  # of a query, as many as `print` shows by default
 

@@ -11,8 +11,8 @@ from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.catalogs import missing_catalog
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.judgement import VERDICT
-from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
+from spark_runner.sql.execution.script_session import ScriptSession
 from spark_runner.sql.grammar.calls import calls
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.text.errors import SqlError

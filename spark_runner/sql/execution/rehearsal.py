@@ -14,7 +14,7 @@ from spark_runner.connectors.parts import Parts
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
-from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.script_session import ScriptSession
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.text.errors import SqlError
 

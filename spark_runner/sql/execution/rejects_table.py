@@ -7,14 +7,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from spark_runner.connectors.base import Writer, WriteRequest
-from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.script_context import ScriptContext
 from spark_runner.sql.text.literals import quote_name
 
 
 class RejectsTable:
     """Adds rows to the table, with the columns that it declares."""
 
-    def __init__(self, run: ScriptSession, name: str) -> None:
+    def __init__(self, run: ScriptContext, name: str) -> None:
         self._run, self._name = run, name
 
     @property

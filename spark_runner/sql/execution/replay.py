@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.connectors.files.inputs import file_read_below
 from spark_runner.references.resolver import Resolver
-from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.row_by_row import NotRowByRow, reads_row_by_row, tables_read
+from spark_runner.sql.execution.script_session import ScriptSession
 from spark_runner.sql.locations import comparable, overlap
 from spark_runner.sql.text.errors import SqlError
 

@@ -24,10 +24,10 @@ from spark_runner.sql.execution.columns import DeclaredColumns
 from spark_runner.sql.execution.diagnosis import reason
 from spark_runner.sql.execution.insert_results import source_of, streamed_result_of
 from spark_runner.sql.execution.judgement import RECORD, VERDICT
-from spark_runner.sql.execution.names import ScriptSession
 from spark_runner.sql.execution.quarantine import Origin, Quarantine, TooManyBadRows
 from spark_runner.sql.execution.queries import NO_CHECKPOINTS, StreamInserts
 from spark_runner.sql.execution.rejects_table import RejectsTable
+from spark_runner.sql.execution.script_session import ScriptSession
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import with_watermark
 from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine

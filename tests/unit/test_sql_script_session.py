@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from spark_runner.sql.compiler.compile import compile_script
-from spark_runner.sql.execution.names import ScriptSession
+from spark_runner.sql.execution.script_session import ScriptSession
 
 
 class _Conf:

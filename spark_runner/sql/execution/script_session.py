@@ -11,15 +11,13 @@ from pyspark.sql.types import StructType
 from spark_runner.connectors.base import SAMPLE_ROWS, PermissiveSource, Source, UnboundedSource
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.source import FileSource
-from spark_runner.connectors.parts import Parts
-from spark_runner.references.errors import Unresolved
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.columns import METADATA, DeclaredColumns
 from spark_runner.sql.execution.declarations import Declarations
-from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condition, reason
+from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, reason
 from spark_runner.sql.execution.fit import fit
-from spark_runner.sql.execution.folder import is_accessible, missing_message
+from spark_runner.sql.execution.folder import missing_message
 from spark_runner.sql.execution.functions import FunctionError
 from spark_runner.sql.execution.given_rows import given_rows
 from spark_runner.sql.execution.judgement import (
@@ -32,20 +30,16 @@ from spark_runner.sql.execution.judgement import (
     visible,
 )
 from spark_runner.sql.execution.replayed_rows import replayed_rows
+from spark_runner.sql.execution.script_context import ScriptContext
 from spark_runner.sql.execution.script_functions import declare_function, register_offered
 from spark_runner.sql.execution.settings import ScriptSettings
-from spark_runner.sql.execution.text_types import schema_with_strings
-from spark_runner.sql.restrictions import session_settings
-from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.literals import quote_name
-from spark_runner.sql.text.passage import Anchor, Passage
-from spark_runner.sql.text.source import ScriptSource
 
 # Spark's words for "no data there", where the script itself will write later.
 NOTHING_THERE = {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}
 
 
-class ScriptSession:
+class ScriptSession(ScriptContext):
     """Runs the steps of a plan in a session of Spark; a subclass defines INSERT."""
 
     def __init__(
@@ -55,20 +49,10 @@ class ScriptSession:
         report: Callable[[str], None],
         resolver: Resolver | None = None,
     ) -> None:
-        self.session = session
-        self.resolver = resolver or Resolver()
-        for name, value in session_settings(plan).items():
-            session.conf.set(name, value)
+        super().__init__(session, plan, resolver)
         self.settings = ScriptSettings(session)
-        self.connectors = Parts(plan.get("connectors") or {})
-        self.plan = plan
-        self.steps: list[Mapping[str, Any]] = plan["steps"]
-        self.source = ScriptSource(plan["file"], plan["source"])
-        self.values: list[str] = plan["values"]
         self.report = report
-        self.tables: dict[str, Mapping[str, Any]] = {}
         self.declarations = Declarations()
-        self.sent = SentTexts()
         self.inferred: dict[
             int, StructType
         ] = {}  # columns found in files, by the id of the step of the table
@@ -122,29 +106,6 @@ class ScriptSession:
         denied = bool(self.plan.get("denied_catalogs"))
         catalogs.check_relations(self.session, frame, query, denied=denied)
         return frame
-
-    def target(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The table that an INSERT writes, with the options that the INSERT gives."""
-        table = self.tables[step["target"].lower()]
-        if "options" not in step:
-            return table
-        own, options = step["options"], table["options"]
-        kept = {
-            name: each for name, each in table.get("references", {}).items() if own[name] == options[name]
-        }
-        return {**table, "options": own, "references": kept}
-
-    def passage(self, pieces: Sequence[Sequence[int]]) -> Passage:
-        """A text of the plan."""
-        return Passage.from_json(self.source, pieces, self.values)
-
-    def is_reached(self, step: Mapping[str, Any]) -> bool:
-        """Whether this host has the folder to which the path of a table is relative."""
-        return not step["beside"] or is_accessible(self.plan["directory"])
-
-    def error(self, message: str, step: Mapping[str, Any]) -> SqlError:
-        """An error at the place of the statement."""
-        return self._statement(step).error(message)
 
     def declare(self, step: Mapping[str, Any]) -> None:
         """Make a table or view readable under its name."""
@@ -235,31 +196,6 @@ class ScriptSession:
         """The table for rows that do not fit while there are none: a query of it works in good runs, too."""
         return self.session.createDataFrame([], schema or QUARANTINE_SCHEMA)
 
-    @property
-    def sets_aside(self) -> bool:
-        """Whether the script has a limit for rows that do not fit: one of them does not fail the job."""
-        limits = self.plan.get("bad_rows") or {}
-        return limits.get("rows") is not None or limits.get("percent") is not None
-
-    def options(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The options of a table for its connector, with the values of references."""
-        try:
-            return self.resolver.options(self.session, step)
-        except Unresolved as error:
-            raise self.error(f"table '{step['name']}': {error}", step) from error
-
-    def schema(self, step: Mapping[str, Any]) -> StructType | None:
-        """The declared columns of a table, with STRING for CHAR and VARCHAR; None without any."""
-        if step["columns"] is None:
-            return None
-        columns = self.passage(step["columns"])
-        sent = SentTexts()
-        try:
-            schema = StructType.fromDDL(sent.send(columns))
-        except SPARK_ERRORS as error:
-            raise sent.located(error, columns) from error
-        return schema_with_strings(schema) if isinstance(schema, StructType) else None
-
     def accepted(
         self,
         table: Mapping[str, Any],  # noqa: ARG002 - of the subclass
@@ -269,10 +205,6 @@ class ScriptSession:
     ) -> DataFrame:
         """The judged rows of an INSERT that fit; computing one that fails the job is an error of Spark."""
         return columns.checked_before_write(fitting(frame))
-
-    def columns(self, step: Mapping[str, Any]) -> DeclaredColumns:
-        """What a table declares beside its stored columns."""
-        return DeclaredColumns(step, self.passage, self.sent)
 
     def refresh(self, location: str) -> None:
         """Declare the tables and views with new files again: Spark caches the list of files."""
@@ -291,12 +223,6 @@ class ScriptSession:
         """Declare these tables and views, and the views that may read them, again."""
         for step in self.declarations.reading({id(self.declarations.find(name)) for name in names}):
             self.declare(step)
-
-    def _statement(self, step: Mapping[str, Any]) -> Passage:
-        """An empty passage at the place of the statement."""
-        return Passage(
-            self.source, "", (Anchor(0, self.source.offset(step["line"], step["column"]), verbatim=True),)
-        )
 
     def _change_setting(self, step: Mapping[str, Any]) -> None:
         try:
