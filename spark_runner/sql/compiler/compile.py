@@ -133,7 +133,7 @@ def check_script(
         "directory": base_dir,
         "names_files": planner.scope.names_files,
         "names_catalogs": planner.names_catalogs,
-        "needs_own_jvm": planner.needs_own_jvm,
+        "needs_own_jvm": planner.steps.needs_own_jvm,
         "formats": sorted(planner.scope.formats),
         "values": list(planner.steps.values),
         "steps": planner.steps.made,

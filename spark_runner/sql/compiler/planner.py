@@ -1,13 +1,12 @@
 """Adds checked statements to a plan, and keeps the names that they declare."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from spark_runner.sql.compiler.catalogs import Catalogs
 from spark_runner.sql.compiler.connections import ConnectionUnchecked, FindConnection
-from spark_runner.sql.compiler.declaration import declared
 from spark_runner.sql.compiler.functions import Functions
-from spark_runner.sql.compiler.inputs import check_input_survives
+from spark_runner.sql.compiler.inserts import Inserts
 from spark_runner.sql.compiler.modes import BATCH, DEFAULT_TRIGGER_MS, STREAMING, DefaultMode, check_bounded
 from spark_runner.sql.compiler.names import Invalid, Reads, Table, View
 from spark_runner.sql.compiler.own_options import OwnTables, own_options
@@ -15,10 +14,8 @@ from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.statement_set import StatementSets
 from spark_runner.sql.compiler.steps import Steps
-from spark_runner.sql.compiler.stream_queries import check_in_set
 from spark_runner.sql.compiler.streams import Streams
-from spark_runner.sql.compiler.tables import TableSpec, table_spec
-from spark_runner.sql.grammar.columns import Columns, Violation
+from spark_runner.sql.compiler.table_declarations import TableDeclarations
 from spark_runner.sql.grammar.parser import declared_name
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
@@ -37,7 +34,6 @@ from spark_runner.sql.grammar.statements import (
     SetStatement,
     Uncache,
 )
-from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import may_share, sets_catalog
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
@@ -68,7 +64,6 @@ class Planner:
     scope: Scope = field(default_factory=Scope)
     parts: dict[str, Any] = field(default_factory=dict)  # of the plan, that a whole script decides
     effects: int = 0  # statements that write, show or check data
-    needs_own_jvm: bool = False  # a statement may reach the data of other jobs in the same JVM
     default: DefaultMode = field(default_factory=DefaultMode)
     settings: Settings = field(default_factory=Settings)
     streams: Streams | None = None  # None in mode batch
@@ -78,6 +73,8 @@ class Planner:
         self.sets = StatementSets(self.steps, self.scope)
         self.own_tables = OwnTables(self.steps, self.scope)
         self.catalogs = Catalogs(self.steps, self.scope, self.own_tables)
+        self.table_declarations = TableDeclarations(self.steps, self.scope, self.base_dir, self.find)
+        self.inserts = Inserts(self.steps, self.scope, self.own_tables, self.sets, self.catalogs)
         self.settings.default_mode = self.settings.mode = self.default.mode
         self.streams = _streams(self.default.mode)
 
@@ -89,7 +86,7 @@ class Planner:
             return
         if self.streams:
             self.streams.check_statement(statement)
-        self.needs_own_jvm |= not may_share(statement)
+        self.steps.needs_own_jvm |= not may_share(statement)
         self.functions.see(statement)
         if isinstance(statement, CatalogStatement):
             self.effects += self.catalogs.add(statement, self.streams)
@@ -105,11 +102,11 @@ class Planner:
             case CreateView():
                 self._add_view(statement)
             case Insert():
-                self._add_insert(statement)
+                self.effects += self.inserts.add(statement, self.streams)
             case BeginSet():
                 self.sets.begin(statement)
                 if statement.first:
-                    self._add_insert(statement.first)
+                    self.effects += self.inserts.add(statement.first, self.streams)
             case EndSet():
                 self.sets.end(statement)
             case _:
@@ -135,7 +132,7 @@ class Planner:
             self._change_mode(statement)
         if for_spark is None:
             return
-        self.needs_own_jvm |= not may_share(for_spark)
+        self.steps.needs_own_jvm |= not may_share(for_spark)
         if isinstance(for_spark, SetStatement):
             self.catalogs.is_used |= sets_catalog(for_spark.key)
             self.steps.add("set", statement.passage, key=for_spark.key, value=for_spark.value)
@@ -170,12 +167,13 @@ class Planner:
         self.parts = self.settings.bad_rows.to_plan(self.scope, self.steps.made)
         if self.parts:
             self.steps.need_new_driver()
-            self.needs_own_jvm = True  # rows that are kept while they are counted outlive a killed driver
+            # Rows that are kept while they are counted outlive a killed driver.
+            self.steps.needs_own_jvm = True
         if self.streams:
             self._finish_streams(self.streams)
         self.parts |= self.functions.to_plan()
         self.own_tables.finish()
-        self.needs_own_jvm |= self.names_catalogs
+        self.steps.needs_own_jvm |= self.names_catalogs
         self.sets.finish()
 
     def _finish_streams(self, streams: Streams) -> None:
@@ -187,7 +185,7 @@ class Planner:
         if streams.mode == STREAMING:
             self.parts["trigger_ms"] = self.settings.trigger_ms or DEFAULT_TRIGGER_MS
         self.steps.need_new_driver()
-        self.needs_own_jvm = True  # the query of a killed driver would go on
+        self.steps.needs_own_jvm = True  # the query of a killed driver would go on
 
     def _reads(self, query: Passage) -> Reads:
         """What a statement reads that is no declaration; raises SqlError for what has no end."""
@@ -204,54 +202,10 @@ class Planner:
 
     def _add_checked_table(self, statement: CreateTable) -> None:
         try:
-            self._add_table(statement)
+            self.table_declarations.add(statement, self.streams)
         except ConnectionUnchecked as unchecked:
             self.unchecked.append(unchecked)
             self.scope.declare(Invalid(statement.name, statement.passage, statement.name_offset))
-
-    def _add_table(self, statement: CreateTable) -> None:
-        self.scope.check_new(statement)
-        spec = table_spec(statement, self.base_dir, self.find)
-        columns = statement.columns
-        step = self.steps.add(
-            "table",
-            statement.passage,
-            name=statement.name,
-            connector=spec.connector,
-            options=spec.options,
-            location=spec.location,
-            beside=spec.beside,
-            columns=columns.ddl().to_json(self.steps.values) if columns else None,
-            read=False,
-            written=False,
-            **self._declared(columns),
-            **self._referring(spec),
-            **(self.streams.of_table(statement, spec) if self.streams else {}),
-        )
-        place = comparable(spec.location) if spec.location else ""
-        at = (statement.name, statement.passage, statement.name_offset)
-        stored = tuple(columns.stored) if columns else ()
-        self.scope.declare(
-            Table(*at, spec=spec, step=step, place=place, number=self.steps.last, stored=stored)
-        )
-
-    def _declared(self, columns: Columns | None) -> dict[str, Any]:
-        """The parts of a declaration that are more than stored columns."""
-        found = declared(columns, self.steps.values) if columns else {}
-        if found:
-            self.steps.need_new_driver()
-            self.needs_own_jvm |= any(
-                each["action"] != Violation.FAIL for each in found.get("expectations", ())
-            )
-        return found
-
-    def _referring(self, spec: TableSpec) -> dict[str, Any]:
-        """The part of a table with references; a JVM that other jobs use never gets their values."""
-        if not spec.references:
-            return {}
-        self.steps.need_new_driver()
-        self.needs_own_jvm = True
-        return {"references": spec.references}
 
     def _add_view(self, statement: CreateView) -> None:
         self.scope.check_new(statement)
@@ -260,63 +214,6 @@ class Planner:
         self.steps.add("view", statement.passage, name=statement.name, query=query.to_json(self.steps.values))
         at = (statement.name, statement.passage, statement.name_offset)
         self.scope.declare(View(*at, reads=reads))
-
-    def _checked(self, statement: Insert) -> tuple[Table, Reads, Insert] | None:
-        """The target of an INSERT, what it reads, and the INSERT of declared names alone.
-
-        None if the declaration of the target has an error.
-        """
-        statement = replace(statement, query=self.own_tables.query(statement.query))
-        reads = self._reads(statement.query)
-        target = self.scope.target(statement)
-        if target is None:
-            return None
-        if target.step.get("primary_key") and not target.spec.upserts:
-            connector = target.spec.connector
-            message = (
-                f"connector '{connector}' cannot replace rows by the primary key of '{target.name}';"
-                " remove the key, or write to a connector that can"
-            )
-            raise statement.passage.error(message, statement.target_offset)
-        if statement.by_name and target.step["columns"] is None:
-            message = f"BY NAME needs declared columns, and table '{target.name}' declares none"
-            raise statement.passage.error(message, statement.target_offset)
-        check_input_survives(statement, target, reads, self.scope.names.values())
-        if self.streams:
-            self.streams.check_insert(statement, target, reads)
-        return target, reads, statement
-
-    def _add_insert(self, statement: Insert) -> None:
-        if self.sets.open:
-            self.sets.open.is_empty = False
-        checked = self._checked(statement)
-        if checked is None:
-            return
-        target, reads, statement = checked
-        options = None
-        if statement.options:
-            options = own_options(target, statement.options, statement.passage, reads=False)
-        if self.sets.open:
-            self.sets.open.add(statement, target, reads)
-            if self.streams:
-                mode, known = self.streams.mode, self.sets.open.stream
-                self.sets.open.stream = check_in_set(statement.query, reads, known, mode)
-        target.step["written"] = True
-        self.catalogs.add_reads(reads)
-        self.effects += 1
-        step = self.steps.add(
-            "insert",
-            statement.passage,
-            target=target.name,
-            overwrite=statement.overwrite,
-            by_name=statement.by_name,
-            query=statement.query.to_json(self.steps.values),
-        )
-        if options is not None:
-            step["options"] = options
-            self.steps.need_new_driver()
-        if self.scope.places_vary:
-            step["reads"] = [table.number for table in reads.tables.values() if table.place]
 
     def _add_query(self, statement: Query) -> None:
         query = self.own_tables.query(statement.query)
@@ -336,7 +233,7 @@ class Planner:
         if statement.insert is None:
             query = self.own_tables.query(statement.query)
             self._reads(query)
-        elif (checked := self._checked(statement.insert)) is not None:
+        elif (checked := self.inserts.check(statement.insert, self.streams)) is not None:
             target, _, insert = checked
             query = insert.query
             if insert.options:

@@ -18,6 +18,7 @@ class Steps:
     made: list[dict[str, Any]] = field(default_factory=list)
     values: dict[str, int] = field(default_factory=dict)  # pasted texts and their indices in the plan
     version: int = OLDEST_PLAN_VERSION  # the oldest one that has all parts of this plan
+    needs_own_jvm: bool = False  # a step may reach the data of other jobs in the same JVM, or outlive its run
 
     def add(self, kind: str, passage: Passage, **facts: Any) -> dict[str, Any]:
         """Append a step at the place of `passage`."""
