@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.sql.compiler.compile import check_script
 from spark_runner.sql.compiler.spark_settings import FIXED_FAMILIES, SESSION_KEYS, STATIC
+from spark_runner.sql.grammar.types import PLAIN, WITH_LENGTH
 from tests.unit.test_sql_types import TYPES, WRONG
 
 pytestmark = pytest.mark.spark
@@ -42,7 +43,27 @@ DELAYS = [
         "'1' SECOND TO DAY",
         "5 MINUTE * 2",
     ),
-    *("'5' MINUTE '30' SECOND", "'.5' SECOND", "'5.' SECOND"),
+    *("'5' MINUTE '30' SECOND", "'.5' SECOND", "'5.' SECOND", ".5 SECOND", "1 DAY .5 SECOND", "- .5 SECOND"),
+    *("'5' DAY TO SECOND", "'1 02:03:04' DAY TO SECOND", "'1 02:03' DAY TO SECOND", "'1 2' DAY TO HOUR"),
+    *("'1 2:3' DAY TO MINUTE", "'2:3:4.5' HOUR TO SECOND", "'3:4' MINUTE TO SECOND", "'1-12' YEAR TO MONTH"),
+    *(
+        "'+1-2' YEAR TO MONTH",
+        "' 1-2' YEAR TO MONTH",
+        "'1-2 ' YEAR TO MONTH",
+        "' 1 2 ' DAY TO HOUR",
+        "'2:3:4 ' HOUR TO SECOND",
+        "' 1 2:3:4' DAY TO SECOND",
+        "'1 2' DAYS TO HOURS",
+        "'1 2:3:4.1234567890' DAY TO SECOND",
+    ),
+    *(
+        "106751991 DAY",
+        "106751992 DAY",
+        "178956970 YEAR",
+        "178956971 YEAR",
+        "9223372036854775807 MICROSECOND",
+    ),
+    *("'9223372036854775808' MICROSECOND", "'178956971 years'", "'106751992 days'", "'1 year 2 days'"),
 ]
 WINDOWS = [
     *("'5 minutes'", "'0 minutes'", "'5 minuts'", "'1 month'", "'-1 minutes'", "'1 hour - 5 minutes'", "'5'"),
@@ -50,6 +71,90 @@ WINDOWS = [
     *("'10 minutes', '5 minutes', '7 minutes'", "'10 minutes', '5 minutes', '-4 minutes'", "'5minutes'"),
     *("'.5 seconds'", "'5. seconds'", "'. seconds'", "'5. minutes'", "INTERVAL 5 MINUTES"),
     *("'5 minutes', INTERVAL '5' MINUTE", "'5 minutes', '5 minutes', INTERVAL 1 MINUTE"),
+]
+
+
+BEHIND_TYPES = [
+    *(
+        "",
+        "()",
+        "(1)",
+        "(0)",
+        "(-1)",
+        "(10,2)",
+        "(10, -2)",
+        "(10 2)",
+        "(,2)",
+        "(10,)",
+        "(38,38)",
+        "(39)",
+        "(5,7)",
+    ),
+    *("(ANY)", "('x')", "(6)", "(10,2,3)", "(1.5)", "(99999999999)", " PRECISION", " VARYING(3)", " COLLATE"),
+    *(
+        " COLLATE UTF8_LCASE",
+        " WITHOUT TIME ZONE",
+        " WITH TIME ZONE",
+        " WITH LOCAL TIME ZONE",
+        " YEAR",
+        " DAY",
+    ),
+    *(
+        "(6) WITHOUT TIME ZONE",
+        " YEAR TO MONTH",
+        " DAY TO SECOND",
+        " DAY TO YEAR",
+        " SECOND TO SECOND",
+        " FOO",
+    ),
+    *(" NOT NULL", " NULL", " COMMENT 'x'", " COMMENT x", " DEFAULT 1", " NOT NULL NOT NULL", "<INT>", "[]"),
+    *(" ARRAY", " UNSIGNED", " NOT NULL COMMENT 'x'", " COMMENT 'x' NOT NULL", " COMMENT 'x' 'y'"),
+]
+ELEMENTS = [
+    *(
+        "INT",
+        "DECIMAL(5, 2)",
+        "INT NOT NULL",
+        "INT COMMENT 'x'",
+        "a INT",
+        "a:INT",
+        "a: INT NOT NULL",
+        "INT DEFAULT 1",
+    ),
+    *(
+        "STRING COLLATE UTF8_LCASE",
+        "VARCHAR(3)",
+        "DOUBLE PRECISION",
+        "TIMESTAMP WITHOUT TIME ZONE",
+        "",
+        "`a b`:INT",
+    ),
+    *(
+        "a INT COMMENT 'x' NOT NULL",
+        "a INT NULL",
+        "1a:INT",
+        "1:INT",
+        "1L:INT",
+        "a",
+        "a:",
+        "a.b INT",
+        "a INT b INT",
+    ),
+    *(
+        "a::INT",
+        "select INT",
+        "a-b:INT",
+        "a INT COMMENT",
+        "interval INT",
+        "a INTERVAL DAY TO SECOND NOT NULL",
+    ),
+]
+COMBINED = [
+    *(name + behind for name in (*PLAIN, *WITH_LENGTH, "ARRAY", "STRUCT", "TEXT") for behind in BEHIND_TYPES),
+    *(f"{name}<{one}>" for name in ("ARRAY", "STRUCT") for one in ELEMENTS),
+    *(f"{name}<{one}, {other}>" for name in ("MAP", "STRUCT") for one in ELEMENTS for other in ELEMENTS),
+    *(f"ARRAY<{one}" for one in ELEMENTS),
+    *(f"ARRAY<STRUCT<{one}>>" for one in ELEMENTS),
 ]
 
 
@@ -89,6 +194,21 @@ def test_spark_accepts_the_types_that_lint_accepts(kind: str) -> None:
     except (PySparkException, Py4JJavaError):  # the latter for digits of a TIMESTAMP
         by_spark = False
     assert by_spark == (kind in TYPES)
+
+
+@pytest.mark.usefixtures("spark")
+def test_lint_and_spark_agree_about_combinations_of_types_and_what_stands_behind_them() -> None:
+    differences = []
+    for kind in dict.fromkeys(COMBINED):
+        try:
+            StructType.fromDDL(f"a {kind}")
+            by_spark = True
+        except (PySparkException, Py4JJavaError):
+            by_spark = False
+        script = f"CREATE TABLE t (a {kind}) USING json OPTIONS (path 't'); SELECT 1 FROM t"
+        if accepted(script) != by_spark:
+            differences.append(kind)
+    assert differences == []
 
 
 def test_the_settings_of_sessions_are_those_of_spark(spark: SparkSession) -> None:

@@ -78,12 +78,13 @@ def test_the_words_of_constraints_may_name_columns(name: str) -> None:
 
 def test_comparisons_in_expressions_do_not_hide_the_definitions_behind_them() -> None:
     found = columns(
-        "a INT, big AS a > 10, small AS a < 10, more AS if(a > 1, 2, 3), d INT DEFAULT if(1 > 0, 1, 2), "
+        "a INT, big AS a > 10, small AS a < 10, more AS if(a > 1, 2, 3), "
+        "d INT GENERATED ALWAYS AS (if(1 > 0, 1, 2)), "
         "e ARRAY<STRUCT<x: INT, y: INT>>, WATERMARK FOR ts AS CASE WHEN a > 5 THEN ts END, ts TIMESTAMP, "
         "CONSTRAINT c EXPECT (a > 0 AND PROCTIME() > ts) ON VIOLATION FAIL, last INT"
     )
     assert found.names == ("a", "big", "small", "more", "d", "e", "ts", "last")
-    assert found.stored["d"].text == "d INT DEFAULT if(1 > 0, 1, 2)"
+    assert [each.expression.text for each in found.computed][3] == "if(1 > 0, 1, 2)"
     assert [each.condition.text for each in found.expectations] == ["a > 0 AND current_timestamp() > ts"]
 
 
@@ -122,7 +123,12 @@ def test_a_key_may_be_declared_at_its_column() -> None:
         ("c AS 1", 0, "a table needs a column with a type"),
         ("a INT, A AS 1", 7, "column 'A' is declared twice"),
         ("a INT, a STRING METADATA", 7, "column 'a' is declared twice"),
-        ("a INT, b DATE GENERATED ALWAYS AS (a) NULL", 38, "expected ',', found 'NULL'"),
+        ("a INT, b DATE GENERATED ALWAYS AS (a) NULL", 38, "a column may be NULL unless it is NOT NULL"),
+        ("a INT NULL", 6, "a column may be NULL unless it is NOT NULL; remove this word"),
+        ("a INT DEFAULT 1", 6, "a column has no DEFAULT; give the value in the query, as in coalesce(x, 0)"),
+        ("a INT COMMENT 'x' NOT NULL", 18, "expected ',' before 'NOT', or the end of the column"),
+        ("a INT NOT NULL NOT NULL", 15, "expected ',' before 'NOT', or the end of the column"),
+        ("a INT COMMENT", 13, "expected the text of the comment"),
         ("a INT, b DATE GENERATED ALWAYS AS (a) COMMENT c", 46, "expected the text of the comment"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_function_is_a_step_of_the_plan(behind: str, returns: str | None) -> N
         ("CREATE TEMPORARY FUNCTION f AS 'a.B' USING JAR 'x.jar'", "1:38 functions of Java classes are not"),
         ("CREATE TEMPORARY FUNCTION f AS 'a.B' LANGUAGE JAVA", "1:47 functions of Java classes are not"),
         ("CREATE TEMPORARY FUNCTION f AS 'a.B' LANGUAGE RUST", "1:47 expected PYTHON, found 'RUST'"),
-        ("CREATE TEMPORARY FUNCTION f AS 'a.b' RETURNS", "1:45 expected a type, such as STRING"),
+        ("CREATE TEMPORARY FUNCTION f AS 'a.b' RETURNS", "1:45 expected a type, found the end"),
         (
             "CREATE TEMPORARY FUNCTION f AS 'a.b' LANGUAGE PYTHON LANGUAGE PYTHON",
             "1:54 unexpected 'LANGUAGE'",

@@ -1,7 +1,6 @@
 """Parses the columns and constraints of a table without Spark."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from spark_runner.sql.grammar.columns import (
     Columns,
@@ -11,20 +10,18 @@ from spark_runner.sql.grammar.columns import (
     Violation,
     Watermark,
 )
-from spark_runner.sql.grammar.types import check_type
+from spark_runner.sql.grammar.types import take_comment, take_type
 from spark_runner.sql.grammar.windows import with_spark_functions
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import TokenKind
 
-_IN_TYPES = ("(<[", ")>]")
 _IN_EXPRESSIONS = ("([", ")]")  # there < and > compare
 _NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
-_NOT_STORED = ("METADATA", "GENERATED", "PRIMARY")
-_BEHIND_TYPES = ("NOT", "NULL", "COMMENT", "DEFAULT")
-# TIMESTAMP WITH LOCAL TIME ZONE, INTERVAL DAY TO SECOND, STRING COLLATE UTF8_LCASE
-_BEFORE_TYPE_NAMES = ("COLLATE", "INTERVAL", "TO")
-_IN_TYPE_NAMES = ("COLLATE", "LOCAL", "PRECISION", "TIME", "TO", "VARYING", "WITH", "WITHOUT", "ZONE")
+_NOT_IN_COLUMNS = {
+    "NULL": "a column may be NULL unless it is NOT NULL; remove this word",
+    "DEFAULT": "a column has no DEFAULT; give the value in the query, as in coalesce(x, 0)",
+}
 _AFTER_CONSTRAINT_NAME = ("PRIMARY", "EXPECT", "FOREIGN", "UNIQUE", "CHECK")
 
 
@@ -86,37 +83,31 @@ class _ColumnParser:
         cursor.take_symbol(":")
         if cursor.here is None or cursor.here.kind not in _NAMES:
             raise cursor.expected(f"the type of column '{name}'")
-        first = cursor.index
-        self._skip((*_NOT_STORED, *_BEHIND_TYPES), first, _IN_TYPES)
-        self._check_type(first)
-        kind = cursor.passage.part(cursor.tokens[first].start, cursor.tokens[cursor.index - 1].end)
-        check_type(kind)
-        self._skip(_NOT_STORED, first, _IN_EXPRESSIONS)
+        kind = take_type(cursor)
+        cursor.take_words("NOT", "NULL")
+        take_comment(cursor)
         behind = cursor.offset
         if cursor.take_words("METADATA"):
             self._metadata(name, kind)
         elif cursor.take_words("GENERATED", "ALWAYS", "AS"):
             expression = self._expression(f"the expression of '{name}'")
-            self._comment()
+            take_comment(cursor)
             self._found.computed.append(ComputedColumn(name, expression, kind))
         else:
             self._found.stored[name] = cursor.passage.part(start, behind)
             if cursor.take_words("PRIMARY", "KEY"):
                 self._key((name,), offset)
+        self._end_column()
 
-    def _check_type(self, first: int) -> None:
-        """Refuse a name behind a type, which misses a comma before it."""
+    def _end_column(self) -> None:
+        """Raise SqlError unless the definition of a column ends here."""
         cursor = self._cursor
-        depth = 0
-        for token, behind in pairwise(cursor.tokens[first : cursor.index]):
-            if token.kind is TokenKind.SYMBOL:
-                depth += (token.text in _IN_TYPES[0]) - (token.text in _IN_TYPES[1])
-            is_end = token.kind in _NAMES or token.is_symbol(")") or token.is_symbol(">")
-            if depth == 0 and is_end and behind.kind in _NAMES and not behind.is_word(*_IN_TYPE_NAMES):
-                if token.is_word(*_BEFORE_TYPE_NAMES):
-                    continue
-                message = f"expected ',' before '{cursor.written(behind)}', or the end of the column"
-                raise cursor.error(message, behind.start)
+        if (token := cursor.here) is None or token.is_symbol(","):
+            return
+        hint = _NOT_IN_COLUMNS.get(token.text.upper())
+        raise cursor.error(
+            hint or f"expected ',' before '{cursor.written(token)}', or the end of the column", token.start
+        )
 
     def _expression(self, what: str) -> Passage:
         """An expression in parentheses, for Spark."""
@@ -126,13 +117,6 @@ class _ColumnParser:
             raise self._cursor.error(f"{what} is empty", behind)
         return with_spark_functions(expression)
 
-    def _comment(self) -> None:
-        """Skip a comment behind a column that is not stored."""
-        cursor = self._cursor
-        if cursor.take_words("COMMENT") and cursor.take().kind is not TokenKind.STRING:
-            cursor.index -= 1
-            raise cursor.expected("the text of the comment")
-
     def _metadata(self, name: str, kind: Passage) -> None:
         cursor, key, offset = self._cursor, name, self._cursor.offset
         if cursor.take_words("FROM"):
@@ -141,7 +125,7 @@ class _ColumnParser:
                 raise cursor.expected("the key of the metadata, a string")
             offset, key = token.start, cursor.text_of(cursor.take())
         cursor.take_words("VIRTUAL")  # no connector stores metadata
-        self._comment()
+        take_comment(cursor)
         self._found.metadata.append(MetadataColumn(name, kind, key, offset))
 
     def _watermark(self) -> None:

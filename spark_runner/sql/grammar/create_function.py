@@ -1,7 +1,7 @@
 """Parses CREATE TEMPORARY FUNCTION."""
 
 from spark_runner.sql.grammar.statements import CreateFunction
-from spark_runner.sql.grammar.types import check_type
+from spark_runner.sql.grammar.types import take_type
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import TokenKind
@@ -31,7 +31,7 @@ def create_function(cursor: Cursor, *, replace: bool) -> CreateFunction:
             has_language = True
             _check_language(cursor)
         elif returns is None and cursor.take_words("RETURNS"):
-            returns = _type(cursor)
+            returns = take_type(cursor)
         elif cursor.here.is_word("USING"):
             raise cursor.error(_OF_JAVA)
         else:
@@ -46,17 +46,3 @@ def _check_language(cursor: Cursor) -> None:
         raise cursor.error(_OF_JAVA)
     if not cursor.take_words("PYTHON"):
         raise cursor.expected("PYTHON")
-
-
-def _type(cursor: Cursor) -> Passage:
-    """The type behind RETURNS, up to the next clause; raises SqlError for an unknown one."""
-    start = cursor.offset
-    if cursor.here is None or cursor.here.kind is not TokenKind.WORD:
-        raise cursor.expected("a type, such as STRING")
-    cursor.take()
-    while cursor.here and not cursor.here.is_word("LANGUAGE", "USING"):
-        cursor.take()
-    last = cursor.tokens[cursor.index - 1]
-    found = cursor.passage.part(start, last.end)
-    check_type(found)
-    return found

@@ -27,11 +27,26 @@ _MICROSECONDS = {
 _MONTHS = {"YEAR": 12, "MONTH": 1}
 _MONTH = 31 * _MICROSECONDS["DAY"]  # where Spark compares an interval with zero
 _UNITS = (*_MONTHS, *_MICROSECONDS)
-_RANGES = {("YEAR", "MONTH"), ("DAY", "HOUR"), ("DAY", "MINUTE"), ("DAY", "SECOND")}
-_RANGES |= {("HOUR", "MINUTE"), ("HOUR", "SECOND"), ("MINUTE", "SECOND")}
-_DIGITS = r"[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}"
+UNITS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+"""Units of the types of intervals."""
+_SECONDS = r":\d{1,2}(?:\.\d{1,9})?"
+_RANGES = {
+    ("YEAR", "MONTH"): (r"\d+-(?:0?\d|1[01])", "'1-2'"),
+    ("DAY", "HOUR"): (r"\d+ \d{1,2}", "'1 2'"),
+    ("DAY", "MINUTE"): (r"\d+ \d{1,2}:\d{1,2}", "'1 2:03'"),
+    ("DAY", "SECOND"): (rf"\d+ \d{{1,2}}:\d{{1,2}}{_SECONDS}", "'1 2:03:04'"),
+    ("HOUR", "MINUTE"): (r"\d+:\d{1,2}", "'2:03'"),
+    ("HOUR", "SECOND"): (rf"\d+:\d{{1,2}}{_SECONDS}", "'2:03:04'"),
+    ("MINUTE", "SECOND"): (rf"\d+{_SECONDS}", "'3:04'"),
+}
+RANGES = frozenset(_RANGES)
+"""Units of intervals with several of them, as in DAY TO SECOND."""
+_DIGITS = r"[0-9]{1,20}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}"
 _NUMBER = re.compile(rf"\s*([+-]?(?:{_DIGITS}))\s*")
 _PART = re.compile(rf"\s*(?:([+-])\s*)?({_DIGITS})\s+([A-Za-z]+)")
+_MIXED = "an interval has years and months, or shorter units"
+_MAX_MONTHS = 2**31 - 1
+_MAX_MICROSECONDS = 2**63 - 1
 _EXAMPLES = "; write it like INTERVAL '5' MINUTE, or '5 minutes'"
 _HEAD = re.compile(r"\s*interval\s+", re.IGNORECASE)
 
@@ -84,17 +99,30 @@ def interval_in(passage: Passage, start: int) -> Interval | None:
         tokens = tokens[1:]
     match tokens:
         case [value, first, to, second] if value.kind is TokenKind.STRING and to.is_word("TO"):
-            if (_unit(first.text), _unit(second.text)) not in _RANGES:
-                raise _no_interval(passage, first, f"INTERVAL has no {first.text} TO {second.text}")
-            is_negative ^= value.text[1:].lstrip().startswith("-")
+            is_negative ^= _is_negative_range(passage, value, (first, second))
             return Interval(microseconds=Decimal(-1 if is_negative else 1))
         case [value] if value.kind is TokenKind.STRING:
             found = interval_in_text(passage, value)
+            if found and found.months and found.microseconds:
+                raise _no_interval(passage, value, _MIXED)
         case _:
             found = _of_parts(passage, passage.tokens[start], tokens)
     if found is None or not is_negative:
         return found
     return Interval(-found.months, -found.microseconds)
+
+
+def _is_negative_range(passage: Passage, value: SqlToken, units: tuple[SqlToken, SqlToken]) -> bool:
+    """Whether `'-1 2' DAY TO HOUR` is negative; raises SqlError for a text that does not fit its units."""
+    first, last = (unit.text.upper() for unit in units)
+    if (first, last) not in _RANGES:
+        raise _no_interval(passage, units[0], f"INTERVAL has no {first} TO {last}")
+    pattern, example = _RANGES[first, last]
+    found = re.fullmatch(rf"([+-]?){pattern}", value.text[1:-1].strip(), re.ASCII)
+    if found is None:
+        hint = f"; write it like INTERVAL {example} {first} TO {last}"
+        raise _no_interval(passage, value, hint=hint)
+    return found[1] == "-"
 
 
 def _of_parts(passage: Passage, at: SqlToken, tokens: Iterable[SqlToken]) -> Interval:
@@ -104,7 +132,9 @@ def _of_parts(passage: Passage, at: SqlToken, tokens: Iterable[SqlToken]) -> Int
         text = token.text[1:-1] if token.kind is TokenKind.STRING else token.text
         if not number and parts and token.text in {"-", "+"}:
             sign = token.text
-        elif not number and (found := _NUMBER.fullmatch(text)) and not (sign and text[0] in "+-"):
+        elif not number and token.text == ".":
+            sign += token.text  # of .5, which is two tokens
+        elif not number and (found := _NUMBER.fullmatch(text)) and not (sign and text[0] in "+-."):
             number, sign, at = sign + found[1], "", token
         elif number and token.kind is TokenKind.WORD:
             parts.append((number, token.text.upper()))
@@ -115,7 +145,7 @@ def _of_parts(passage: Passage, at: SqlToken, tokens: Iterable[SqlToken]) -> Int
     if number or sign or not parts:
         raise _no_interval(passage, at)
     if len({_unit(unit) in _MONTHS for _, unit in parts}) > 1:
-        raise _no_interval(passage, at, "an interval has years and months, or shorter units")
+        raise _no_interval(passage, at, _MIXED)
     return _sum(passage, at, parts)
 
 
@@ -132,7 +162,10 @@ def _sum(passage: Passage, at: SqlToken, parts: Iterable[tuple[str, str]]) -> In
             months += int(number) * _MONTHS[unit]
         else:
             microseconds += Decimal(number) * _MICROSECONDS[unit]
-    return Interval(months, microseconds)
+    found = Interval(months, microseconds)
+    if abs(months) > _MAX_MONTHS or abs(found.length) > _MAX_MICROSECONDS:
+        raise _no_interval(passage, at, "this interval is too long for Spark", hint="; write a shorter one")
+    return found
 
 
 def _unit(word: str) -> str:

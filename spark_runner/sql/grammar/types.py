@@ -1,139 +1,199 @@
-"""Checks the names of types, without Spark: `ARRAY<STRNG>` has an unknown one.
+"""Reads types as Spark does, without Spark: `ARRAY<STRNG>` has an unknown one."""
 
-Spark's own parser decides on the rest of a type.
-"""
+import re
+from collections.abc import Mapping
 
 from spark_runner.protocol.text import did_you_mean
-from spark_runner.sql.text.built_ins import has_mark
+from spark_runner.sql.grammar.intervals import RANGES, UNITS
+from spark_runner.sql.text.built_ins import has_mark, readable
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import TokenKind
 
-_PLAIN = (
+PLAIN = (
     *("BOOLEAN", "TINYINT", "BYTE", "SMALLINT", "SHORT", "INT", "INTEGER", "BIGINT", "LONG", "FLOAT", "REAL"),
     *("DOUBLE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "STRING", "BINARY"),
     *("DECIMAL", "DEC", "NUMERIC", "VOID", "INTERVAL", "VARIANT"),
 )
-_WITH_LENGTH = ("CHAR", "CHARACTER", "VARCHAR")
+"""Types without types in them, which need no parameter."""
+WITH_LENGTH = ("CHAR", "CHARACTER", "VARCHAR")
+"""Types that need a parameter, the number of characters."""
 _OF_PLACES = ("GEOMETRY", "GEOGRAPHY")
-_NESTED = {"ARRAY": 1, "MAP": 2, "STRUCT": 0}
-_NAMES = (*_PLAIN, *_WITH_LENGTH, *_OF_PLACES, *_NESTED)
-_PLAIN_NAMES = frozenset(_PLAIN)
+_NESTED = {"ARRAY": "ARRAY<INT>", "MAP": "MAP<STRING, INT>", "STRUCT": "STRUCT<name: STRING>"}
+_NAMES = (*PLAIN, *WITH_LENGTH, *_OF_PLACES, *_NESTED)
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
-_WITH_NUMBERS = (*_DECIMALS, *_WITH_LENGTH, *_OF_PLACES, *_TIMESTAMPS, "TIME")
+_WITH_NUMBERS = (*_DECIMALS, *WITH_LENGTH, *_OF_PLACES, *_TIMESTAMPS, "TIME")
+_TEXTS = ("STRING", *WITH_LENGTH)
 _MAX_PRECISION = 38
+_MAX_LENGTH = 2**31 - 1
+_MAX_DIGITS = 20  # of a number that is read; longer ones are too large in any case
 _MICROSECONDS = 6  # digits behind the seconds of a TIMESTAMP, at least
 _MAX_DIGITS_OF_SECONDS = 9
 _MAX_DEPTH = 50  # of types in types; the parser of Spark is recursive, too
 _SAME = {"TEXT": "STRING", "DATETIME": "TIMESTAMP", "BOOL": "BOOLEAN", "BYTES": "BINARY", "UUID": "STRING"}
 """Types of other systems, for which Spark has another name."""
+_TIME_ZONES = {
+    "TIME": (("WITHOUT", "TIME", "ZONE"),),
+    "TIMESTAMP": (("WITHOUT", "TIME", "ZONE"), ("WITH", "LOCAL", "TIME", "ZONE")),
+}
+_BEHIND: Mapping[str, Mapping[str, str]] = {
+    "DOUBLE": {"PRECISION": "write DOUBLE"},
+    "TIMESTAMP": {"WITH": "a TIMESTAMP has the time zone of the session; write TIMESTAMP"},
+}
+"""What other systems write behind a type."""
+_LITERAL = re.compile(r"[0-9]+(?:[lsy]|(?:e[0-9]+)?(?:bd|[df])?)", re.IGNORECASE)  # and no name
 
 
-def check_type(passage: Passage) -> None:
-    """Raise SqlError at the first unknown name of a type, or at one whose parameters are wrong."""
-    if passage.text.upper() not in _PLAIN_NAMES and not has_mark(passage.text):
-        _check(Cursor(passage))
+def take_type(cursor: Cursor) -> Passage:
+    """Skip the type that comes next; returns its text. Raises SqlError where Spark would refuse it."""
+    start = cursor.offset
+    _take(cursor, 0)
+    return cursor.passage.part(start, cursor.tokens[cursor.index - 1].end)
 
 
-def _check(cursor: Cursor, depth: int = 0) -> None:
-    """Check the type that comes next; what may follow its name and parameters is left to Spark."""
-    token = cursor.take()
-    if depth > _MAX_DEPTH:
-        raise cursor.error(
-            f"types are nested more than {_MAX_DEPTH} deep here, which is the limit", token.start
-        )
-    name = token.text.upper()
-    if token.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
-        cursor.index -= 1
+def take_comment(cursor: Cursor) -> None:
+    """Skip the comment of a column, if one comes next; raises SqlError for one without a text."""
+    if not cursor.take_words("COMMENT"):
+        return
+    if cursor.here is None or cursor.here.kind is not TokenKind.STRING:
+        raise cursor.expected("the text of the comment")
+    while cursor.here and cursor.here.kind is TokenKind.STRING:  # Spark joins texts
+        cursor.take()
+
+
+def _take(cursor: Cursor, depth: int) -> None:
+    token = cursor.here
+    if token is None or token.kind not in {TokenKind.WORD, TokenKind.QUOTED}:
         raise cursor.expected("a type")
+    if depth > _MAX_DEPTH:
+        raise cursor.error(f"types are nested more than {_MAX_DEPTH} deep here, which is the limit")
+    name = token.text.upper()
     if token.kind is not TokenKind.WORD or name not in _NAMES:
         raise _unknown(cursor, name)
+    cursor.take()
     opening = cursor.here
     if name in _NESTED:
         if opening is None or not opening.is_symbol("<"):
-            example = {"ARRAY": "ARRAY<INT>", "MAP": "MAP<STRING, INT>", "STRUCT": "STRUCT<name: STRING>"}[
-                name
-            ]
-            raise cursor.error(f"{name} needs the types of its elements, as in {example}", token.start)
+            message = f"{name} needs the types of its elements, as in {_NESTED[name]}"
+            raise cursor.error(message, token.start)
         cursor.take()
-        _check_elements(cursor, name, depth)
-    elif opening is not None and opening.is_symbol("("):
+        _take_elements(cursor, name, depth)
+        return
+    if opening is not None and opening.is_symbol("("):
         if name not in _WITH_NUMBERS:
             raise cursor.error(f"type {name} has no parameter; write {name}", opening.start)
-        _check_numbers(cursor, name)
-    elif name in _WITH_LENGTH:
+        _take_parameters(cursor, name)
+    elif name in WITH_LENGTH:
         raise cursor.error(f"type {name} needs a length, as in {name}(10); STRING has no limit", token.start)
+    elif name in _OF_PLACES:
+        message = f"type {name} needs the number of a reference system, as in {name}(4326)"
+        raise cursor.error(message, token.start)
+    _take_rest(cursor, name)
 
 
-def _check_elements(cursor: Cursor, name: str, depth: int) -> None:
-    """Check the types up to the closing `>`; those of a STRUCT follow the names of its fields."""
+def _take_rest(cursor: Cursor, name: str) -> None:
+    """Skip the words that belong to a type behind its name and its parameters."""
+    if name == "INTERVAL":
+        _take_range(cursor)
+    elif name in _TEXTS and cursor.take_words("COLLATE"):
+        cursor.name("collation")
+    elif any(cursor.take_words(*words) for words in _TIME_ZONES.get(name, ())):
+        return
+    word = cursor.here.text.upper() if cursor.here else ""
+    if hint := _BEHIND.get(name, {}).get(word):
+        raise cursor.error(f"'{name} {word}' is no type of Spark; {hint}")
+
+
+def _take_range(cursor: Cursor) -> None:
+    """Skip the units of an interval, as in INTERVAL DAY TO SECOND."""
+    first = cursor.here
+    if first is None or not first.is_word(*UNITS):
+        return
+    cursor.take()
+    if not cursor.take_words("TO"):
+        return
+    last = cursor.take()
+    if (first.text.upper(), last.text.upper()) not in RANGES:
+        message = f"INTERVAL has no {cursor.written(first)} TO {cursor.written(last)}"
+        raise cursor.error(f"{message}; write it like INTERVAL DAY TO SECOND", first.start)
+
+
+def _take_elements(cursor: Cursor, name: str, depth: int) -> None:
+    """Skip the types up to the closing `>`; those of a STRUCT follow the names of its fields."""
     count = 0
     while not cursor.take_symbol(">"):
         if count and not cursor.take_symbol(","):
-            return  # COLLATE and other parts, for Spark
+            raise cursor.expected("',' or '>'")
         if name == "STRUCT":
-            cursor.take()
-            cursor.take_symbol(":")
-        _check(cursor, depth + 1)
+            _take_field(cursor, depth)
+        else:
+            _take(cursor, depth + 1)
         count += 1
-        _skip_rest(cursor)
-    if _NESTED[name] and count != _NESTED[name]:
-        types = "one type" if _NESTED[name] == 1 else "the types of its keys and values"
+    wanted = {"ARRAY": 1, "MAP": 2}.get(name, count)
+    if count != wanted:
+        types = "one type" if wanted == 1 else "the types of its keys and values"
         raise cursor.error(f"{name} has {types}", cursor.tokens[cursor.index - 1].start)
 
 
-def _skip_rest(cursor: Cursor) -> None:
-    """Skip to the comma or `>` behind an element: parameters, NOT NULL, COMMENT, COLLATE."""
-    depth = 0
-    while token := cursor.here:
-        if depth == 0 and token.text in {",", ">"} and token.kind is TokenKind.SYMBOL:
-            return
-        if token.kind is TokenKind.SYMBOL:
-            depth += (token.text == "(") - (token.text == ")")
-        cursor.take()
+def _take_field(cursor: Cursor, depth: int) -> None:
+    """Skip a field of a STRUCT."""
+    token = cursor.here
+    if token and token.kind is TokenKind.NUMBER and not _LITERAL.fullmatch(token.text):
+        cursor.take()  # 1a is a name for Spark
+    else:
+        cursor.name("field")
+    cursor.take_symbol(":")
+    _take(cursor, depth + 1)
+    cursor.take_words("NOT", "NULL")
+    take_comment(cursor)
 
 
-def _check_numbers(cursor: Cursor, name: str) -> None:
-    """Check the parameters of a type."""
+def _take_parameters(cursor: Cursor, name: str) -> None:
+    """Skip the parameters of a type; raises SqlError for one that Spark refuses."""
+    cursor.need_symbol("(")
+    if name in _OF_PLACES and cursor.take_words("ANY"):
+        cursor.need_symbol(")")
+        return
+    start = cursor.offset
+    first = _number(cursor)
     if name in _DECIMALS:
-        _check_decimal(cursor)
+        if first > _MAX_PRECISION:
+            raise cursor.error(f"a DECIMAL has up to {_MAX_PRECISION} digits", start)
+        if cursor.take_symbol(","):
+            start = cursor.offset
+            if _number(cursor) > first:
+                message = "a DECIMAL cannot have more digits behind the point than it has digits"
+                raise cursor.error(message, start)
     elif name in _TIMESTAMPS or name == "TIME":
-        _check_precision(cursor, name)
+        _check_precision(cursor, name, first)
+    elif first > _MAX_LENGTH:
+        raise cursor.error(f"{first} is too large for {name}; the limit is {_MAX_LENGTH}", start)
+    cursor.need_symbol(")")
 
 
-def _check_decimal(cursor: Cursor) -> None:
-    """Check DECIMAL(precision, scale)."""
-    start = cursor.index
-    numbers = [token.text for token in cursor.tokens[start + 1 : start + 5] if token.kind is TokenKind.NUMBER]
-    behind = [token.text for token in cursor.tokens[start : start + 2 * len(numbers) + 1]]
-    if not numbers or not all(map(str.isdecimal, numbers)) or "".join(behind) != f"({','.join(numbers)})":
-        return
-    precision, scale = (*map(int, numbers), 0)[:2]
-    if precision > _MAX_PRECISION:
-        message = f"a DECIMAL has up to {_MAX_PRECISION} digits"
-        raise cursor.error(message, cursor.tokens[start + 1].start)
-    if scale > precision:
-        message = "a DECIMAL cannot have more digits behind the point than it has digits"
-        raise cursor.error(message, cursor.tokens[start + 3].start)
+def _number(cursor: Cursor) -> int:
+    token = cursor.here
+    if token and has_mark(token.text):
+        message = f"{readable(token.text)} has no value yet when the script is checked"
+        raise cursor.error(f"{message}; write a number")
+    if token is None or token.kind is not TokenKind.NUMBER or not token.text.isdecimal():
+        raise cursor.expected("a number without sign and point")
+    return int(cursor.take().text[:_MAX_DIGITS])
 
 
-def _check_precision(cursor: Cursor, name: str) -> None:
+def _check_precision(cursor: Cursor, name: str, digits: int) -> None:
     """Check TIMESTAMP(digits), of the part of a second."""
-    digits = cursor.tokens[cursor.index + 1 : cursor.index + 2]
-    if not digits or not digits[0].text.isdecimal():
-        return
     least = _MICROSECONDS if name in _TIMESTAMPS else 0
-    if not least <= int(digits[0].text) <= _MAX_DIGITS_OF_SECONDS:
+    if not least <= digits <= _MAX_DIGITS_OF_SECONDS:
+        token = cursor.tokens[cursor.index - 1]
         hint = f"{name} has microseconds; write {name}" if least else f"{name} has up to 9 digits of a second"
-        raise cursor.error(
-            f"{name}({cursor.written(digits[0])}) is no type of Spark: {hint}", digits[0].start
-        )
+        raise cursor.error(f"{name}({cursor.written(token)}) is no type of Spark: {hint}", token.start)
 
 
 def _unknown(cursor: Cursor, name: str) -> SqlError:
-    token = cursor.tokens[cursor.index - 1]
+    token = cursor.tokens[cursor.index]
     same = _SAME.get(name)
     hint = f"; write {same}" if same else did_you_mean(name, _NAMES)
     return cursor.error(f"unknown type '{cursor.written(token)}'{hint}", token.start)

@@ -1,8 +1,8 @@
 -- case: types with arguments
 CREATE TABLE t (a DECIMAL(8, 2), b ARRAY<STRUCT<c: INT, d: MAP<STRING, INT>>>, e VARCHAR(3)) USING csv OPTIONS (path 'x'); SELECT * FROM t
 
--- case: NOT NULL, comments and defaults
-CREATE TABLE t (a INT NOT NULL, b STRING COMMENT 'it''s, (b)', c INT DEFAULT 3) USING csv OPTIONS (path 'x'); SELECT * FROM t
+-- case: NOT NULL and comments
+CREATE TABLE t (a INT NOT NULL, b STRING COMMENT 'it''s, (b)', c INT NOT NULL COMMENT 'c' 'd') USING csv OPTIONS (path 'x'); SELECT * FROM t
 
 -- case: quoted names
 CREATE TABLE t (`a b` INT, `c``d` INT, `e.f` INT) USING csv OPTIONS (path 'x'); SELECT * FROM t
@@ -156,7 +156,10 @@ CREATE TABLE t (, a INT) USING csv OPTIONS (path 'x')
 CREATE TABLE t (a INT b INT) USING csv OPTIONS (path 'x'); SELECT * FROM t
 
 -- case: types of several words
-CREATE TABLE t (a TIMESTAMP WITH LOCAL TIME ZONE NOT NULL, b INTERVAL DAY TO SECOND, c STRING COLLATE UTF8_LCASE COMMENT 'x', d ARRAY<STRUCT<x: INT, y: STRING NOT NULL>>, e: TIMESTAMP WITHOUT TIME ZONE DEFAULT NULL) USING csv OPTIONS (path 'x'); SELECT * FROM t;
+CREATE TABLE t (a TIMESTAMP WITH LOCAL TIME ZONE NOT NULL, b INTERVAL DAY TO SECOND, c STRING COLLATE UTF8_LCASE COMMENT 'x', d ARRAY<STRUCT<x: INT, y: STRING NOT NULL>>, e: TIMESTAMP WITHOUT TIME ZONE) USING csv OPTIONS (path 'x'); SELECT * FROM t;
+
+-- case: a default
+CREATE TABLE t (a INT DEFAULT 3) USING csv OPTIONS (path 'x'); SELECT * FROM t;
 
 -- case: a missing comma behind parentheses
 CREATE TABLE t (a DECIMAL(9, 2) b INT) USING csv OPTIONS (path 'x'); SELECT * FROM t;
