@@ -134,6 +134,49 @@ def test_a_record_that_does_not_fit_fails_instead_of_becoming_null(
         )
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("_in.csv", "_in.csv"),
+        (".in.csv", "./.in.csv"),
+        ("_in.csv", "_*.csv"),
+        ("in._COPYING_", "in._COPYING_"),
+    ],
+)
+def test_a_file_that_spark_leaves_out_for_its_name_is_refused_instead_of_read_as_empty(
+    run: Run, tmp_path: Path, name: str, path: str
+) -> None:
+    (tmp_path / name).write_text("a,b\n1,x\n")
+    text = (
+        f"CREATE TABLE t (a INT, b STRING) USING csv OPTIONS (path '{path}');"
+        "CREATE TABLE p USING print; INSERT INTO p SELECT * FROM t"
+    )
+    for mode in ("batch", "available-now"):
+        with pytest.raises(SqlError, match=r"table 't': Spark leaves out the file '.*', because its name"):
+            run(f"SET job.mode = '{mode}'; {text}")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_column(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_bytes("\ufeffa;b\r\n1;x\r\n".encode())
+    results = run(
+        "CREATE TABLE t (a INT, b STRING) USING csv OPTIONS (path 'in', delimiter ';');"
+        "CREATE TABLE p USING json OPTIONS (path 'out'); INSERT INTO p SELECT * FROM t"
+    )
+    assert rows_of(results) == [["1", "x"]]
+
+
+@pytest.mark.parametrize("folder", ["_in", ".in", "_in/"])
+def test_a_folder_of_such_a_name_is_read(run: Run, tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "1.csv").write_text("a,b\n1,x\n")
+    results = run(
+        f"CREATE TABLE t (a INT, b STRING) USING csv OPTIONS (path '{folder}');"
+        "CREATE TABLE p USING print; INSERT INTO p SELECT * FROM t"
+    )
+    assert rows_of(results) == [["1", "x"]]
+
+
 def test_json_keeps_columns_that_are_null(run: Run, tmp_path: Path) -> None:
     run("CREATE TABLE t USING json OPTIONS (path 'out'); INSERT INTO t SELECT 1 AS a, CAST(NULL AS INT) AS b")
     (file,) = (tmp_path / "out").glob("part-*.json")

@@ -171,6 +171,7 @@ def test_remote_places_are_taken_as_they_are(folder: Path) -> None:
         ),
         ('a,b\n"1,5","x\ny"\n', [("a", "STRING"), ("b", "STRING")]),
         ("a\n99999999999999999999\n", [("a", "STRING")]),
+        ("\ufeffa;b\r\n1;x\r\n", [("a", "BIGINT"), ("b", "STRING")]),  # as spreadsheets write it
     ],
 )
 def test_the_types_of_columns_are_those_of_all_first_rows(

@@ -30,7 +30,7 @@ class CsvColumns:
 def read_csv_columns(file: Path) -> CsvColumns | None:
     """The columns of a file with a header; None where they cannot be found, and all are texts then."""
     try:
-        with file.open(encoding="utf-8", newline="") as opened:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
             line = opened.readline(1 << 20)
             delimiter = max(_DELIMITERS, key=line.count)
             opened.seek(0)

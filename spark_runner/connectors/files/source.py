@@ -11,6 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER, format_options
+from spark_runner.connectors.files.hidden import refuse_hidden_file
 from spark_runner.connectors.files.position import modified_from
 from spark_runner.connectors.files.targets import is_in_swap
 
@@ -37,11 +38,16 @@ class FileSource:
         reader = session.readStream
         if self.format != "parquet":
             reader = reader.option("mode", "FAILFAST")
-        return self._streamed(reader, options, schema)
+        return self._streamed(session, reader, options, schema)
 
     def _streamed(
-        self, reader: DataStreamReader, options: Mapping[str, Any], schema: StructType | None
+        self,
+        session: SparkSession,
+        reader: DataStreamReader,
+        options: Mapping[str, Any],
+        schema: StructType | None,
     ) -> DataFrame:
+        refuse_hidden_file(session, str(options["path"]))
         reader = reader.format(self.format).options(**format_options(self.format, options))
         if self.format == "csv" and options["header"]:
             reader = reader.option("enforceSchema", "false")
@@ -70,6 +76,7 @@ class FileSource:
             reader = reader.option("enforceSchema", "false")
         if schema is not None:
             reader = reader.schema(schema)
+        refuse_hidden_file(session, str(options["path"]))
         try:
             return reader.load(options["path"])
         except AnalysisException as error:
@@ -114,7 +121,7 @@ class TextSource(FileSource):
         """All records of new files; those that do not fit have their text in the column `record`."""
         reader = session.readStream.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", record)
         wide = StructType([*schema.fields, StructField(record, StringType())])
-        frame = self._streamed(reader, options, wide)
+        frame = self._streamed(session, reader, options, wide)
         return frame if position is None else _modified_since(frame, position)
 
 

@@ -1,0 +1,29 @@
+"""Refuses to read a file that Spark leaves out because of its name."""
+
+from pyspark.sql import SparkSession
+
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.java_classes import java_class
+
+_COPYING = "._COPYING_"  # of a file that `hdfs dfs -put` has not completed
+
+
+def refuse_hidden_file(session: SparkSession, path: str) -> None:
+    """Raise ConnectorError if `path` names a file that Spark leaves out: the table would have no rows.
+
+    The rule for names is that of Spark's HadoopFSUtils. A folder of such a name is read.
+    """
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    is_hidden = name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith(_COPYING)
+    if not is_hidden:
+        return
+    java = session._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
+    if session._jvm is None:  # noqa: SLF001 - likewise
+        return  # Spark Connect gives no access to the file system
+    pattern = java_class(session, "org.apache.hadoop.fs.Path")(path)
+    files = pattern.getFileSystem(java.sessionState().newHadoopConf())
+    if any(status.isFile() for status in files.globStatus(pattern) or ()):
+        reason = f"ends with '{_COPYING}'" if name.endswith(_COPYING) else f"begins with '{name[0]}'"
+        raise ConnectorError(
+            f"Spark leaves out the file '{path}', because its name {reason}; give it another name"
+        )
