@@ -1,5 +1,6 @@
 """Makes the tables in docs/connectors.md from the options of the connectors."""
 
+from inspect import cleandoc
 from pathlib import Path
 
 from spark_runner.connectors.options import ConnectorOptions, options_of
@@ -19,7 +20,7 @@ def section(name: str) -> str:
         promise = model.model_construct().guarantee(has_primary_key=False)
         facts.append(f"A row of a finished job is in its target {promise}.")
     rows = "".join(row(model, option) for option in model.model_fields)
-    about = (model.__doc__ or "").strip()
+    about = cleandoc(model.__doc__ or "")
     table = f"| option | default | meaning |\n|---|---|---|\n{rows}"
     return f"### `{name}`\n\n{about} {' '.join(facts)}\n\n{table}"
 

@@ -57,6 +57,8 @@ def up(
 
     Ctrl-C ends both: running jobs are killed and end as KILL, waiting jobs stay for the next `up`. Streams
     get some seconds to end after their current micro-batch, as SUCCESS.
+
+    Example: orchestrator up --slots 2
     """
     interrupt = Interrupt.install()
     settings = _settings(slots, metrics_address)
@@ -142,7 +144,10 @@ def worker(
 
 
 def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Run a ZooKeeper server in the foreground, from the jars of PySpark."""
+    """Run a ZooKeeper server in the foreground, from the jars of PySpark.
+
+    Example: orchestrator zookeeper --port 2181
+    """
     interrupt = Interrupt.install()
     settings = load_settings()
     _log(verbose, quiet)

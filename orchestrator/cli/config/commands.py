@@ -111,6 +111,8 @@ def show(
 
     Values in ZooKeeper apply to all workers. The other values are those of this shell; the options of a
     command override them.
+
+    Example: orchestrator config show --cluster
     """
     settings = load_settings()
     local = local_settings(settings)
@@ -170,7 +172,10 @@ def set_(
 
 
 def unset(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Reset a limit to its default, or to the setting of each worker."""
+    """Reset a limit to its default, or to the setting of each worker.
+
+    Example: orchestrator config unset pool.default.cap
+    """
     target = Target.parse(name)
     with connected(start_own=False) as (client, _):
         now = target.change(client, None)

@@ -26,7 +26,7 @@ def set_(
     connector: Annotated[str, typer.Argument(metavar="CONNECTOR", help="The connector of its tables.")],
     options: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OPTION=VALUE]...", help="Options of the connector; secrets as references."),
+        typer.Argument(metavar="OPTION=VALUE", help="Options of the connector; secrets as references."),
     ] = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -77,7 +77,10 @@ def _row(view: ConnectionView, output: OutputFormat) -> dict[str, Any]:
 
 
 def show(name: Name, output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Show the options of a connection; references, never values."""
+    """Show the options of a connection; references, never values.
+
+    Example: orchestrator connection show exports
+    """
     with connected() as (client, _):
         view = client.connections.get(name)
     if output is not OutputFormat.TABLE:
@@ -95,6 +98,8 @@ def probe(
 
     The sources are those of the settings of this command; a driver on another host may have others. No value
     is shown. Exits with 1 if an option is wrong or a reference has no value.
+
+    Example: orchestrator connection test exports
     """
     with connected() as (client, settings):
         view = client.connections.get(name)
@@ -128,7 +133,10 @@ def remove(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Remove a connection; jobs and schedules that use it keep its options."""
+    """Remove a connection; jobs and schedules that use it keep its options.
+
+    Example: orchestrator connection remove exports --yes
+    """
     confirm(f"Remove the connection {name}?", yes=yes)
     with connected(start_own=False) as (client, _):
         client.connections.remove(name)

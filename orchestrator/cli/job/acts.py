@@ -9,7 +9,7 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from queues import check_id
 
-JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="The ids of the jobs.")]
+JobIds = Annotated[list[str], typer.Argument(metavar="ID", help="The ids of the jobs.")]
 
 
 def kill(

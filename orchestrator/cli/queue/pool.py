@@ -57,7 +57,7 @@ def list_(
 
 
 def remove(
-    pools: Annotated[list[str], typer.Argument(metavar="POOL...", help="The pools, each with its low lane.")],
+    pools: Annotated[list[str], typer.Argument(metavar="POOL", help="The pools, each with its low lane.")],
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:

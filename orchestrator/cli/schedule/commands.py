@@ -64,7 +64,10 @@ def show(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Show a schedule: its times, its last run, and the skipped fire times with the reasons."""
+    """Show a schedule: its times, its last run, and the skipped fire times with the reasons.
+
+    Example: orchestrator schedule show nightly
+    """
     with connected() as (client, _):
         look, document = partial(client.schedules.get, name), partial(ScheduleView.model_dump, mode="json")
         show_page(look, _show_view, document, output, watch)
@@ -99,14 +102,20 @@ def _changed(view: ScheduleView) -> str:
 
 
 def pause(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Stop enqueueing runs of a schedule until it is resumed; runs already enqueued continue."""
+    """Stop enqueueing runs of a schedule until it is resumed; runs already enqueued continue.
+
+    Example: orchestrator schedule pause nightly
+    """
     with connected(start_own=False) as (client, _):
         client.schedules.pause(name)
     _say(f"{name} is paused", quiet=quiet)
 
 
 def resume(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Enqueue runs of a paused schedule again; fire times missed during the pause are skipped."""
+    """Enqueue runs of a paused schedule again; fire times missed during the pause are skipped.
+
+    Example: orchestrator schedule resume nightly
+    """
     with connected(start_own=False) as (client, _):
         view = client.schedules.resume(name)
     _say(f"{name} runs next at {local_time(view.next)}", quiet=quiet)
@@ -118,7 +127,10 @@ def remove(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Remove a schedule; its runs stay."""
+    """Remove a schedule; its runs stay.
+
+    Example: orchestrator schedule remove nightly --yes
+    """
     if not yes:
         if not sys.stdin.isatty():
             raise typer.BadParameter("there is no terminal to ask on: give --yes to remove the schedule")

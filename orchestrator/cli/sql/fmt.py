@@ -23,7 +23,7 @@ from spark_runner.sql.text.source import MAX_SCRIPT_CHARACTERS, ScriptSource
 def fmt(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Scripts; - is standard input, and writes standard output."),
+        typer.Argument(metavar="FILE", help="Scripts; - is standard input, and writes standard output."),
     ],
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit with 1 if a script would change.")
@@ -38,6 +38,8 @@ def fmt(
 
     The statements stay the same, and comments, hints, strings and variables keep their text. A statement with
     a comment inside keeps its lines.
+
+    Example: orchestrator sql fmt examples/flights.sql --check
     """
     changed = 0
     for file in files:

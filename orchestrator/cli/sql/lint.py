@@ -46,9 +46,7 @@ class Finding:
 def lint(
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE...", help="Scripts or job definitions; - is a script on standard input."
-        ),
+        typer.Argument(metavar="FILE", help="Scripts or job definitions; - is a script on standard input."),
     ],
     variables: Variables = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings, too.")] = False,
@@ -67,6 +65,8 @@ def lint(
 
     Exits with 1 if a script has an error. What passes is accepted by `job submit`; errors that depend on the
     data, and on the columns of files, are found at run time.
+
+    Example: orchestrator sql lint examples/flights.sql --strict
     """
     values = parse_variables(variables)
     with cluster_connections() as find:

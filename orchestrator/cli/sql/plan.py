@@ -40,6 +40,8 @@ def plan(
     With -o json the columns are always there. The guarantee of a write says what a further attempt of the job
     does to its rows. Exits with 2 if the script has an error that `sql lint` shows,
     other than one of columns.
+
+    Example: orchestrator sql plan examples/flights.sql --svg flights.svg
     """
     definition = read_script(file, parse_variables(variables))
     checked = check_sql(definition, script_name(file, definition))
