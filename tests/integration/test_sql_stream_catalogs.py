@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.catalog_sink import CatalogSink
@@ -182,6 +182,25 @@ def test_a_set_reads_a_stream_once_for_tables_of_catalogs_and_of_files(
     check_sold(run, tmp_path, "-3minus", "-4minus", "1n1", "3n3", "4n4", *(["9other"] if after else []))
     folders = {each.name for each in (tmp_path / "checkpoints" / "job").iterdir()}
     assert folders == {"out,set", "shop.s1.sold"} - ({"shop.s1.sold"} if not after else set())
+
+
+def test_an_insert_of_a_set_leaves_what_it_shares_in_the_cache(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, write = list[bool](), CatalogSink.write
+
+    def watched(self: CatalogSink, frame: DataFrame, *rest: Any) -> Any:
+        found.append(frame.storageLevel.useMemory)
+        return write(self, frame, *rest)
+
+    monkeypatch.setattr(CatalogSink, "write", watched)
+    run(
+        f"""SET job.mode = 'available-now'; {derby(tmp_path)}{source(tmp_path, 1, 2)}
+        CREATE VIEW v AS SELECT id, 'a' AS name FROM src;
+        BEGIN STATEMENT SET; INSERT INTO shop.S1.sold TABLE v; INSERT INTO shop.S1.sold TABLE v; END;"""
+    )
+    assert found == [True, True]
+    check_sold(run, tmp_path, "1a", "1a", "2a", "2a")
 
 
 KILLS = [("before the write", ""), ("within the write", "/out"), ("within the write", "sold")]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
@@ -45,16 +46,20 @@ class CatalogSink:
         """Add the rows of a batch, if it has any."""
         del options, request
         session = frame.sparkSession
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)  # not every catalog counts what it writes
+        is_kept = frame.storageLevel.useMemory  # the set of this INSERT shares its rows, and releases them
+        if not is_kept:
+            frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)  # not every catalog counts what it writes
         try:
-            if rows := kept.count():
-                kept.createOrReplaceTempView(_BATCH)
+            if rows := frame.count():
+                # When Spark drops a view, it releases rows that others keep for an equal plan.
+                frame.where(sql.lit(_BATCH).isNotNull()).createOrReplaceTempView(_BATCH)
                 with self._lock:
                     self._add(session)
             return Written(rows)
         finally:
             session.catalog.dropTempView(_BATCH)
-            kept.unpersist()
+            if not is_kept:
+                frame.unpersist()
 
     def _add(self, session: SparkSession) -> None:
         session.sql(self._statement)
