@@ -1,6 +1,11 @@
-"""A catalog of Spark that supports MERGE, from the tests of Spark: its tables live in one session."""
+"""Catalogs of Spark: one that supports MERGE, from the tests of Spark, and a database behind JDBC.
+
+The tables of the first live in one session.
+"""
 
 import hashlib
+import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.servers.cache import cached
 from tests.servers.zookeeper import unavailable
+from tests.waiting import wait_until
 
 MERGING = "org.apache.spark.sql.connector.catalog.InMemoryRowLevelOperationTableCatalog"
 JDBC = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
@@ -26,6 +32,37 @@ def add_merging_catalog(spark: SparkSession) -> None:
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to the class loader
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.io.File(str(_jar())).toURI().toURL())
+
+
+def derby(folder: Path) -> str:
+    """A catalog that is a database of this test, with the table that streams write."""
+    return f"""SET spark.sql.catalog.shop = {JDBC};
+SET spark.sql.catalog.shop.url = 'jdbc:derby:memory:{folder.name};create=true';
+CREATE NAMESPACE IF NOT EXISTS shop.S1;
+CREATE TABLE IF NOT EXISTS shop.S1.sold (id INT, name STRING);
+"""
+
+
+def source(folder: Path, *ids: int) -> str:
+    (folder / "in").mkdir(exist_ok=True)
+    file = folder / f"{ids[0]}.json"
+    file.write_text("\n".join(json.dumps({"id": each}) for each in ids))
+    os.utime(file, (1_700_000_000 + ids[0], 1_700_000_000 + ids[0]))  # Spark reads the oldest first
+    file.rename(folder / "in" / file.name)
+    return "CREATE TABLE src (id INT) USING json OPTIONS (path 'in', max_files_per_trigger 1);\n"
+
+
+def ends(group: int) -> None:
+    """Wait for the end of a group of processes: the JVM of a dead driver locks its database for a moment."""
+
+    def has_ended() -> bool:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    wait_until(has_ended, 60, "the JVM has ended")
 
 
 def _jar() -> Path:

@@ -1,7 +1,7 @@
-"""A driver of a stream that kills itself at a chosen point of a chosen micro-batch.
+"""A driver that kills itself at a chosen point of a chosen micro-batch, or behind an INSERT into a catalog.
 
 Arguments: the folder of the script, the batch, the point, and for a point within a write the end of the name
-of the folder that is written; the script is on standard input.
+of the folder, or of the table of a catalog, that is written; the script is on standard input.
 """
 
 import json
@@ -31,10 +31,13 @@ def main(folder: Path, batch: int, point: str, written: str = "") -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - tests import `plan_of` alone
 
     from spark_runner.connectors.files.targets import TargetDirectory  # noqa: PLC0415 - likewise
+    from spark_runner.sql.execution import catalogs  # noqa: PLC0415 - likewise
+    from spark_runner.sql.execution.catalog_sink import CatalogSink  # noqa: PLC0415 - likewise
     from spark_runner.sql.execution.execution import execute  # noqa: PLC0415 - likewise
     from spark_runner.sql.execution.streaming import MicroBatches  # noqa: PLC0415 - likewise
 
-    write, add, moved = MicroBatches.write, TargetDirectory._move_files, [0]  # noqa: SLF001 - to die within it
+    write, moved = MicroBatches.write, [0]
+    add, insert = TargetDirectory._move_files, CatalogSink._add  # noqa: SLF001 - to die within them
 
     def dying_write(self: MicroBatches, frame: Any, number: int) -> None:
         moved[0] = number
@@ -49,8 +52,21 @@ def main(folder: Path, batch: int, point: str, written: str = "") -> None:
         if moved[0] == batch and point == "within the write" and self._location.endswith(written):
             _die()
 
+    def dying_insert(self: CatalogSink, session: Any) -> None:
+        insert(self, session)
+        if moved[0] == batch and point == "within the write" and written in self._statement:
+            _die()
+
+    def dying_statement(script: Any, step: Any, of_set: Any = ()) -> Any:
+        result = run(script, step, of_set)
+        if point == "behind an INSERT" and step["action"].startswith("INSERT") and step["target"] == written:
+            _die()
+        return result
+
+    run, catalogs.run = catalogs.run, dying_statement
     MicroBatches.write = dying_write  # type: ignore[method-assign, assignment]  # the point of this program
     TargetDirectory._move_files = dying_add  # type: ignore[method-assign, assignment]  # noqa: SLF001 - likewise
+    CatalogSink._add = dying_insert  # type: ignore[method-assign]  # noqa: SLF001 - likewise
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     execute(spark, plan_of(sys.stdin.read(), folder), lambda _: None, Writer("run"))
 

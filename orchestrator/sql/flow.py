@@ -110,7 +110,8 @@ def flows(check: Check) -> list[Flow]:
     catalog = Catalog()
     found = list[Flow]()
     mode = mode_of(check)
-    for statement in check.statements:
+    for each in check.statements:
+        statement = (each.first or each) if isinstance(each, BeginSet) else each
         given = walk(statement, catalog)
         if isinstance(statement, CreateTable):
             step = stored[statement.name.lower()] = tables.get(statement.passage.position(), {})
@@ -157,8 +158,6 @@ def _flow(
             found = Flow(line, "EXPLAIN", _reads(statement.query, names))
         case CatalogStatement():
             found = _of_catalog(statement, names, given)
-        case BeginSet(first=Insert() as first):
-            found = _flow(first, names, stored, catalog, given)
         case Insert():
             step = stored.get(statement.target.lower(), {})
             found = Flow(

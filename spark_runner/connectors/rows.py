@@ -1,9 +1,12 @@
 """Rows as text, in the form in which a quarantine keeps them."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import DataType, StructType
+
+from spark_runner.connectors.map_keys import with_readable_keys, with_text_keys, with_typed_keys
 
 JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXXXX]",
@@ -12,21 +15,36 @@ JSON_OPTIONS = {
 """The formats of rows as JSON; those of Spark would lose microseconds, and seconds of offsets of zones."""
 
 
-def row_as_json(values: Mapping[str, Column]) -> Column:
-    """A row in the form of the quarantine; NULL without values."""
-    if not values:
+def row_as_json(frame: DataFrame, names: Sequence[str]) -> Column:
+    """These columns of a row in the form of the quarantine; NULL without any."""
+    if not names:
         return sql.lit(None).cast("string")
-    return struct_as_json(sql.struct(*[value.alias(name) for name, value in values.items()]))
+    row = StructType([frame.schema[name] for name in names])
+    return struct_as_json(sql.struct(*[column(name) for name in names]), row)
 
 
-def struct_as_json(row: Column) -> Column:
-    """Likewise, for the columns inside of one."""
+def struct_as_json(row: Column, kind: DataType) -> Column:
+    """Likewise, for the columns inside of one, which has the type `kind`."""
+    return _as_json(with_readable_keys(row, kind, _as_json))
+
+
+def struct_from_json(text: Column, kind: StructType) -> Column:
+    """The columns of a row from this form, as a struct; a text in another form fails the job."""
+
+    def read(each: Column, struct: StructType) -> Column:
+        value = sql.from_json(each, with_text_keys(struct), {"mode": "FAILFAST", **JSON_OPTIONS})
+        return with_typed_keys(value, struct, read)
+
+    return read(text, kind)
+
+
+def _as_json(row: Column) -> Column:
     return sql.to_json(row, {"ignoreNullFields": "false", **JSON_OPTIONS})
 
 
 def row_of(frame: DataFrame) -> Column:
     """The rows of a frame in this form: for the column `row` of `Written.rejected`."""
-    return row_as_json({name: column(name) for name in frame.columns})
+    return row_as_json(frame, frame.columns)
 
 
 def column(name: str) -> Column:

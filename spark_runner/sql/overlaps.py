@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from spark_runner.sql.locations import contains, overlap
+from spark_runner.sql.text.full_name import FullName, KnownNames
 
 
 class Placed(NamedTuple):
@@ -64,6 +65,52 @@ class SetPlaces:
                     return _conflict(f"writes to what the INSERT of line {reader} reads as '{name}'")
             self.written[target.place] = line
         return ""
+
+
+@dataclass
+class SetCatalogs:
+    """The tables of catalogs that they have read and written so far, with the lines."""
+
+    read: KnownNames = field(default_factory=KnownNames)
+    written: KnownNames = field(default_factory=KnownNames)
+    _readers: dict[tuple[str, ...], int] = field(default_factory=dict)  # by key
+    _writers: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def add(self, target: FullName | None, reads: Iterable[FullName], line: int, *, replaces: bool) -> str:
+        """Likewise, also for an INSERT that replaces what another one writes; `target` may be no such table.
+
+        The current catalog and namespace complete short names, so two names that may be the same count.
+        """
+        for name in reads:
+            if other := self.written.same(name):
+                writer = self._writers[other.key]
+                return _conflict(
+                    f"reads '{name}', and the INSERT of line {writer} writes to {_as(other, name)}"
+                )
+            self.read.add(name)
+            self._readers.setdefault(name.key, line)
+        if target is None:
+            return ""
+        if other := self.read.same(target):
+            reader = self._readers[other.key]
+            return _conflict(f"writes to what the INSERT of line {reader} reads as '{other}'")
+        if replaces and (other := self.written.same(target)):
+            return replaces_written(self._writers[other.key])
+        self.written.add(target)
+        self._writers.setdefault(target.key, line)
+        return ""
+
+
+def replaces_written(line: int) -> str:
+    """Why an INSERT OVERWRITE may not be in the set behind an INSERT into its target."""
+    return (
+        f"refused: this INSERT replaces what the INSERT of line {line} of the same set writes; write INSERT"
+        " INTO, or another set"
+    )
+
+
+def _as(other: FullName, name: FullName) -> str:
+    return "it" if other.key == name.key else f"'{other}', which may be the same table"
 
 
 def _conflict(what: str) -> str:

@@ -129,7 +129,15 @@ def check_plan(plan: Mapping[str, Any], *, shares_jvm: bool) -> None:
 
 
 def _refuse_catalogs(passage: Passage, message: str) -> None:
-    for name in catalog_names([_as_name(token) for token in passage.tokens]).values():
+    plain = catalog_names(passage.tokens)
+    for key, name in catalog_names([_as_name(token) for token in passage.tokens]).items():
+        if message == _OWN_JVM and key not in plain:
+            # The script does not set it: the compiler would have asked for a JVM of its own.
+            message = (
+                f"the double quotes make '{name}' a table of a catalog where the definition sets"
+                " spark.sql.ansi.doubleQuotedIdentifiers, and no script in a JVM that other jobs use may"
+                " name one; write the name in backticks, or SET that setting in the script"
+            )
         raise passage.error(message, name.offset)
 
 

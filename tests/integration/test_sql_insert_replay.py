@@ -84,10 +84,12 @@ VALUES = """SELECT id, CAST(id / 3 AS DECIMAL(38, 18)) AS dec,
   X'00ff' AS bin, CAST('NaN' AS DOUBLE) AS nan, CAST(1.1 AS FLOAT) AS flt,
   array(named_struct('d', DATE '9999-12-31', 'm', map('k', CAST(NULL AS STRING)))) AS nested,
   INTERVAL '1 02:03:04.5' DAY TO SECOND AS span, NULL AS nothing,
+  map(DATE '0001-02-03', map(id, 'v')) AS days,
   'a"\\\\n\\\\\\\\é' AS `t.x``t` FROM range(4)"""
 KINDS = (
     "id BIGINT, dec DECIMAL(38, 18), ts TIMESTAMP, ntz TIMESTAMP_NTZ, bin BINARY, nan DOUBLE, flt FLOAT,"
     " nested ARRAY<STRUCT<d: DATE, m: MAP<STRING, STRING>>>, span INTERVAL DAY TO SECOND, nothing INT,"
+    " days MAP<DATE, MAP<BIGINT, STRING>>,"
     " `t.x``t` STRING"
 )
 

@@ -1,6 +1,8 @@
 """What lint says of types, intervals, windows and settings is what the installed Spark does."""
 
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
+from typing import Any
+
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.errors import PySparkException
@@ -223,6 +225,17 @@ def test_the_settings_of_sessions_are_those_of_spark(spark: SparkSession) -> Non
         key for key in listed - changeable if key.startswith("spark.sql.") and not key.startswith(others)
     }
     assert fixed - STATIC == set()
+
+
+def test_a_session_passes_settings_of_hadoop_on_without_removing_a_prefix(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("fs.own.plain", "1")
+    session.conf.set("spark.hadoop.fs.own.prefixed", "1")
+    state: Any = session._jsparkSession.sessionState()  # noqa: SLF001 - PySpark has no public way to it
+    conf = state.newHadoopConf()
+    assert (conf.get("fs.own.plain"), conf.get("fs.own.prefixed")) == ("1", None)
+    assert accepted("SET fs.own.plain = 1; SELECT 1")
+    assert not accepted("SET spark.hadoop.fs.own.prefixed = 1; SELECT 1")
 
 
 @pytest.mark.parametrize(

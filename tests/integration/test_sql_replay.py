@@ -75,11 +75,13 @@ VALUES = """SELECT id, CAST(id / 3 AS DECIMAL(38, 18)) AS dec,
   TIMESTAMP '2026-03-29 02:30:00.123456' AS ts,
   TIMESTAMP_NTZ '0001-01-01 00:00:00.000001' AS ntz, X'00ff' AS bin, CAST('NaN' AS DOUBLE) AS nan,
   array(named_struct('d', DATE '9999-12-31', 'm', map('k', CAST(NULL AS STRING)))) AS nested,
+  map(named_struct('b', X'00ff', 't', id), 1.5D) AS rates,
   'a"\\n\\\\é' AS txt
   FROM range(4) AS r (id)"""
 KINDS = (
     "id BIGINT, dec DECIMAL(38, 18), ts TIMESTAMP, ntz TIMESTAMP_NTZ, bin BINARY, nan DOUBLE,"
-    " nested ARRAY<STRUCT<d: DATE, m: MAP<STRING, STRING>>>, txt STRING"
+    " nested ARRAY<STRUCT<d: DATE, m: MAP<STRING, STRING>>>,"
+    " rates MAP<STRUCT<b: BINARY, t: BIGINT>, DOUBLE>, txt STRING"
 )
 
 

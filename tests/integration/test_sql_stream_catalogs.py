@@ -1,7 +1,6 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Streams into tables of Spark catalogs: a database behind JDBC, and Spark's own."""
 
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from spark_runner.sql.execution.catalog_sink import CatalogSink
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
-from tests.catalog_support import JDBC
+from tests.catalog_support import derby, source
 from tests.stream_driver import plan_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -30,21 +29,6 @@ def run(spark: SparkSession, tmp_path: Path) -> Run:
         return execute(spark, plan_of(text, tmp_path), lambda _: None, control=control)
 
     return run_script
-
-
-def derby(folder: Path) -> str:
-    """A catalog that is a database of this test, with the table that streams write."""
-    return f"""SET spark.sql.catalog.shop = {JDBC};
-SET spark.sql.catalog.shop.url = 'jdbc:derby:memory:{folder.name};create=true';
-CREATE NAMESPACE IF NOT EXISTS shop.S1;
-CREATE TABLE IF NOT EXISTS shop.S1.sold (id INT, name STRING);
-"""
-
-
-def source(folder: Path, *ids: int) -> str:
-    (folder / "in").mkdir(exist_ok=True)
-    (folder / "in" / f"{ids[0]}.json").write_text("\n".join(json.dumps({"id": each}) for each in ids))
-    return "CREATE TABLE src (id INT) USING json OPTIONS (path 'in', max_files_per_trigger 1);\n"
 
 
 def test_a_stream_adds_its_rows_to_a_table_of_a_catalog_in_both_modes(run: Run, tmp_path: Path) -> None:

@@ -129,3 +129,14 @@ def test_names_with_commas_are_no_numbers_of_inserts(spark: SparkSession, tmp_pa
         at_last.cancel()
     assert [(each["target"], each["rows"]) for each in results] == [("out", 1), ("out", 1), ("out,2", 1)]
     assert set(control.shown()["streams"]) == {"out", "out,2", "out%2C2"}
+
+
+@pytest.mark.parametrize("limit", ["", "SET job.error.limit.rows = 1;"])
+@pytest.mark.parametrize("condition", ["false", "id > 1 AND 1 = 0", "current_date() < DATE '2020-01-01'"])
+def test_a_stream_of_csv_without_any_column_may_have_a_condition_that_no_row_meets(
+    run: Run, tmp_path: Path, condition: str, limit: str
+) -> None:
+    add_file(tmp_path, 1, text="id\n1\n2\n")
+    orders = ORDERS.replace("json", "csv")
+    (result,) = run(f"{limit}{orders}{OUT}INSERT INTO out SELECT 7 FROM orders WHERE {condition};")
+    assert (result["rows"], result["batches"], found(tmp_path)) == (0, 1, [])

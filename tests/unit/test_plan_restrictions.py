@@ -33,7 +33,6 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "CREATE VIEW v AS SELECT 1; BEGIN STATEMENT SET; INSERT INTO t TABLE v; INSERT INTO t TABLE v; END",
         "RESET fs.file.impl",
         "SET spark.sql.ansi.doubleQuotedIdentifiers = true",
-        'CREATE VIEW v AS SELECT * FROM "spark_catalog"."n"."t"; INSERT INTO t SELECT * FROM v',
     ],
 )
 def test_a_shared_jvm_runs_no_statement_that_needs_one_of_its_own(statement: str) -> None:
@@ -43,6 +42,20 @@ def test_a_shared_jvm_runs_no_statement_that_needs_one_of_its_own(statement: str
         SqlError, match=r"a.sql:1:\d+: this statement may not run in a JVM that other jobs use"
     ):
         check_plan(made, shares_jvm=True)
+
+
+@pytest.mark.parametrize("name", ['"spark_catalog"."n"."t"', 'spark_catalog."n".t'])
+def test_a_catalog_in_double_quotes_in_a_shared_jvm_says_what_makes_it_one(name: str) -> None:
+    text = "CREATE VIEW v AS SELECT * FROM {}; INSERT INTO t SELECT * FROM v"
+    with pytest.raises(SqlError, match=r"'spark_catalog\.n\.t' a table of a catalog where the def") as caught:
+        check_plan(plan(text.format(name)), shares_jvm=True)
+    assert "write the name in backticks, or SET that setting in the script" in caught.value.message
+    for mended in (
+        "`spark_catalog`.`n`.`t`; SELECT 1",
+        f"{name}; SET spark.sql.ansi.doubleQuotedIdentifiers = true",
+    ):
+        made = compile_script(TABLE + text.format(mended), file="a.sql", base_dir="/b", variables={})
+        assert made["needs_own_jvm"]
 
 
 def test_a_query_reads_no_files_of_a_format_that_the_policy_denies() -> None:

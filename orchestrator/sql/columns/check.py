@@ -54,7 +54,7 @@ def walk(statement: AnyStatement, catalog: Catalog, invalid: frozenset[str] = fr
         case Insert():
             return _insert(statement, catalog)
         case BeginSet():
-            return _insert(statement.first, catalog) if statement.first else None
+            return walk(statement.first, catalog, invalid) if statement.first else None
         case _:
             return _of_query(statement, catalog)
     return None

@@ -8,6 +8,7 @@ from spark_runner.sql.compiler.modes import check_bounded
 from spark_runner.sql.compiler.names import Reads
 from spark_runner.sql.compiler.own_options import OwnTables
 from spark_runner.sql.compiler.scope import Scope, refuse_session
+from spark_runner.sql.compiler.statement_set import StatementSets
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.streams import Streams
 from spark_runner.sql.grammar.catalog import table_format
@@ -27,6 +28,7 @@ class Catalogs:
     steps: Steps
     scope: Scope
     own_tables: OwnTables
+    sets: StatementSets
     is_used: bool = field(default=False, init=False)  # a statement names a catalog, other than by a query
     _sources: dict[tuple[str, ...], FullName] = field(default_factory=dict, init=False)  # as `add_reads` says
     _replaced: set[tuple[str, ...]] = field(default_factory=set, init=False)
@@ -37,6 +39,8 @@ class Catalogs:
         `streams` is None in mode batch.
         """
         self.is_used = True
+        if self.sets.open:
+            self.sets.open.is_empty = False
         if statement.name is not None and statement.action not in _NAMESPACES:
             refuse_session(statement.name, statement.passage)
         text = self._text(statement, streams)
@@ -77,6 +81,10 @@ class Catalogs:
                 streams.check_catalog_insert(body, name, reads, statement.passage)
             else:
                 check_bounded(reads, body)
+        if self.sets.open:
+            self.sets.open.add_catalog(statement, name, reads)
+            if streams:
+                self.sets.open.read_stream(body, reads, streams.mode)
         self._check_earlier(statement)
         if statement.action is CatalogAction.INSERT_OVERWRITE:
             self._check_replaced(statement, name)

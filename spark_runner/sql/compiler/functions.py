@@ -10,7 +10,7 @@ from spark_runner.sql.compiler.python_files import NotThere, PythonFiles
 from spark_runner.sql.compiler.spark_functions import SPARK_FUNCTIONS
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.grammar.calls import NO_FUNCTIONS, PLAIN_NAME, calls
-from spark_runner.sql.grammar.statements import AnyStatement, CatalogStatement, CreateFunction
+from spark_runner.sql.grammar.statements import AnyStatement, BeginSet, CatalogStatement, CreateFunction
 from spark_runner.sql.python_modules import refused
 from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.errors import SqlError
@@ -54,6 +54,8 @@ class Functions:
         if isinstance(statement, CreateFunction):
             return
         used = set[str]()
+        if isinstance(statement, BeginSet) and statement.first:
+            statement = statement.first
         passage, tokens = statement.passage, statement.tokens
         if isinstance(statement, CatalogStatement):  # its head may have columns and clauses in parentheses
             passage = statement.body or passage

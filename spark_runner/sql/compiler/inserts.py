@@ -10,7 +10,6 @@ from spark_runner.sql.compiler.own_options import OwnTables, own_options
 from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.statement_set import StatementSets
 from spark_runner.sql.compiler.steps import Steps
-from spark_runner.sql.compiler.stream_queries import check_in_set
 from spark_runner.sql.compiler.streams import Streams
 from spark_runner.sql.grammar.statements import Insert
 
@@ -42,8 +41,7 @@ class Inserts:
         if self.sets.open:
             self.sets.open.add(statement, target, reads)
             if streams:
-                mode, known = streams.mode, self.sets.open.stream
-                self.sets.open.stream = check_in_set(statement.query, reads, known, mode)
+                self.sets.open.read_stream(statement.query, reads, streams.mode)
         target.step["written"] = True
         self.catalogs.add_reads(reads)
         step = self.steps.add(

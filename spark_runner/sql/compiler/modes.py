@@ -61,7 +61,7 @@ def default_mode(statements: Iterable[AnyStatement], find: FindConnection | None
 def _query_of(statement: AnyStatement) -> Passage | None:
     """The query of a view, or of an INSERT, which may be the first one of a statement set."""
     if isinstance(statement, BeginSet):
-        return statement.first.query if statement.first else None
+        return _query_of(statement.first) if statement.first else None
     if isinstance(statement, CatalogStatement):
         return statement.body if statement.action is CatalogAction.INSERT_INTO else None
     return statement.query if isinstance(statement, CreateView | Insert) else None

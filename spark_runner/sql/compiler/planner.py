@@ -38,8 +38,9 @@ from spark_runner.sql.restrictions import may_share, sets_catalog
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 
-_OfScript = (
-    CreateFunction
+_Planned = (
+    CatalogStatement
+    | CreateFunction
     | CreateTable
     | CreateView
     | Insert
@@ -72,7 +73,7 @@ class Planner:
     def __post_init__(self) -> None:
         self.sets = StatementSets(self.steps, self.scope)
         self.own_tables = OwnTables(self.steps, self.scope)
-        self.catalogs = Catalogs(self.steps, self.scope, self.own_tables)
+        self.catalogs = Catalogs(self.steps, self.scope, self.own_tables, self.sets)
         self.table_declarations = TableDeclarations(self.steps, self.scope, self.base_dir, self.find)
         self.inserts = Inserts(self.steps, self.scope, self.own_tables, self.sets, self.catalogs)
         self.settings.default_mode = self.settings.mode = self.default.mode
@@ -88,13 +89,12 @@ class Planner:
             self.streams.check_statement(statement)
         self.steps.needs_own_jvm |= not may_share(statement)
         self.functions.see(statement)
-        if isinstance(statement, CatalogStatement):
-            self.effects += self.catalogs.add(statement, self.streams)
-        else:
-            self._add(statement)
+        self._add(statement)
 
-    def _add(self, statement: _OfScript) -> None:
+    def _add(self, statement: _Planned) -> None:
         match statement:
+            case CatalogStatement():
+                self.effects += self.catalogs.add(statement, self.streams)
             case CreateFunction():
                 self.functions.add(statement, self.steps)
             case CreateTable():
@@ -106,7 +106,7 @@ class Planner:
             case BeginSet():
                 self.sets.begin(statement)
                 if statement.first:
-                    self.effects += self.inserts.add(statement.first, self.streams)
+                    self._add(statement.first)
             case EndSet():
                 self.sets.end(statement)
             case _:

@@ -10,6 +10,7 @@ from spark_runner.sql.grammar.statements import ResetStatement, SetStatement
 from spark_runner.sql.text.errors import SqlError
 
 _SPARK, _SESSION, _CATALOG = "spark.", "spark.sql.", "spark.sql.catalog."
+_HADOOP = "spark.hadoop."
 _OWN_KEYS = (JOB_MODE, JOB_TRIGGER, *BAD_ROW_KEYS)
 _MOSTLY_EQUAL = 0.93  # a slip of the hand; keys of extensions of Spark differ more
 _MAX_CHARACTERS = 100  # of a key that is compared with those of Spark
@@ -21,6 +22,14 @@ def check_effect(statement: SetStatement | ResetStatement) -> None:
     key = statement.key
     if key in STATIC or f"{key}.".startswith(FIXED_FAMILIES):
         message = f"'{key}' cannot change while Spark runs; write it in `conf` of the definition"
+        raise statement.passage.error(message, statement.key_offset)
+    if key.startswith(_HADOOP):
+        own = key.removeprefix(_HADOOP)
+        session = f"SET {own}, or " if own.startswith(HADOOP_FAMILIES) else ""
+        message = (
+            f"'{key}' has no effect while Spark runs, which removes '{_HADOOP}' at its start alone; write"
+            f" {session}'{key}' in `conf` of the definition"
+        )
         raise statement.passage.error(message, statement.key_offset)
     if not key.startswith((_SPARK, *HADOOP_FAMILIES)):
         hint = did_you_mean(key, _OWN_KEYS)

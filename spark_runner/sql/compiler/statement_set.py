@@ -7,16 +7,19 @@ from typing import Any
 from spark_runner.sql.compiler.names import Name, Reads, Table, View
 from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.steps import Steps
+from spark_runner.sql.compiler.stream_queries import check_in_set
 from spark_runner.sql.grammar.statement_set import NO_INSERT, ONLY_INSERTS, count_begun
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     BeginSet,
+    CatalogAction,
     CatalogStatement,
     EndSet,
     Insert,
 )
-from spark_runner.sql.overlaps import SetPlaces
+from spark_runner.sql.overlaps import Placed, SetCatalogs, SetPlaces, replaces_written
 from spark_runner.sql.text.cursor import Cursor
+from spark_runner.sql.text.full_name import FullName
 from spark_runner.sql.text.passage import Passage
 
 MAX_SHARED_STEPS = 500_000
@@ -33,6 +36,7 @@ class OpenSet:
     refused_sets: int = 0  # begun inside of this one, and not ended yet
     inserts: list[Reads] = field(default_factory=list)
     places: SetPlaces = field(default_factory=SetPlaces)
+    catalogs: SetCatalogs = field(default_factory=SetCatalogs)
     stream: Table | None = None  # in a mode that streams: what all INSERTs read
     writers: dict[str, int] = field(default_factory=dict)  # lower-case target -> line of its first INSERT
 
@@ -42,16 +46,32 @@ class OpenSet:
         Every INSERT of a set sees the data from before the set.
         """
         line = statement.passage.position()[0]
-        if found := self.places.add(target.placed, reads.placed(), line):
+        found = self.places.add(target.placed, reads.placed(), line)
+        found = found or self.catalogs.add(None, reads.catalogs.values(), line, replaces=False)
+        if (
+            not found
+            and statement.overwrite
+            and (writer := self.writers.get(target.name.lower())) is not None
+        ):
+            found = replaces_written(writer)
+        if found:
             raise statement.passage.error(found, statement.target_offset)
-        if statement.overwrite and (writer := self.writers.get(target.name.lower())) is not None:
-            message = (
-                f"refused: this INSERT replaces what the INSERT of line {writer} of the same set writes;"
-                " write INSERT INTO, or another set"
-            )
-            raise statement.passage.error(message, statement.target_offset)
         self.writers.setdefault(target.name.lower(), line)
         self.inserts.append(reads)
+
+    def add_catalog(self, statement: CatalogStatement, target: FullName, reads: Reads) -> None:
+        """Likewise for an INSERT into a table of a catalog."""
+        line = statement.passage.position()[0]
+        replaces = statement.action is CatalogAction.INSERT_OVERWRITE
+        found = self.places.add(Placed("", "", ""), reads.placed(), line)
+        found = found or self.catalogs.add(target, reads.catalogs.values(), line, replaces=replaces)
+        if found:
+            raise statement.passage.error(found, target.offset)
+        self.inserts.append(reads)
+
+    def read_stream(self, query: Passage, reads: Reads, mode: str) -> None:
+        """Keep the stream that an INSERT reads; raises SqlError for another one, and for what has a state."""
+        self.stream = check_in_set(query, reads, self.stream, mode)
 
 
 @dataclass
@@ -68,7 +88,9 @@ class StatementSets:
         if not self.open or isinstance(statement, Insert | BeginSet | EndSet):
             return
         if isinstance(statement, CatalogStatement) and statement.action.writes:
-            message = f"{statement.action} a table of a catalog is no part of a statement set"
+            if statement.action in {CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE}:
+                return
+            message = f"{ONLY_INSERTS}: {statement.action} reads the table that it changes"
             raise statement.passage.error(f"{message}; write it behind END")
         raise statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
 

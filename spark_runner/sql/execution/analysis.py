@@ -164,6 +164,8 @@ class _Analysis(AnalysedNames):
             check_streamable(frame)
         except SPARK_ERRORS as error:
             raise catalogs.failed(self, step, error) from error
+        if self.is_in_set and (words := refused_in_set(frame)):
+            raise self.error(words, step)
 
     def _mode(self) -> dict[str, Any]:
         return {key: self.plan[key] for key in ("mode", "trigger_ms") if key in self.plan}

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
@@ -17,8 +18,7 @@ from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.stream_query import Target
 from spark_runner.sql.execution.stream_session import StreamSession
-from spark_runner.sql.grammar.parser import parse
-from spark_runner.sql.grammar.statements import CatalogStatement
+from spark_runner.sql.execution.stream_set import StreamSet
 from spark_runner.sql.text.full_name import full_name_of
 from spark_runner.sql.text.literals import quote_name
 
@@ -46,16 +46,20 @@ class CatalogSink:
         """Add the rows of a batch, if it has any."""
         del options, request
         session = frame.sparkSession
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)  # not every catalog counts what it writes
+        is_kept = frame.storageLevel.useMemory  # the set of this INSERT shares its rows, and releases them
+        if not is_kept:
+            frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)  # not every catalog counts what it writes
         try:
-            if rows := kept.count():
-                kept.createOrReplaceTempView(_BATCH)
+            if rows := frame.count():
+                # When Spark drops a view, it releases rows that others keep for an equal plan.
+                frame.where(sql.lit(_BATCH).isNotNull()).createOrReplaceTempView(_BATCH)
                 with self._lock:
                     self._add(session)
             return Written(rows)
         finally:
             session.catalog.dropTempView(_BATCH)
-            kept.unpersist()
+            if not is_kept:
+                frame.unpersist()
 
     def _add(self, session: SparkSession) -> None:
         session.sql(self._statement)
@@ -63,20 +67,30 @@ class CatalogSink:
 
 def start_insert(run: StreamSession, step: Mapping[str, Any]) -> None:
     """Start the streaming query of an INSERT INTO a table of a catalog; raises SqlError."""
-    frame = catalogs.check_analysed(run, step)
-    statement = run.passage(step["statement"])
-    written = parse(statement)
-    offset = written.body_offset if isinstance(written, CatalogStatement) else 0
-    query = run.sent.send(statement.part(offset, len(statement.text)))
-    table = {"name": step["target"], "connector": "catalog", "location": ""}
+    frame, target = _checked(run, step)
 
     def begun_at(record: Record) -> DataFrame:
-        is_changed = run.begin_at(record)
-        return run.session.sql(query) if is_changed or frame is None else frame
+        return catalogs.rows_of_insert(run, step) if run.begin_at(record) else frame
 
-    sink = CatalogSink(run.sent.send(statement.part(0, offset)), step["target"])
     try:
-        run.streams.start(begun_at, step, Target(table, {}, sink, "append"), run.table_reads)
+        run.streams.start(begun_at, step, target, run.table_reads)
     except (ConnectorError, *SPARK_ERRORS) as error:
-        raise run.write_error(error, table, step) from error
-    run.await_at_once([table])
+        raise run.write_error(error, target.table, step) from error
+    run.await_at_once([target.table])
+
+
+def add_insert(run: StreamSession, streams: StreamSet, step: Mapping[str, Any]) -> None:
+    """Add such an INSERT to a statement set; raises SqlError."""
+    frame, target = _checked(run, step)
+    try:
+        streams.add(frame, step, target)
+    except SPARK_ERRORS as error:
+        raise run.write_error(error, target.table, step) from error
+
+
+def _checked(run: StreamSession, step: Mapping[str, Any]) -> tuple[DataFrame, Target]:
+    """The rows of an INSERT that Spark has analysed, and its target."""
+    frame = catalogs.check_insert(run, step)
+    head, _ = catalogs.parts_of_insert(run.passage(step["statement"]))
+    table = {"name": step["target"], "connector": "catalog", "location": ""}
+    return frame, Target(table, {}, CatalogSink(run.sent.send(head), step["target"]), "append")

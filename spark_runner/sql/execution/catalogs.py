@@ -1,6 +1,6 @@
 """Runs statements on tables of Spark catalogs, and explains the errors of Spark about them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,11 +37,14 @@ _UNSUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "_LEGACY_ERROR_TEMP_1121"
 _ROWS = "numOutputRows"
 
 
-def run(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame:
-    """Let Spark run the statement of a step; raises SqlError at the place that Spark names."""
+def run(script: ScriptContext, step: Mapping[str, Any], of_set: Iterable[str] = ()) -> DataFrame:
+    """Let Spark run the statement of a step; raises SqlError at the place that Spark names.
+
+    `of_set` are the tables of catalogs that INSERTs before it have written, in the same statement set.
+    """
     statement = script.passage(step["statement"])
     if step["action"] in _INSERTS:
-        _check_insert(script, step, statement)
+        check_reads(script, step, rows_of_insert(script, step), of_set)
     try:
         if step["action"] in _CHANGES:
             refuse_short_names(script.session, _analysed(script, statement), statement)
@@ -90,9 +93,21 @@ def check_analysed(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame 
 
     Returns the rows of an INSERT.
     """
-    statement, rows = script.passage(step["statement"]), None
     if step["action"] in _INSERTS:
-        rows = _check_insert(script, step, statement)
+        return check_insert(script, step)
+    _analyse(script, step)
+    return None
+
+
+def check_insert(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame:
+    """Likewise for an INSERT."""
+    rows = rows_of_insert(script, step)
+    _analyse(script, step)
+    return rows
+
+
+def _analyse(script: ScriptContext, step: Mapping[str, Any]) -> None:
+    statement = script.passage(step["statement"])
     try:
         if step["action"] in _CHANGES:
             refuse_short_names(script.session, _analysed(script, statement), statement)
@@ -101,7 +116,6 @@ def check_analysed(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame 
         state.executePlan(plan, getattr(state, "executePlan$default$2")()).assertAnalyzed()
     except SPARK_ERRORS as error:
         raise failed(script, step, error) from _cause(error)
-    return rows
 
 
 def _analysed(script: ScriptContext, statement: Passage) -> Any:
@@ -115,27 +129,47 @@ def _analysed(script: ScriptContext, statement: Passage) -> Any:
     return state.analyzer().execute(state.sqlParser().parsePlan(script.sent.send(statement)))
 
 
-def _check_insert(script: ScriptContext, step: Mapping[str, Any], statement: Passage) -> DataFrame | None:
-    """Raise SqlError for a wrong query, and for one that reads the table whose rows are replaced.
+def rows_of_insert(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame:
+    """The rows of an INSERT; raises SqlError for a wrong query, and for one that reads what it replaces.
 
     Spark refuses that itself for files, and not where a catalog deletes the rows before the query runs. The
     compiler sees the names in the text; others come from IDENTIFIER() and settings.
     """
-    written = parse(statement)
-    if not isinstance(written, CatalogStatement):
-        return None
-    query = statement.part(written.body_offset, len(statement.text))
+    _, query = parts_of_insert(script.passage(step["statement"]))
     try:
         frame = script.session.sql(script.sent.send(query))
         check_relations(script.session, frame, query, denied=False)
         if step["action"] == CatalogAction.INSERT_OVERWRITE:
-            read = reads_table(plan_of(frame), plan_of(script.session.table(step["target"])))
+            read = reads_table(script.session, frame, [step["target"]])
             if read is not None:
                 message = f"refused: this INSERT reads '{read}', and replaces its rows; use a further table"
                 raise script.error(message, step)
     except SPARK_ERRORS as error:
         raise failed(script, step, error) from _cause(error)
     return frame
+
+
+def parts_of_insert(statement: Passage) -> tuple[Passage, Passage]:
+    """The head of an INSERT, and its query."""
+    written = parse(statement)
+    offset = written.body_offset if isinstance(written, CatalogStatement) else 0
+    return statement.part(0, offset), statement.part(offset, len(statement.text))
+
+
+def check_reads(
+    script: ScriptContext, step: Mapping[str, Any], frame: DataFrame, of_set: Iterable[str]
+) -> None:
+    """Raise SqlError for an INSERT of a statement set that reads a table that another one writes.
+
+    The compiler sees the names in the text; others come from IDENTIFIER() and settings.
+    """
+    try:
+        read = reads_table(script.session, frame, of_set)
+    except SPARK_ERRORS as error:
+        raise script.error(reason(error), step) from error
+    if read is not None:
+        message = f"refused: this INSERT reads '{read}', which an INSERT of the same set writes"
+        raise script.error(message, step)
 
 
 def check_relations(session: SparkSession, frame: DataFrame, query: Passage, *, denied: bool) -> None:

@@ -15,7 +15,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.print.sink import PrintSink
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution import catalogs
-from spark_runner.sql.execution.catalog_sink import start_insert
+from spark_runner.sql.execution.catalog_sink import add_insert, start_insert
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.insert_results import result_of, source_of
 from spark_runner.sql.execution.inspection import INSPECTIONS, SHOWN_ROWS
@@ -163,13 +163,14 @@ class _Execution(StreamSession):
         try:
             frame = self.query(step, table)
             if self.stream_set:
-                self.stream_set.add(frame, table, step, options)
+                self.stream_set.add(frame, step, self.stream_target(table, step, options))
                 return
             if frame.isStreaming:
                 self.start_stream(frame, table, step, options)
                 return
             if self.running_set:
                 self.running_set.check_reads(frame, step, self.error)
+                catalogs.check_reads(self, step, frame, self.running_set.catalogs)
             key = tuple(table.get("primary_key", ()))
             request = WriteRequest(self.write_mode(table, step), self.writer, key)
             written = self.connectors.sink(table["connector"]).write(frame, options, request)
@@ -196,11 +197,14 @@ class _Execution(StreamSession):
         counted = f" ({self.started} of {self.inserts})" if action.writes else ""
         self.report(f"{action} {step['target']}{counted}".strip())
         if action is CatalogAction.INSERT_INTO and "mode" in self.plan:  # of streams
+            if self.stream_set:
+                add_insert(self, self.stream_set, step)
+                return
             start_insert(self, step)
             self.refresh_catalogs()
             return
         started = time.monotonic()
-        frame = catalogs.run(self, step)
+        frame = catalogs.run(self, step, self.running_set.catalogs if self.running_set else ())
         if action in catalogs.SHOWS:
             PrintSink().write(frame, {"limit": SHOWN_ROWS}, WriteRequest("append", self.writer))
         if action is CatalogAction.REFRESH:
@@ -219,7 +223,10 @@ class _Execution(StreamSession):
                 "preview": [],
             }
         )
-        self.refresh_catalogs()
+        if self.running_set:
+            self.running_set.catalogs.append(step["target"])
+        else:
+            self.refresh_catalogs()
 
     def set_aside(self, table: RejectsTable, rows: DataFrame) -> str:
         """Add rows that do not fit to the table that the script names; readers behind a set see them."""
@@ -252,11 +259,14 @@ class _Execution(StreamSession):
         self.declare_again(ended.names)
         for location in ended.written:
             self.refresh(location)
+        if ended.catalogs:
+            self.refresh_catalogs()
 
     def _start_set(self, found: StreamSet) -> None:
         self.stream_set = None
         try:
             found.start()
+            self.refresh_catalogs()
         except (ConnectorError, *SPARK_ERRORS) as error:
             raise self.error(
                 str(error) if isinstance(error, ConnectorError) else reason(error), found.begin

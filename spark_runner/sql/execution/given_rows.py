@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.rows import JSON_OPTIONS
+from spark_runner.connectors.rows import struct_from_json
 from spark_runner.sql.execution.judgement import ROW
 from spark_runner.sql.execution.replayed_rows import rows_of_run
 from spark_runner.sql.text.literals import quote_name
@@ -41,7 +41,7 @@ def _decoded(kept: DataFrame, types: str, declared: StructType | None) -> DataFr
     if declared is not None:
         _check_names(given.fieldNames(), declared.fieldNames())
     # A row that fails here was changed in the quarantine: it fails the job.
-    value = sql.from_json("record", given, {"mode": "FAILFAST", **JSON_OPTIONS})
+    value = struct_from_json(sql.col("record"), given)
     cells = [sql.col(f"{_VALUE}.{quote_name(name)}") for name in given.fieldNames()]
     return kept.select(value.alias(_VALUE)).select(*cells)
 

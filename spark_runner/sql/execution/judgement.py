@@ -68,7 +68,7 @@ def with_given_text(frame: DataFrame) -> DataFrame:
     if VERDICT not in frame.columns:
         return frame.drop(GIVEN)
     is_kept = _column(VERDICT)["action"] == QUARANTINED
-    text = sql.when(is_kept, struct_as_json(_column(GIVEN)))
+    text = sql.when(is_kept, struct_as_json(_column(GIVEN), frame.schema[GIVEN].dataType))
     return frame.withColumn(TYPES, sql.when(is_kept, sql.lit(_types(frame)))).withColumn(GIVEN, text)
 
 
@@ -118,7 +118,7 @@ def visible(frame: DataFrame) -> list[str]:
 
 def quarantined(frame: DataFrame, facts: Mapping[str, str]) -> DataFrame:
     """The rows for the quarantine: their record, why they are there, and `facts` of the run."""
-    record = row_as_json({name: _column(name) for name in visible(frame)})
+    record = row_as_json(frame, visible(frame))
     if GIVEN in frame.columns:
         record = sql.coalesce(_column(GIVEN), record)
     form = sql.lit(ROW)

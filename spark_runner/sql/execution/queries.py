@@ -19,6 +19,7 @@ from spark_runner.sql.execution.judgement import visible
 from spark_runner.sql.execution.query_names import QueryNames
 from spark_runner.sql.execution.shared_targets import SharedTarget
 from spark_runner.sql.execution.stream_control import StreamControl
+from spark_runner.sql.execution.stream_frames import without_csv_pushdown
 from spark_runner.sql.execution.stream_query import CountReads, RowsOfBatch, StreamInsert, StreamQuery, Target
 from spark_runner.sql.execution.triggers import IDLE_INTERVAL, IDLE_MILLISECONDS, Triggers
 from spark_runner.sql.locations import comparable
@@ -145,7 +146,8 @@ class StreamInserts:
             writer = writer.trigger(processingTime=f"{self._plan['trigger_ms']} milliseconds")
         else:
             writer = writer.trigger(availableNow=True)
-        return writer.foreachBatch(query.batches.write).start()
+        with without_csv_pushdown(self._session, frame):
+            return writer.foreachBatch(query.batches.write).start()
 
     def wait(self, *, ending: bool = False) -> list[StreamQuery]:
         """Wait for the end of all queries, and return them in their order.

@@ -9,7 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.format import format_options
-from spark_runner.connectors.rows import JSON_OPTIONS
+from spark_runner.connectors.rows import struct_from_json
 from spark_runner.sql.execution.judgement import FILE, RECORD, ROW, TEXT
 from spark_runner.sql.text.literals import quote_name
 
@@ -65,7 +65,7 @@ def rows_of_run(session: SparkSession, facts: Mapping[str, Any], columns: Iterab
 
 def _from_row(kept: DataFrame, schema: StructType) -> DataFrame:
     """The rows that are kept as JSON; one that does not have these columns fails the job."""
-    value = sql.from_json("record", schema, {"mode": "FAILFAST", **JSON_OPTIONS})
+    value = struct_from_json(sql.col("record"), schema)
     return _columns(kept, value, schema, sql.lit(None).cast("string"))
 
 

@@ -15,6 +15,7 @@ class StatementSet:
     def __init__(self, names: list[str], cached: CachedNames) -> None:
         self.names = [name for name in names if name not in cached]  # CACHE TABLE keeps the others
         self.written: list[str] = []  # locations
+        self.catalogs: list[str] = []  # the tables of catalogs that it has written
 
     def add_written(self, location: str) -> None:
         """Remember a location whose readers see its new files behind the set."""

@@ -1,6 +1,7 @@
 """Frames of streams and their stand-ins without rows, and what Spark says of a stream before it starts."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -8,6 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.java_classes import items, java_class
+from spark_runner.sql.execution.row_by_row import analyzed, nodes
 from spark_runner.sql.grammar.statement_set import OUTSIDE_OF_SET
 
 
@@ -35,6 +37,31 @@ def check_streamable(frame: DataFrame) -> None:
     mode = java_class(session, "org.apache.spark.sql.streaming.OutputMode").Append()
     analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no public way to this check
     checker.checkForStreaming(analysed, mode)
+
+
+_CSV_PUSHDOWN = "spark.sql.csv.filterPushdown.enabled"
+
+
+@contextlib.contextmanager
+def without_csv_pushdown(session: SparkSession, frame: DataFrame) -> Iterator[None]:
+    """Keep a condition on no column, as `WHERE false`, from the decoder of CSV while a query is started.
+
+    The query copies the settings of the session. Spark 4.3 fails at such a condition if the query uses no
+    column of the file: OrderedFilters looks for the first one.
+    """
+    state: Any = frame.sparkSession._jsparkSession.sessionState()  # noqa: SLF001 - PySpark has no public way to it
+    plan = state.optimizer().execute(analyzed(frame))  # a stream has no optimized plan of its own
+    before = session.conf.get(_CSV_PUSHDOWN)
+    is_changed = any(
+        node.nodeName() == "Filter" and node.condition().references().isEmpty() for node in nodes(plan)
+    )
+    if is_changed:
+        session.conf.set(_CSV_PUSHDOWN, "false")
+    try:
+        yield
+    finally:
+        if is_changed:
+            session.conf.set(_CSV_PUSHDOWN, str(before))
 
 
 def _nulls(schema: StructType) -> list[Column]:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from spark_runner.connectors.files.inputs import file_read_below
 from spark_runner.sql.checkpoints.record import Record
+from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.caching import CachedNames
 from spark_runner.sql.execution.judgement import visible
 from spark_runner.sql.execution.stream_frames import check_streamable, refused_in_set
@@ -30,9 +31,7 @@ class StreamSet:
         self._inserts: list[tuple[Mapping[str, Any], Target, list[str] | None]] = []
         self._tables: dict[int, Mapping[str, Any]] = {}  # targets by the id of the step of the INSERT
 
-    def add(
-        self, frame: DataFrame, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> None:
+    def add(self, frame: DataFrame, step: Mapping[str, Any], target: Target) -> None:
         """Add an INSERT with its rows as a stream; raises SqlError for one with a state.
 
         Raises the errors of Spark for one that it refuses to stream.
@@ -40,9 +39,8 @@ class StreamSet:
         check_streamable(frame)
         if words := refused_in_set(frame):
             raise self._run.error(words, step)
-        target = self._run.stream_target(table, step, options)
         self._inserts.append((step, target, visible(frame)))
-        self._tables[id(step)] = table
+        self._tables[id(step)] = target.table
 
     def start(self) -> None:
         """Start the query; in mode available-now, wait for its end."""
@@ -69,7 +67,7 @@ class _Batches:
         tables: Mapping[int, Mapping[str, Any]],
     ) -> None:
         self._source, self._tables = source, tables
-        self._checked: set[int] = set()  # the ids of the steps of INSERTs whose files were looked at
+        self._checked: set[int] = set()  # the ids of the steps of INSERTs whose reads were looked at
         self._declared = list(run.declarations.reading({id(source)}))
         own = source["name"]
         # A view that several INSERTs share keeps its rows; without one, or beside one, the micro-batch does.
@@ -100,11 +98,16 @@ class _Batches:
             script.cached.clear()
 
     def _rows(self, step: Mapping[str, Any]) -> DataFrame:
-        found = self._script.query(step, self._tables[id(step)])
+        if step["kind"] == "catalog":
+            found = catalogs.rows_of_insert(self._script, step)
+        else:
+            found = self._script.query(step, self._tables[id(step)])
         if found.isStreaming:
             raise self._script.error(f"this INSERT reads another stream than its set; {OUTSIDE_OF_SET}", step)
         if id(step) not in self._checked:
             self._check_files(found, step)
+            names = [table["name"] for table in self._tables.values() if table["connector"] == "catalog"]
+            catalogs.check_reads(self._script, step, found, names)
             self._checked.add(id(step))
         return found
 

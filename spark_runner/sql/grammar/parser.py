@@ -8,7 +8,7 @@ from spark_runner.sql.grammar.cache import cache, uncache
 from spark_runner.sql.grammar.create_function import create_function
 from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.explain import explain
-from spark_runner.sql.grammar.insert import insert
+from spark_runner.sql.grammar.insert import any_insert
 from spark_runner.sql.grammar.option_references import refuse_elsewhere
 from spark_runner.sql.grammar.query import begins_query, spark_query
 from spark_runner.sql.grammar.settings import reset_statement, set_statement
@@ -19,7 +19,6 @@ from spark_runner.sql.grammar.statements import (
     CreateFunction,
     CreateTable,
     CreateView,
-    Insert,
     Query,
     ResetStatement,
     SetStatement,
@@ -86,12 +85,6 @@ def _follow(cursor: Cursor, *words: str) -> bool:
     found = cursor.take_words(*words)
     cursor.index = start
     return found
-
-
-def _insert(cursor: Cursor) -> Insert | CatalogStatement:
-    if catalog.insert_names_catalog_table(cursor):
-        return catalog.insert_into_catalog(cursor)
-    return insert(cursor)
 
 
 def _unsupported(cursor: Cursor) -> SqlError:
@@ -161,7 +154,7 @@ _PARSERS: Mapping[str, Callable[[Cursor], AnyStatement]] = {
     "DESCRIBE": catalog.describe,
     "END": end_set,
     "EXPLAIN": explain,
-    "INSERT": _insert,
+    "INSERT": any_insert,
     "MERGE": catalog.merge,
     "REFRESH": catalog.refresh,
     "RESET": reset_statement,

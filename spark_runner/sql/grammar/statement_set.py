@@ -1,6 +1,6 @@
 """Parses the beginning and the end of a statement set; the splitter cuts a set at each `;`."""
 
-from spark_runner.sql.grammar.insert import insert
+from spark_runner.sql.grammar.insert import any_insert
 from spark_runner.sql.grammar.statements import BeginSet, EndSet
 from spark_runner.sql.text.cursor import Cursor
 
@@ -43,10 +43,10 @@ def begin_set(cursor: Cursor) -> BeginSet:
     if cursor.here.is_word("END"):
         raise cursor.error(NO_INSERT, 0)
     if not cursor.here.is_word("INSERT"):
-        raise cursor.error(f"{ONLY_INSERTS}, found '{cursor.here.text}'")
+        raise cursor.error(f"{ONLY_INSERTS}, found '{cursor.here.text}'; write it outside of the set")
     inner = Cursor(cursor.rest())
     _ = inner.take_words("INSERT")
-    return BeginSet(passage, tokens, insert(inner))
+    return BeginSet(passage, tokens, any_insert(inner))
 
 
 def end_set(cursor: Cursor) -> EndSet:

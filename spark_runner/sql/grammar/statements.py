@@ -130,13 +130,6 @@ class Insert(Statement):
 
 
 @dataclass(frozen=True)
-class BeginSet(Statement):
-    """`EXECUTE STATEMENT SET BEGIN`, or `BEGIN STATEMENT SET`, with the INSERT up to the next `;`."""
-
-    first: Insert | None
-
-
-@dataclass(frozen=True)
 class Explain(Statement):
     """`EXPLAIN [mode]` of a query, perhaps that of an INSERT."""
 
@@ -199,6 +192,13 @@ class CatalogStatement(Statement):
     body: Passage | None = None
     source: FullName | None = None
     replace: bool = False  # CREATE OR REPLACE TABLE
+
+
+@dataclass(frozen=True)
+class BeginSet(Statement):
+    """`EXECUTE STATEMENT SET BEGIN`, or `BEGIN STATEMENT SET`, with the INSERT up to the next `;`."""
+
+    first: Insert | CatalogStatement | None
 
 
 AnyStatement = (

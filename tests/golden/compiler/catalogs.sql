@@ -61,6 +61,85 @@ EXECUTE STATEMENT SET BEGIN
 INSERT INTO db.t SELECT 1;
 END;
 
+-- case: a statement set with tables of catalogs and of the script, and a view that they share
+CREATE TABLE c (a INT) USING csv OPTIONS (path 'c');
+CREATE VIEW v AS SELECT a FROM c JOIN cat.db.names USING (a);
+CREATE TABLE o USING parquet OPTIONS (path 'o');
+EXECUTE STATEMENT SET BEGIN
+  INSERT OVERWRITE cat.db.t BY NAME SELECT a FROM v;
+  INSERT INTO o SELECT a FROM v;
+  INSERT INTO TABLE cat.db.t SELECT -a AS a FROM v;
+END;
+
+-- case: a statement set whose INSERT reads a table of a catalog that another one writes
+EXECUTE STATEMENT SET BEGIN
+  INSERT INTO cat.db.t SELECT 1 AS a;
+  INSERT INTO cat.db.u SELECT a FROM cat.db.t;
+END;
+
+-- case: a statement set whose INSERT into a table of the script reads it, by a name that may be the same
+CREATE TABLE o USING parquet OPTIONS (path 'o');
+EXECUTE STATEMENT SET BEGIN
+  INSERT INTO cat.db.t SELECT 1 AS a;
+  INSERT INTO o SELECT a FROM db.t;
+END;
+
+-- case: a statement set whose INSERT writes a table of a catalog that another one reads through a view
+CREATE VIEW v AS SELECT a FROM cat.db.t;
+CREATE TABLE o USING parquet OPTIONS (path 'o');
+BEGIN STATEMENT SET;
+INSERT INTO o SELECT a FROM v;
+INSERT OVERWRITE cat.db.t SELECT 1 AS a;
+END;
+
+-- case: a statement set whose INSERT reads a table of the script that one into a catalog reads, and writes it
+CREATE TABLE o (a INT) USING parquet OPTIONS (path 'o');
+BEGIN STATEMENT SET;
+INSERT INTO cat.db.t SELECT a FROM o;
+INSERT INTO o SELECT 1;
+END;
+
+-- case: a statement set that replaces the rows of a table of a catalog behind an INSERT into it
+BEGIN STATEMENT SET;
+INSERT INTO cat.db.t SELECT 1 AS a;
+INSERT OVERWRITE db.t SELECT 2 AS a;
+END;
+
+-- case: a statement set that replaces a table of a catalog behind a read of it
+CREATE TABLE o USING parquet OPTIONS (path 'o');
+INSERT INTO o SELECT a FROM cat.db.t;
+BEGIN STATEMENT SET;
+INSERT OVERWRITE cat.db.t SELECT 1 AS a;
+END;
+
+-- case: a statement set whose INSERT reads its own target
+BEGIN STATEMENT SET;
+INSERT INTO cat.db.t SELECT a FROM cat.db.t;
+END;
+
+-- case: MERGE in a statement set
+BEGIN STATEMENT SET;
+INSERT INTO cat.db.t SELECT 1 AS a;
+MERGE INTO cat.db.u USING (SELECT 1 AS a) s ON u.a = s.a WHEN MATCHED THEN DELETE;
+DELETE FROM cat.db.u WHERE a = 1;
+END;
+
+-- case: MERGE as the first of a statement set
+EXECUTE STATEMENT SET BEGIN
+MERGE INTO cat.db.u USING (SELECT 1 AS a) s ON u.a = s.a WHEN MATCHED THEN DELETE;
+END;
+
+-- case: a statement set whose first INSERT into a catalog calls a function
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO cat.db.t SELECT slug(1) AS a;
+END;
+
+-- case: a statement set whose INSERT into a catalog has an error
+BEGIN STATEMENT SET;
+INSERT INTO cat.db.t (a) SELECT 1 AS a;
+INSERT INTO cat.db.t PARTITION (a = 1) SELECT 1 AS a;
+END;
+
 -- case: EXPLAIN of an INSERT into a catalog
 EXPLAIN INSERT INTO db.t SELECT 1
 

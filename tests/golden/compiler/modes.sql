@@ -273,6 +273,29 @@ CREATE TABLE t USING json OPTIONS (path '/out');
 CREATE TABLE u USING json OPTIONS (path '/more');
 EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT a FROM s; INSERT INTO spark_catalog.shop.t SELECT a FROM s; END
 
+-- case: a table of a catalog as the first of a statement set decides the mode
+CREATE TABLE s (value BIGINT) USING rate;
+EXECUTE STATEMENT SET BEGIN INSERT INTO spark_catalog.shop.t SELECT value AS a FROM s; END
+
+-- case: a table of a catalog in a statement set of streams that another INSERT of it reads
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING json OPTIONS (path '/out');
+EXECUTE STATEMENT SET BEGIN
+  INSERT INTO t SELECT a FROM s JOIN spark_catalog.shop.t USING (a);
+  INSERT INTO spark_catalog.shop.t SELECT a FROM s; END
+
+-- case: a table of a catalog in a statement set of streams, with another stream, with a state, and with OVERWRITE
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT, at TIMESTAMP, WATERMARK FOR at AS at) USING json OPTIONS (path '/in');
+CREATE TABLE r (a INT) USING json OPTIONS (path '/other');
+EXECUTE STATEMENT SET BEGIN
+  INSERT INTO spark_catalog.shop.t SELECT a FROM s;
+  INSERT INTO spark_catalog.shop.t SELECT a FROM r;
+  INSERT INTO spark_catalog.shop.t SELECT a FROM s GROUP BY window(at, '1 minute'), a;
+  INSERT OVERWRITE spark_catalog.shop.t SELECT a FROM s;
+  MERGE INTO spark_catalog.shop.t USING s ON t.a = s.a WHEN MATCHED THEN DELETE; END
+
 -- case: a stream into a table of a catalog, and a sort
 SET job.mode = 'available-now';
 CREATE TABLE s (a INT) USING json OPTIONS (path '/in');

@@ -220,3 +220,9 @@ SELECT 1
 -- case: a setting without a known beginning
 SET foo.bar = 1;
 SELECT 1
+
+-- case: a setting of Hadoop with the prefix that only the start of Spark removes
+SET spark.hadoop.fs.s3a.endpoint = 'http://minio';
+SET spark.hadoop.my.own = '1';
+RESET spark.hadoop.fs.s3a.endpoint;
+SELECT 1
