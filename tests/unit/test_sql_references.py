@@ -49,8 +49,7 @@ def test_a_plan_has_the_pieces_of_a_value(value: str, pieces: list[object]) -> N
         "WITH ('connector'='csv', 'path'='x', 'null-literal'='${env:X}')",
         "WITH ('connector'='csv', 'path'='x', 'csv.null-literal'='${env:X}')",
         "WITH ('connector'='filesystem', 'format'='csv', 'path'='x', 'csv.null-literal'='${env:X}')",
-        "WITH ('connector.type'='filesystem', 'connector.path'='x', 'format.type'='csv',"
-        " 'format.null-literal'='${env:X}')",
+        "WITH ('connector.type'='csv', 'connector.path'='x', 'format.null-literal'='${env:X}')",
         "USING csv OPTIONS (path 'x', nullValue '${env:X}')",
     ],
 )
