@@ -8,6 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
+from spark_runner.protocol.redacted import has_secrets, redacted
+
 PREVIEW_ROWS = 5
 SAMPLE_ROWS = 1000  # of a source without an end, for a look at its rows
 PREVIEW_CHARS = 60  # of one cell; a preview is for a terminal
@@ -151,11 +153,14 @@ def text_cells(frame: DataFrame, rows: int) -> list[list[str | None]]:
 
 
 def preview(cells: list[list[str | None]]) -> list[list[str | None]]:
-    """The first rows, with long values cut."""
+    """The first rows, with long values cut; secrets are masked before, as a part of one is not recognized."""
+    shown = cells[:PREVIEW_ROWS]
+    if has_secrets():
+        shown = redacted(shown)
     return [
         [
             cell if cell is None or len(cell) <= PREVIEW_CHARS else f"{cell[: PREVIEW_CHARS - 1]}…"
             for cell in row
         ]
-        for row in cells[:PREVIEW_ROWS]
+        for row in shown
     ]

@@ -19,7 +19,7 @@ from spark_runner.driver.program import JvmError, exit_code
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.failures import PATTERNS, classify
 from spark_runner.protocol.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
-from spark_runner.protocol.redacted import redacted
+from spark_runner.protocol.redacted import has_secrets, redacted
 from spark_runner.protocol.zookeeper import encode
 from spark_runner.sql.text.errors import SqlError
 
@@ -104,7 +104,12 @@ def of_error(error: BaseException) -> dict[str, Any]:
 
 
 def write_beside_logs(outcome: dict[str, Any]) -> None:
-    """Write the outcome beside the logs: it is the verdict if ZooKeeper never comes back."""
+    """Write the outcome beside the logs: it is the verdict if ZooKeeper never comes back.
+
+    Known secrets are masked, also in the first rows that a sink shows.
+    """
+    if has_secrets():
+        outcome = redacted(outcome)
     if termination_log := os.environ.get(TERMINATION_LOG_VARIABLE):
         with contextlib.suppress(OSError):  # only needed if ZooKeeper never comes back
             Path(termination_log).write_bytes(_brief(outcome))

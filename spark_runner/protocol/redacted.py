@@ -26,6 +26,11 @@ def spellings(secrets: Iterable[str]) -> list[str]:
     return spellings_of(secrets)
 
 
+def longest_secret() -> int:
+    """The length of the longest spelling of the known secrets; 0 without any."""
+    return max(map(len, spellings(_known)), default=0) if _known else 0
+
+
 def spellings_within(texts: Iterable[str]) -> list[str]:
     """The `spellings` of those known secrets that one of the texts holds."""
     texts = list(texts)

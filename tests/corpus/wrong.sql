@@ -425,3 +425,41 @@ CREATE TABLE s (a INT) USING csv OPTIONS (path 's', header '${secret}'); SELECT 
 ----
 SELECT name FROM orders WITH ('max_files_per_trigger' = '${secret}')
 --> 1:57 option 'max_files_per_trigger' of connector 'json' cannot be '${secret}': Input should be a valid integer, unable to parse string as an integer
+----
+SELECT id FROM ordrs JOIN nosuch USING (id)
+--> 1:16 unknown table or view 'ordrs'; did you mean 'orders'?
+--> 1:27 unknown table or view 'nosuch'; declare it before
+----
+CREATE VIEW v AS SELECT * FROM later; ASSERT (SELECT count(*) FROM gone) = 1; EXPLAIN SELECT * FROM `no way`; TABLE nowhere; SELECT 1 WHERE EXISTS (SELECT * FROM gone2 TABLESAMPLE (10 PERCENT)); SELECT * FROM v
+--> 1:32 unknown table or view 'later'; declare it before
+--> 1:68 unknown table or view 'gone'; declare it before
+--> 1:101 unknown table or view 'no way'; declare it before
+--> 1:117 unknown table or view 'nowhere'; declare it before
+--> 1:163 unknown table or view 'gone2'; declare it before
+----
+CREATE VIEW v AS WITH inner_one AS (SELECT 1 AS n) SELECT n FROM inner_one; SELECT * FROM inner_one, v
+--> 1:91 unknown table or view 'inner_one'; declare it before
+----
+CREATE TABLE broken n INT USING csv; SELECT * FROM broken JOIN brokn
+--> 1:21 expected USING connector OPTIONS (...) or WITH ('connector' = '...', ...), found 'n'
+--> 1:64 unknown table or view 'brokn'; did you mean 'broken'?
+----
+SELECT id FROM ordrs
+--> 1:16 unknown table or view 'ordrs'; did you mean 'orders'?
+----
+TABLE nosuch
+--> 1:7 unknown table or view 'nosuch'; declare it before
+----
+SELECT o.id FROM orders o JOIN custmers c ON o.customer = c.id WHERE EXISTS (SELECT 1 FROM pars WHERE a = o.id)
+--> 1:32 unknown table or view 'custmers'; did you mean 'customers'?
+--> 1:92 unknown table or view 'pars'; did you mean 'pairs'?
+----
+WITH some AS (SELECT id FROM nosuch), more AS (SELECT id FROM some) SELECT id FROM mre
+--> 1:30 unknown table or view 'nosuch'; declare it before
+--> 1:84 unknown table or view 'mre'; did you mean 'more'?
+----
+SELECT id FROM later; CREATE VIEW later AS SELECT id FROM orders; INSERT INTO shown SELECT id FROM later
+--> 1:16 unknown table or view 'later'; declare it before
+----
+SELECT q.id FROM (SELECT id FROM `a.b`) AS q
+--> 1:34 unknown table or view 'a.b'; declare it before

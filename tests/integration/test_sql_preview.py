@@ -44,6 +44,16 @@ def test_the_first_rows_have_columns_types_and_cut_cells(show: Preview) -> None:
     assert first["has_more"]
 
 
+@pytest.mark.parametrize("width", range(1, 12))
+def test_a_cell_shows_no_part_of_a_secret(show: Preview, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr("spark_runner.protocol.redacted._known", ["qJ7wZ4kX"])
+    text = "CREATE TABLE src (a STRING) USING inline OPTIONS (rows '[[\"-qJ7wZ4kX+qJ7wZ4kX\"]]');"
+    [[shown]] = show(text, "src", width=width)["rows"]
+    assert len(shown) <= width
+    assert "-***+***".startswith(shown.removesuffix("…"))
+    assert shown == "-***+***" or shown.endswith("…")
+
+
 def test_settings_and_declarations_apply_and_nothing_else_runs(show: Preview, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     shown = show(

@@ -1,5 +1,6 @@
 import pickle
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,27 @@ def test_tabs_stay_tabs_before_the_caret() -> None:
 def test_the_carriage_return_of_a_windows_file_is_not_shown() -> None:
     error = ScriptSource("s.sql", "a\r\nb\r\n").error("no", 3)
     assert (error.line, error.column, error.source_line) == (2, 1, "b")
+
+
+@pytest.mark.parametrize(
+    ("char", "escape"),
+    [("\x1b", "\\x1b"), ("\x7f", "\\x7f"), ("\x85", "\\x85"), ("\u202e", "\\u202e"), ("\r", "\\x0d")],
+)
+def test_a_control_character_is_escaped_and_the_caret_is_below_its_character(char: str, escape: str) -> None:
+    text = f"SELECT `a{char}b` , q"
+    error = ScriptSource("s.sql", text).error(f"unknown 'a{char}b'", text.index("q"))
+    assert str(error) == (
+        f"s.sql:1:16: unknown 'a{escape}b'\n"
+        f"  1 | SELECT `a{escape}b` , q\n"
+        f"    |              {' ' * len(escape)} ^"
+    )
+    assert (error.message, error.source_line) == (f"unknown 'a{char}b'", text)
+
+
+def test_combined_letters_take_one_cell() -> None:
+    text = "SELECT `n\u0303` q"
+    error = ScriptSource("s.sql", text).error("no", text.index("q"))
+    assert str(error).splitlines()[1:] == [f"  1 | {text}", "    |            ^"]
 
 
 def test_an_error_survives_pickling() -> None:

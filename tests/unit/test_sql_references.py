@@ -43,6 +43,23 @@ def test_a_plan_has_the_pieces_of_a_value(value: str, pieces: list[object]) -> N
     assert found.plan["version"] == 3
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "WITH ('connector'='csv', 'path'='x', 'null-literal'='${env:X}')",
+        "WITH ('connector'='csv', 'path'='x', 'csv.null-literal'='${env:X}')",
+        "WITH ('connector'='filesystem', 'format'='csv', 'path'='x', 'csv.null-literal'='${env:X}')",
+        "WITH ('connector.type'='csv', 'connector.path'='x', 'format.null-literal'='${env:X}')",
+        "USING csv OPTIONS (path 'x', nullValue '${env:X}')",
+    ],
+)
+def test_an_option_with_another_name_may_hold_a_reference(table: str) -> None:
+    found = compile_text(f"CREATE TABLE t (a INT) {table}{USE}")
+    assert found.errors == ()
+    assert found.plan is not None
+    assert found.plan["steps"][0]["references"] == {"null_value": [{"kind": "env", "name": "X"}]}
+
+
 @pytest.mark.parametrize("value", [r"'\${env:X}'", "'$${v}'", "'${v}'"])
 def test_text_that_only_looks_like_a_reference_is_text(value: str) -> None:
     found = check(f"path 'x', null_value {value}", v="{env:X}")

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from orchestrator.sql.columns.names import Names
 from orchestrator.sql.columns.parsing import EXPRESSION_HEAD, Parser
 from orchestrator.sql.columns.relations import UNKNOWN, Column, Origin, Relation, Trace, relation
-from orchestrator.sql.columns.resolver import Fault, Names, Resolver
+from orchestrator.sql.columns.resolver import Fault, Resolver
 from orchestrator.sql.columns.scope import Scope, Source
 from spark_runner.sql.compiler.compile import MAX_ERRORS
 from spark_runner.sql.grammar.columns import Columns
@@ -74,7 +75,10 @@ class Catalog:
         tokens = passage.tokens
         match [token.kind for token in tokens]:
             case [TokenKind.WORD, TokenKind.WORD | TokenKind.QUOTED] if tokens[0].is_word("TABLE"):
-                return self.relations.get(name_value(tokens[1].text).lower(), UNKNOWN)
+                name, names = name_value(tokens[1].text), Names(self.relations)
+                if (known := names.find(name)) is None:
+                    self.errors.append(passage.error(names.unknown(name), tokens[1].start))
+                return known or UNKNOWN
         tree = self.parser.query(passage)
         if tree is None:
             return UNKNOWN

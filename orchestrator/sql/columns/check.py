@@ -34,6 +34,8 @@ def column_errors(found: Check, settings: Mapping[str, str] | None = None) -> li
     `settings` are those of Spark beside the script.
     """
     catalog = Catalog(is_silent=any(map(changes_names, settings or ())))
+    for name in found.invalid:
+        catalog.forget(name)
     for statement in found.statements:
         walk(statement, catalog, found.invalid)
     return sorted(catalog.errors, key=lambda error: (error.line, error.column))

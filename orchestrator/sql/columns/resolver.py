@@ -1,10 +1,11 @@
 """Resolves the names of one query, and finds the columns that it gives."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from orchestrator.sql.columns.names import Names
 from orchestrator.sql.columns.relations import (
     UNKNOWN,
     UNTRACED,
@@ -30,23 +31,6 @@ _UNITS = frozenset(
     }
 )  # as in dateadd(DAY, 1, d)
 _TABLE_PARTS = frozenset({"this", "alias", "sample", "joins"})
-
-
-@dataclass(frozen=True)
-class Names:
-    """What the names of tables mean: tables and views of the script, and around them definitions of WITH."""
-
-    relations: Mapping[str, Relation]
-    outer: "Names | None" = None
-
-    def find(self, name: str) -> Relation:
-        """The columns of a table, view or definition."""
-        names: Names | None = self
-        while names is not None:
-            if (found := names.relations.get(name.lower())) is not None:
-                return found
-            names = names.outer
-        return UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -149,9 +133,10 @@ class Resolver:
         found = UNKNOWN
         if isinstance(node, exp.Table):
             shown = shown or node.name
-            is_plain = isinstance(node.this, exp.Identifier)
-            is_plain = is_plain and not any(v and part not in _TABLE_PARTS for part, v in node.args.items())
-            found = names.find(node.name) if is_plain else UNKNOWN
+            if isinstance(node.this, exp.Identifier) and node.args.get("db") is None:
+                found = self._table(node.this, names)
+            if any(value and part not in _TABLE_PARTS for part, value in node.args.items()):
+                found = UNKNOWN
         elif isinstance(node, exp.Values):
             found = _values(node)
         elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
@@ -163,6 +148,13 @@ class Resolver:
         for join in node.args.get("joins") or ():
             scope.is_blind = True
             self._join(join, scope, names)
+
+    def _table(self, name: exp.Identifier, names: Names) -> Relation:
+        """The columns of a name of one part."""
+        found = names.find(name.name)
+        if found is None and len(self.faults) < self.limit:
+            self.faults.append(Fault(name.meta.get("start", 0), names.unknown(name.name)))
+        return found or UNKNOWN
 
     def _join(self, join: exp.Join, scope: Scope, names: Names) -> None:
         self._read(join.this, scope, names)

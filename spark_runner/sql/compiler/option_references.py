@@ -17,10 +17,10 @@ def checked_references(
     """
     fields = {folded(name): name for name in type(checked).model_fields}
     found = dict[str, list[Any]]()
-    for option in options.values():
+    for key, option in options.items():
         if not option.pieces:
             continue
-        name = fields.get(folded(option.key), option.key)
+        name = fields.get(folded(key), key)
         first = references_in(option.pieces)[0]
         if str(first) in location:
             message = (

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from spark_runner.protocol.redacted import has_secrets, longest_secret, redacted
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution.catalogs import missing_catalog
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
@@ -162,8 +163,17 @@ def _cut(frame: DataFrame, width: int) -> DataFrame:
     # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
     texts = [sql.col(name).cast("string") for name in positional.columns]
-    return positional.select(*[sql.substring(text, 1, width + 1) for text in texts])
+    kept = width + 1 + longest_secret()  # a part of a secret is not recognized
+    return positional.select(*[sql.substring(text, 1, kept) for text in texts])
 
 
 def _shown(cell: str | None, width: int) -> str | None:
-    return cell if cell is None or len(cell) <= width else f"{cell[: width - 1]}…"
+    if cell is None or len(cell) <= width:
+        return redacted(cell) if has_secrets() else cell
+    if has_secrets():
+        longest = longest_secret()
+        is_part = len(cell) > width + longest
+        cell = redacted(cell)
+        if is_part:  # half a secret may be at its end, and moves up when others become shorter
+            return f"{cell[: max(0, min(width - 1, len(cell) - longest))]}…"
+    return cell if len(cell) <= width else f"{cell[: width - 1]}…"

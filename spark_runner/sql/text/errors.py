@@ -7,6 +7,8 @@ from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.text import shortened
 
 _MESSAGE_CHARACTERS = 4_000  # a message may quote as much as the whole script
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of Unicode
+_PLAIN = "\t\n\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 _SHOWN_CHARACTERS = 160  # of a line: a generated script may be a single line
 
 
@@ -56,20 +58,35 @@ class SqlError(SparkRunnerError):
             if len(self.source_line) > _SHOWN_CHARACTERS
             else 0
         )
-        shown = self.source_line[start : start + _SHOWN_CHARACTERS]
+        shown = _escaped(self.source_line[start : start + _SHOWN_CHARACTERS])
         indent = "".join(_blank(char) for char in self.source_line[start : self.column - 1])
         return (
-            f"{self.file}:{self.line}:{self.column}: {self.message}\n"
+            f"{self.file}:{self.line}:{self.column}: {_escaped(self.message)}\n"
             f"  {number} | {shown}\n"
             f"  {' ' * len(number)} | {indent}^"
         )
+
+
+def _escaped(text: str) -> str:
+    """The text with characters that a terminal obeys or hides, and records replace, as escapes."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_shown, text.replace("\r\n", "\n")))
+
+
+def _shown(char: str) -> str:
+    if char in _PLAIN or unicodedata.category(char) not in _UNSEEN:
+        return char
+    return char.encode("ascii", "backslashreplace").decode() if char > "\x7f" else f"\\x{ord(char):02x}"
 
 
 def _blank(char: str) -> str:
     # Tabs stay tabs and wide characters take two cells, so that the caret is below its character.
     if char == "\t":
         return "\t"
-    return "  " if unicodedata.east_asian_width(char) in "WF" else " "
+    if unicodedata.combining(char) or char in _PLAIN:
+        return ""
+    return "  " if unicodedata.east_asian_width(char) in "WF" else " " * len(_shown(char))
 
 
 def _rebuild(message: str, file: str, line: int, column: int, source_line: str) -> SqlError:
