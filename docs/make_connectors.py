@@ -19,7 +19,7 @@ def section(name: str) -> str:
         promise = model.model_construct().guarantee(has_primary_key=False)
         facts.append(f"A row of a finished job is in its target {promise}.")
     rows = "".join(row(model, option) for option in model.model_fields)
-    about = (model.__doc__ or "").strip()
+    about = " ".join((model.__doc__ or "").split())
     table = f"| option | default | meaning |\n|---|---|---|\n{rows}"
     return f"### `{name}`\n\n{about} {' '.join(facts)}\n\n{table}"
 
