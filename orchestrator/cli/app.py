@@ -108,6 +108,9 @@ def run_app(arguments: list[str] | None = None) -> int:
             return code
         show = getattr(error, "show", None)
         if callable(show):  # a usage error, which typer reports
+            if isinstance(message := getattr(error, "message", None), str):
+                # pydantic, which checks the values of options, puts a prefix before typer's own words
+                error.message = message.removeprefix("Value error, ")  # type: ignore[attr-defined]  # as above
             show()
             return int(getattr(error, "exit_code", _USAGE))
         return _explain(error)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from orchestrator.model.backoff import growing
 from orchestrator.model.errors import DefinitionError
@@ -17,6 +17,7 @@ from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, InvalidName, check_pool
 from spark_runner.protocol.text import shortened
 
 MAX_DEFINITION_BYTES = 384 * 1024  # part of the multi that enqueues the job, whose limit is 768 KiB
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:[A-Za-z0-9_]+\}\S*")
 
 ErrorClass = Literal[
@@ -131,12 +132,18 @@ class CheckpointUse(DefinitionPart):
         return self
 
 
+def _check_name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise ValueError("it is 1 to 128 characters out of A-Z, a-z, 0-9, '.', '_' and '-'")
+    return value
+
+
 class Definition(DefinitionPart):
     """A push job. `script` and `python` hold the text of the program itself."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+    name: Annotated[str, AfterValidator(_check_name)]
     script: str = Field("", description="the text of a SQL script")
     python: str = Field("", description="the text of a PySpark program")
     jar: str = Field("", description="a jar that the worker or the cluster can read")

@@ -40,6 +40,7 @@ class ConnectorOptions(BaseModel):
     unbounded: ClassVar[bool] = False  # its rows have no end: mode batch cannot read it
     is_constant: ClassVar[bool] = False  # its rows never change, so a stream may read them at its start
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
+    only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
 
     def check_columns(self, columns: Sequence[str]) -> None:

@@ -25,7 +25,10 @@ def resolve(path: str, base_dir: str) -> str:
     if "\0" in path:
         message = "a path cannot hold the character NUL"
         raise ValueError(message)
-    if _SCHEME.match(path):
+    if scheme := _SCHEME.match(path):
+        if not path.startswith("/", scheme.end()):  # Hadoop: "Relative path in absolute URI"
+            message = "it is neither a path nor a URL such as s3a://bucket/folder; before ':' write './'"
+            raise ValueError(message)
         return path
     return os.path.normpath(os.path.join(os.path.abspath(base_dir), os.path.expanduser(path)))  # noqa: PTH100, PTH111, PTH118 - the result is text; Path would fold nothing more
 

@@ -276,6 +276,25 @@ def test_connect_reads_each_source_and_checks_each_target_without_writing(
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
+def test_connect_says_that_it_cannot_check_a_sink_without_a_probe(spark: SparkSession) -> None:
+    tables = "CREATE TABLE p USING print; CREATE TABLE q USING print;"
+    text = f"{tables} INSERT INTO p SELECT 1; INSERT INTO q SELECT 2"
+    plan = compile_script(text, file="s.sql", base_dir="/", variables={})
+    plan["steps"][1]["connector"] = "rejecting"
+    parts = {"rejecting": {"source": "", "sink": "tests.rejecting_sink:RejectingSink"}}
+    report = analyse_script(spark, {**plan, "connectors": parts}, connect=True, with_plan=False)
+    assert report["probes"] == [
+        {"table": "p", "verb": "write", "ok": True},
+        {
+            "table": "q",
+            "verb": "write",
+            "ok": None,
+            "message": "connector 'rejecting' has no check of a target without a write",
+        },
+    ]
+    assert report["errors"] == []
+
+
 def test_connect_reports_every_source_and_target_that_cannot_be_used(
     explain: Explain, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from loguru import logger
 from rich.text import Text
 
 from orchestrator.cli.acting import confirm
+from orchestrator.cli.app import run_app
 from orchestrator.cli.exits import explain_error
 from orchestrator.cli.job.log_files import Tail, _print
 from orchestrator.cli.live import describe_progress, states
@@ -188,3 +189,11 @@ def test_no_name_looks_like_another_by_letters_that_cannot_be_seen(letter: str) 
     assert visible_json(json.dumps(name, ensure_ascii=False)).startswith('"ada\\u')
     assert json.loads(visible_json(json.dumps(name, ensure_ascii=False))) == name
     assert str(Identity("digest", name)) == "digest:ada\ufffd"
+
+
+def test_a_wrong_value_of_an_option_is_named_without_words_of_a_library(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_app(["job", "list", "-o", "xml"]) == 2
+    _, error = capsys.readouterr()
+    assert "Invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'jsonl'." in error

@@ -57,6 +57,9 @@ def test_the_compiler_checks_its_options_and_loads_neither_source_nor_sink() -> 
     ]
     assert "did you mean 'url'?" in errors("CREATE TABLE a USING http OPTIONS (ur 'x'); TABLE a;")[0]
     assert "'ftp://x'" in errors("CREATE TABLE a USING http OPTIONS (url 'ftp://x'); TABLE a;")[0]
+    assert errors(SCRIPT.replace("INSERT INTO", "INSERT OVERWRITE")) == [
+        "connector 'http' can only add rows; write INSERT INTO"
+    ]
     same = SCRIPT.replace("/b'", "/a'")
     assert "reads 'a' from the path it writes to" in errors(same)[0], "place() is compared"
     assert not {"http_rows.source", "http_rows.sink"} & sys.modules.keys()

@@ -101,7 +101,7 @@ def test_no_file_is_replaced_and_then_none_is_written(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a b"], "field 'name'"),
+        (["a b"], "a b: field 'name': it is 1 to 128 characters out of A-Z, a-z, 0-9, '.', '_' and '-'"),
         (["../up"], "field 'name'"),
         (["j", "--source", "missing.csv"], "there is no file or folder missing.csv"),
         (["j", "--source", "odd.txt"], "the format of 'odd.txt' is not known"),
@@ -112,6 +112,9 @@ def test_no_file_is_replaced_and_then_none_is_written(
         (["j", "--source", "csv:odd.txt", "--mode", "streaming"], "is a file; give its folder"),
         (["j", "--schedule", "every"], "not a cron expression"),
         (["j", "--schedule", "every 1x"], "schedule 'every 1x': "),
+        (["j", "--schedule", "every 0s"], "schedule 'every 0s': 0 s is not a period"),
+        (["j", "--target", "avro:out"], "the format 'avro' is not known; write FORMAT:PATH"),
+        (["j", "--source", "parqet:in"], "the format 'parqet' is not known; did you mean 'parquet'?"),
         (["j", "--source", "csv:odd.txt", "--target", "."], "overlaps with its target"),
     ],
 )

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.app import run_app
+from orchestrator.cli.sql.lint import Severity, of_error, shown
+from spark_runner.sql.text.errors import SqlError
 
 WRONG = """\
 CREATE TABLE src USING csv OPTIONS (pth 'in');
@@ -27,6 +29,13 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, lis
     """The exit code and the findings of `sql lint -o json`."""
     code = run_app(["sql", "lint", *arguments, "-o", "json"])
     return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_message_of_several_lines_is_shown_once() -> None:
+    error = SqlError("no cast\nuse UNIX_DATE", file="s.sql", line=1, column=8, source_line="SELECT x")
+    assert shown(of_error(error, Severity.ERROR)) == (
+        "s.sql:1:8: error: no cast\nuse UNIX_DATE\n  1 | SELECT x\n    |        ^"
+    )
 
 
 def test_all_errors_of_all_files_are_shown_with_their_lines(

@@ -21,6 +21,12 @@ def test_paths_are_relative_to_the_script(path: str, expected: str) -> None:
     assert resolve(path, "/base") == expected
 
 
+@pytest.mark.parametrize("path", ["avro:out", "file:x", "s3a:bucket/x"])
+def test_a_scheme_without_a_slash_behind_it_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match=r"neither a path nor a URL such as s3a://bucket/folder"):
+        resolve(path, "/base")
+
+
 def test_the_home_directory_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     assert resolve("~/x", "/base") == "/home/ada/x"

@@ -6,7 +6,6 @@ from urllib.request import Request, urlopen
 from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 
 from spark_runner.connectors.base import Written
-from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.python_source import TableSource, write_by
 
 
@@ -17,8 +16,6 @@ class HttpSink:
         """Leave what earlier attempts posted."""
 
     def write(self, frame, options, request):
-        if request.mode != "append":
-            raise ConnectorError("connector 'http' can only add rows; write INSERT INTO")
         return Written(write_by(Posts, frame, options))
 
 

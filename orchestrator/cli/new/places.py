@@ -6,12 +6,14 @@ from pathlib import Path
 
 from orchestrator.cli.new.columns import CsvColumns, read_csv_columns
 from orchestrator.model.errors import DefinitionError
+from spark_runner.protocol.text import did_you_mean
 
 FILE_FORMATS = ("csv", "json", "parquet")
 PRINT = "print"
 _SUFFIXES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".deflate")
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_WORD_BEFORE_COLON = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!/)")
 _HOW = f"write FORMAT:PATH, with one of the formats {', '.join(FILE_FORMATS)}"
 _LOOKED_AT = 1_000  # files of a folder
 
@@ -71,6 +73,9 @@ def _divided(text: str) -> tuple[str, str]:
     head, colon, path = text.partition(":")
     if colon and head.lower() in FILE_FORMATS:
         return head.lower(), _given(path, text)
+    if unknown := _WORD_BEFORE_COLON.match(text):
+        near = did_you_mean(unknown[1].lower(), FILE_FORMATS) or f"; {_HOW}"
+        raise DefinitionError(f"{text!r}: the format {unknown[1]!r} is not known{near}")
     return "", _given(text, text)
 
 

@@ -122,7 +122,10 @@ def parse_schedule(text: str) -> Schedule:
     """The schedule in `every 10m` or five fields of cron; one that is not set if the text is empty."""
     try:
         if text.lower().startswith(_EVERY):
-            return Schedule(every=parse_seconds(text[len(_EVERY) :].strip()))
+            schedule = Schedule(every=parse_seconds(text[len(_EVERY) :].strip()))
+            if not schedule.is_set:
+                raise DefinitionError(f"schedule {text!r}: 0 s is not a period: give 1s or more")
+            return schedule
         return Schedule(cron=text)
     except ValidationError as error:
         message = error.errors()[0]["msg"].removeprefix("Value error, ")

@@ -97,6 +97,8 @@ def _facts(statement: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _answer(probe: Mapping[str, Any]) -> str:
+    if probe["ok"] is None:
+        return f"not checked: {probe['message']}"
     if not probe["ok"]:
         return f"failed: {probe['message']}"
     if probe["verb"] == "read":

@@ -134,8 +134,7 @@ def _refusal(file: str, message: str) -> Finding:
 
 def of_error(error: SqlError, severity: Severity) -> Finding:
     """The finding of an error of a script."""
-    _, _, excerpt = error.shown().partition("\n")
-    return Finding(error.file, error.line, error.column, severity, error.message, excerpt)
+    return Finding(error.file, error.line, error.column, severity, error.message, error.excerpt())
 
 
 def document_of(finding: Finding) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written, preview, text_cells
 
@@ -31,6 +32,9 @@ class PrintSink:
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
         return Written(len(shown), preview(shown))
+
+    def probe(self, session: SparkSession, options: Mapping[str, Any], schema: StructType) -> None:
+        """Do nothing: standard output is always there."""
 
 
 def _table(columns: list[str], rows: list[list[str | None]]) -> list[str]:

@@ -67,6 +67,9 @@ class Scope:
         if isinstance(target, Invalid):
             return None
         if isinstance(target, Table) and target.spec.writable:
+            if statement.overwrite and target.spec.only_adds:
+                message = f"connector '{target.spec.connector}' can only add rows; write INSERT INTO"
+                raise statement.passage.error(message, statement.target_offset)
             return target
         if target is None:
             tables = [known.name for known in self.names.values() if not isinstance(known, View)]

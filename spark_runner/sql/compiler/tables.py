@@ -37,6 +37,7 @@ class TableSpec:
     readable: bool
     writable: bool
     references: dict[str, list[Any]]  # the pieces of options with references, by option
+    only_adds: bool  # no INSERT OVERWRITE
     upserts: bool  # it replaces rows by the primary key
     guarantee: Guarantee  # of its sink
     streams: bool = False  # its new rows can be read in micro-batches, and the table does not refuse that
@@ -88,6 +89,7 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         readable=bool(found and found.source),
         writable=bool(found and found.sink),
         references=checked_references(statement, options, checked, location),
+        only_adds=checked.only_adds,
         upserts=checked.upserts,
         guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
         streams=checked.streams and getattr(checked, "streaming", True),

@@ -232,9 +232,11 @@ class _Analysis(AnalysedNames):
             self.result.add(error, is_error=difference.is_error)
 
     def _probe_target(self, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> None:
-        with self.probed(table, "write"):
+        with self.probed(table, "write") as probe:
             resolved = {**table, "options": self.options(table)}
-            probe_target(self.connectors, frame, resolved, overwrite=overwrite)
+            if not probe_target(self.connectors, frame, resolved, overwrite=overwrite):
+                message = f"connector '{table['connector']}' has no check of a target without a write"
+                probe |= {"ok": None, "message": message}
 
     def rows(self, step: Mapping[str, Any]) -> DataFrame:
         """The query of a statement; its unknown columns are reported all together."""

@@ -59,14 +59,18 @@ def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
             yield f"column '{field.name}' is {kind}, which {table['connector']} files cannot hold"
 
 
-def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Raise ConnectorError if the rows of an empty frame could not be written now; changes nothing."""
+def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> bool:
+    """Raise ConnectorError if the rows of an empty frame could not be written now; changes nothing.
+
+    False: the sink has no check without a write.
+    """
     options = table["options"]
     if not connectors.writes_files(table["connector"]):
         sink = connectors.sink(table["connector"])
-        if isinstance(sink, ProbedSink):
-            sink.probe(frame.sparkSession, options, frame.schema)
-        return
+        if not isinstance(sink, ProbedSink):
+            return False
+        sink.probe(frame.sparkSession, options, frame.schema)
+        return True
     session, path = frame.sparkSession, str(options["path"])
     target = TargetDirectory(session, path, Writer(""))
     target.check()
@@ -79,6 +83,7 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
         reading = format_options(table["connector"], options)
         refuse_unlike_file(frame, some_file, table["connector"], options, reading)
     _check_writable(frame, path)
+    return True
 
 
 def _check_writable(frame: DataFrame, path: str) -> None:

@@ -52,6 +52,10 @@ class SqlError(SparkRunnerError):
 
     def shown(self) -> str:
         """The message with its place, without `others`."""
+        return f"{self.file}:{self.line}:{self.column}: {_escaped(self.message)}\n{self.excerpt()}"
+
+    def excerpt(self) -> str:
+        """The line of the script, and a caret below the place."""
         number = str(self.line)
         start = (
             max(0, self.column - 1 - _SHOWN_CHARACTERS // 2)
@@ -60,11 +64,7 @@ class SqlError(SparkRunnerError):
         )
         shown = _escaped(self.source_line[start : start + _SHOWN_CHARACTERS])
         indent = "".join(_blank(char) for char in self.source_line[start : self.column - 1])
-        return (
-            f"{self.file}:{self.line}:{self.column}: {_escaped(self.message)}\n"
-            f"  {number} | {shown}\n"
-            f"  {' ' * len(number)} | {indent}^"
-        )
+        return f"  {number} | {shown}\n  {' ' * len(number)} | {indent}^"
 
 
 def _escaped(text: str) -> str:
