@@ -151,6 +151,13 @@ END
 --> 2:26 unknown column 'idd'; did you mean 'id'?
 --> 3:19 the query has 1 column (...), table 'pairs' declares 2 (a, b)
 ----
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO cat.db.t SELECT idd FROM orders;
+INSERT INTO cat.db.u SELECT nme FROM orders;
+END
+--> 2:29 unknown column 'idd'; did you mean 'id'?
+--> 3:29 unknown column 'nme'; did you mean 'name'?
+----
 EXPLAIN SELECT nme FROM orders
 --> 1:16 unknown column 'nme'; did you mean 'name'?
 ----
@@ -419,6 +426,9 @@ SET jobs.mode = batch; SELECT id FROM orders
 ----
 SET spark.executor.memory = '4g'; SELECT id FROM orders
 --> 1:5 'spark.executor.memory' cannot change while Spark runs; write it in `conf` of the definition
+----
+SET spark.hadoop.my.own = '1'; SELECT id FROM orders
+--> 1:5 'spark.hadoop.my.own' has no effect while Spark runs, which removes 'spark.hadoop.' at its start alone; write 'spark.hadoop.my.own' in `conf` of the definition
 ----
 CREATE TABLE s (a INT) USING csv OPTIONS (path 's', header '${secret}'); SELECT a FROM s
 --> 1:60 option 'header' of connector 'csv' cannot be '${secret}': Input should be a valid boolean, unable to interpret input
