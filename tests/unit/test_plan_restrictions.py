@@ -25,7 +25,7 @@ def plan(script: str, **variables: str) -> dict[str, Any]:
         "CREATE VIEW v AS SELECT TRANSFORM(id) USING 'env' FROM range(1); INSERT INTO t SELECT * FROM v",
         "INSERT INTO t SELECT ${call}('java.lang.System', 'exit', 0)",
         "SET spark.sql.variable.substitute = true; INSERT INTO t SELECT 1",
-        "CREATE TABLE c (a INT DEFAULT reflect('a', 'b')) WITH ('connector'='print')",
+        "CREATE TABLE c (a INT, b STRING GENERATED ALWAYS AS (reflect('a', 'b'))) WITH ('connector'='print')",
         "CREATE TABLE c (a INT, b AS reflect('a', 'b')) WITH ('connector'='print')",
         "CREATE TABLE c(a INT,CONSTRAINT e EXPECT (reflect('a','b')) ON VIOLATION FAIL) USING print",
         "RESET spark.sql.variable.substitute",

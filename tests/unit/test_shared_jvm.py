@@ -64,7 +64,6 @@ def test_a_script_that_reaches_java_or_starts_a_program_gets_a_jvm_of_its_own(qu
         ("spark.sql.catalog.x = org.example.Catalog", True),
         ("spark.sql.sources.commitProtocolClass = 'org.example.Protocol'", True),
         ("fs.file.impl = Own", True),
-        ("spark.hadoop.fs.file.impl = Own", True),
     ],
 )
 def test_a_setting_that_names_a_class_or_is_of_another_kind_needs_a_jvm_of_its_own(
