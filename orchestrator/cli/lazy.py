@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from spark_runner.protocol.text import did_you_mean
+
 # To find plugins, pydantic reads the metadata of every package that is installed.
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 _GROUP = "app"
@@ -41,6 +43,13 @@ class LazyGroup(TyperGroup):
         """Load one command; None for an unknown name."""
         found = next((command for command in self.lazy if command.name == cmd_name), None)
         return None if found is None else _load(found)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; the error of an unknown name has the nearest one."""
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], names)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - likewise
         """Write the table of commands without loading any."""

@@ -10,10 +10,12 @@ import typer
 from loguru import logger
 from rich.text import Text
 
+from orchestrator.admin.views import JobDetail
 from orchestrator.cli.acting import confirm
 from orchestrator.cli.app import run_app
 from orchestrator.cli.exits import explain_error
 from orchestrator.cli.job.log_files import Tail, _print
+from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.logs.tail import show_entries
 from orchestrator.cli.options import OutputFormat
@@ -197,3 +199,32 @@ def test_a_wrong_value_of_an_option_is_named_without_words_of_a_library(
     assert run_app(["job", "list", "-o", "xml"]) == 2
     _, error = capsys.readouterr()
     assert "Invalid value for '--output' / '-o': 'xml' is not one of 'table', 'json', 'jsonl'." in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["job", "lst"], "No such command 'lst'; did you mean 'list'?"),
+        (["zokeeper"], "No such command 'zokeeper'; did you mean 'zookeeper'?"),
+        (["job", "xyzzy"], "No such command 'xyzzy'\n"),
+    ],
+)
+def test_an_unknown_command_has_the_nearest_name(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_blank_line_is_before_each_table_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = {"table": "src", "rows": 3, "quarantined": 1, "dropped": 0, "place": "file:/bad"}
+    attempt = {"attempt": 1, "state": "succeeded", "tables": [{"target": "t", "rows": 2}], "bad_rows": [bad]}
+    show_detail(
+        JobDetail(
+            view({"accept": "2026-01-01T00:00:00.000Z"}), "k", "/jobs/j", {}, [attempt], None, None, None
+        )
+    )
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    heads = [index for index, line in enumerate(lines) if line.startswith("──")]
+    assert len(heads) == 4
+    assert all(not lines[index - 2] for index in heads)

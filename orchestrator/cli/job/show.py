@@ -45,11 +45,13 @@ def show_detail(detail: JobDetail) -> None:
     console.print(_states(job))
     _show_actions(job)
     if detail.attempts:
+        console.print()
         console.print(attempts_table(detail.attempts, progress))
         if (wrote := written(detail.attempts[-1])) is not None:
             console.print()
             console.print(wrote)
         if (bad := set_aside(detail.attempts[-1])) is not None:
+            console.print()
             console.print(bad)
 
 
