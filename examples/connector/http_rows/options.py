@@ -1,7 +1,5 @@
 """The options of a table, checked before a job is submitted."""
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from spark_runner.connectors.options import ConnectorOptions
@@ -10,7 +8,7 @@ from spark_runner.connectors.options import ConnectorOptions
 class HttpOptions(ConnectorOptions):
     """JSON records over HTTP: GET returns a list of them, POST takes a list."""
 
-    only_adds: ClassVar[bool] = True
+    only_adds = True
     url: str = Field(pattern=r"https?://\S+", description="address of the records")
 
     def place(self) -> str:
