@@ -212,10 +212,14 @@ def test_a_killed_job_leaves_no_query_in_the_server(bench: Bench, server: Server
     bench.rows(ENDLESS)
     job_id = bench.submit(script=PATIENT)
     bench.wait_at_work(job_id)
-    seen = look_into(server)
+
+    def with_tasks() -> dict[str, list[object]] | None:
+        found = look_into(server)
+        return found if found["tasks"] else None  # between two stages of the query there are none
+
+    seen = wait_until(with_tasks, END_S, "a task of the query runs in the server")
     assert len(seen["jobs"]) == 1
     assert len(seen["threads"]) == 1
-    assert seen["tasks"]
     bench.deployment.client.kill(job_id)
     assert bench.deployment.wait(job_id, 20).job.status is Status.KILL
     assert look_into(server) == NOTHING
