@@ -104,6 +104,7 @@ def _show_tables(attempt: Mapping[str, Any], local: LocalResult) -> None:
         return
     console.print(wrote)
     if (bad := set_aside(attempt)) is not None:
+        console.print()
         console.print(bad)
     for item in local.tables:
         if item["preview"]:

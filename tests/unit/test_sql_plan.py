@@ -90,6 +90,29 @@ INSERT INTO p SELECT CASE WHEN k > 1 THEN m END AS c, t.k, transform(array(k), e
     ]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("* FROM a JOIN", {"k": ["a.k", "b.k"], "j": ["a.j", "b.j"], "x": ["a.x"], "y": ["b.y"]}),
+        ("* FROM a FULL JOIN", {"k": ["a.k", "b.k"], "j": ["a.j", "b.j"], "x": ["a.x"], "y": ["b.y"]}),
+        ("* EXCEPT (j) FROM a JOIN", {"k": ["a.k", "b.k"], "x": ["a.x"], "y": ["b.y"]}),
+        ("b.* FROM a JOIN", {"k": ["b.k"], "j": ["b.j"], "y": ["b.y"]}),
+        ("* FROM a LEFT SEMI JOIN", {"k": ["a.k"], "j": ["a.j"], "x": ["a.x"]}),
+    ],
+)
+def test_a_star_over_a_join_by_using_has_its_columns_once_and_first(
+    query: str, expected: dict[str, list[str]], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "b.sql").write_text(
+        "CREATE TABLE a (x INT, j INT, k INT) USING json OPTIONS (path 'a');"
+        "CREATE TABLE b (k INT, y INT, j INT) USING json OPTIONS (path 'b');"
+        "CREATE TABLE t USING json OPTIONS (path 't');"
+        f"INSERT INTO t SELECT {query} b USING (k, j)"
+    )
+    found = json.loads(planned(capsys, "b.sql", "-o", "json"))[-1]["columns"]
+    assert [(each["column"], each["from"]) for each in found] == list(expected.items())
+
+
 def test_a_plan_shows_the_mode_and_what_each_write_promises(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

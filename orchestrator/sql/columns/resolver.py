@@ -163,7 +163,7 @@ class Resolver:
             scope.sources.append(Source(last.alias, last.relation, is_filter=True))
         if join.method or join.kind not in {"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"}:
             scope.is_blind = True
-        scope.merged |= {each.name.lower() for each in join.args.get("using") or ()}
+        scope.merged |= {each.name.lower(): None for each in join.args.get("using") or ()}
 
     def _projections(self, nodes: Iterable[exp.Expr], scope: Scope, names: Names) -> Iterator[Column | None]:
         """The columns of SELECT; None for a part with columns that are not known."""
@@ -229,16 +229,21 @@ def _starred(node: exp.Expr, star: exp.Star, scope: Scope) -> Iterator[Column | 
     sources = [source for source in scope.sources if not source.is_filter]
     if isinstance(node, exp.Column):
         sources = [source for source in sources if source.alias.lower() == node.table.lower()]
-    if len(sources) != 1 and (isinstance(node, exp.Column) or scope.merged):
-        yield None  # a struct, or a join whose columns are merged
+    if (len(sources) != 1 and isinstance(node, exp.Column)) or (scope.merged and len(scope.sources) > 2):  # noqa: PLR2004 - one join
+        yield None  # a struct, or several joins whose columns are merged
         return
     excepted = {each.name.lower() for each in star.args.get("except_") or ()}
+    merged = [[column for source in sources for column in source.relation.found(key)] for key in scope.merged]
+    is_known = all(source.relation.columns is not None for source in sources)
+    if not is_known or any(len(found) != len(sources) for found in merged):
+        yield None
+        return
+    for key, found in zip(scope.merged, merged, strict=True):  # they come first, in the order of USING
+        if key not in excepted:
+            yield Column(found[0].name, Trace.of(column.trace for column in found))
     for source in sources:
-        if source.relation.columns is None:
-            yield None
-            return
-        for column in source.relation.columns:
-            if column.name is None or column.name.lower() not in excepted:
+        for column in source.relation.columns or ():
+            if column.name is None or column.name.lower() not in {*excepted, *scope.merged}:
                 yield column
 
 

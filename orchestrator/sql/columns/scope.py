@@ -40,7 +40,7 @@ class Scope:
 
     parent: "Scope | None" = None
     sources: list[Source] = field(default_factory=list)
-    merged: set[str] = field(default_factory=set)  # columns of USING, which both sides of a join have
+    merged: dict[str, None] = field(default_factory=dict)  # columns of USING, which both sides have, in order
     aliases: dict[str, Trace] = field(default_factory=dict)  # of the columns that the query gives
     silent: frozenset[str] = frozenset()  # names that are no columns, such as those of a lambda
     is_blind: bool = False  # it has a part that is not understood
