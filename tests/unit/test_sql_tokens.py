@@ -110,3 +110,9 @@ def test_an_unclosed_text_is_reported_at_its_opening(text: str, line: int, colum
     with pytest.raises(SqlError) as caught:
         statements(text)
     assert (caught.value.line, caught.value.column, caught.value.message) == (line, column, message)
+
+
+def test_the_digits_behind_a_dot_have_no_dot_of_their_own() -> None:
+    kinds = {token.text: token.kind for token in tokenize(ScriptSource("s.sql", "x.1.bd 1.bd"))}
+    assert kinds["bd"] is TokenKind.WORD
+    assert kinds["1.bd"] is TokenKind.NUMBER

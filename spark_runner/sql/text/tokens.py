@@ -45,6 +45,7 @@ class SqlToken(NamedTuple):
 
 # Order matters: a raw string before the word that its `r` would be, `/*+` (a hint, which is SQL) before `/`.
 # A word may follow the digits of a signed exponent at once, as in 1E+5USING; not those of a decimal.
+# The digits behind a dot have no other dot: x.1.bd ends with the word bd, and 1.bd is a number.
 _TOKEN = re.compile(
     r"""
       (?P<space>    [\s\ufeff]+ )
@@ -53,7 +54,7 @@ _TOKEN = re.compile(
     | (?P<quoted>   `(?:[^`]|``)*` )
     | (?P<variable> \$\{[^}\n]*\} )
     | (?P<number>   [0-9]+[eE][+-][0-9]+(?:[bB]?[dD]|[fF])?
-                  | (?:[0-9]+\.[0-9]*|(?<=\.)[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB]?[dD]|[fF])?
+                  | (?:(?<!\.)[0-9]+\.[0-9]*|(?<=\.)[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[bB]?[dD]|[fF])?
                     (?![0-9A-Za-z_\u0131\u017f])
                   | [0-9]\w* )
     | (?P<word>     [^\W\d]\w* )
