@@ -3,8 +3,8 @@
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.files.targets import PREFIX
-from spark_runner.connectors.java_classes import java_class
 
 SHOWN = 3  # names in the message: enough to recognise a directory
 _MARKERS = {"_SUCCESS", "_temporary", "_metadata", "_common_metadata"}
@@ -15,11 +15,7 @@ def refuse_foreign_files(session: SparkSession, path: str) -> None:
 
     An overwrite deletes the whole directory first: with a wrong path, a home directory.
     """
-    java = session._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
-    if session._jvm is None:  # noqa: SLF001 - likewise
-        return  # Spark Connect gives no access to the file system
-    target = java_class(session, "org.apache.hadoop.fs.Path")(path)
-    files = target.getFileSystem(java.sessionState().newHadoopConf())
+    files, target = file_system_at(session, path)
     if not files.exists(target):
         return
     found = [(status.getPath().getName(), status.isDirectory()) for status in files.listStatus(target)]

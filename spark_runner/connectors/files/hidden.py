@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.java_classes import java_class
+from spark_runner.connectors.files.hadoop import file_system_at
 
 _COPYING = "._COPYING_"  # of a file that `hdfs dfs -put` has not completed
 
@@ -17,11 +17,7 @@ def refuse_hidden_file(session: SparkSession, path: str) -> None:
     is_hidden = name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith(_COPYING)
     if not is_hidden:
         return
-    java = session._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
-    if session._jvm is None:  # noqa: SLF001 - likewise
-        return  # Spark Connect gives no access to the file system
-    pattern = java_class(session, "org.apache.hadoop.fs.Path")(path)
-    files = pattern.getFileSystem(java.sessionState().newHadoopConf())
+    files, pattern = file_system_at(session, path)
     if any(status.isFile() for status in files.globStatus(pattern) or ()):
         reason = f"ends with '{_COPYING}'" if name.endswith(_COPYING) else f"begins with '{name[0]}'"
         raise ConnectorError(

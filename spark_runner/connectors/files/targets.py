@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from orchestrator.logs.files import FileLock
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
+from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 
 PREFIX = ".orchestrator-"
@@ -37,10 +38,8 @@ class TargetDirectory:
     """One directory, for one writer; errors of Java are raised as Py4JJavaError."""
 
     def __init__(self, session: SparkSession, location: str, writer: Writer) -> None:
-        java: Any = session._jsparkSession  # noqa: SLF001 - PySpark has no public access to a file system
         self._new_path: Any = java_class(session, "org.apache.hadoop.fs.Path")
-        found = self._new_path(location)
-        self._files: Any = found.getFileSystem(java.sessionState().newHadoopConf())
+        self._files, found = file_system_at(session, location)
         path = self._files.makeQualified(found)
         self.is_local = path.toUri().getScheme() == "file"
         if self.is_local:  # a link stays, and its target is replaced

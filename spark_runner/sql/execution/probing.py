@@ -14,6 +14,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
+from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.parts import Parts
@@ -88,11 +89,7 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
 
 def _check_writable(frame: DataFrame, path: str) -> None:
     """Raise ConnectorError if the nearest existing folder of a path is not writable for this user."""
-    java = frame.sparkSession._jsparkSession  # noqa: SLF001 - PySpark has no public way to a file system
-    if frame.sparkSession._jvm is None:  # noqa: SLF001 - likewise
-        return
-    place: Any = java_class(frame.sparkSession, "org.apache.hadoop.fs.Path")(path)
-    files = place.getFileSystem(java.sessionState().newHadoopConf())
+    files, place = file_system_at(frame.sparkSession, path)
     place = files.makeQualified(place)
     while not files.exists(place) and place.getParent() is not None:
         place = place.getParent()
