@@ -9,6 +9,7 @@ import typer
 
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.lazy import Command, lazy_app, leave_out_plugins
+from spark_runner.protocol.text import without_prefix
 
 _USAGE, _INTERRUPTED = 2, 130  # as in `exits`, which imports all errors and is slow to load
 
@@ -109,8 +110,8 @@ def run_app(arguments: list[str] | None = None) -> int:
         show = getattr(error, "show", None)
         if callable(show):  # a usage error, which typer reports
             if isinstance(message := getattr(error, "message", None), str):
-                # pydantic, which checks the values of options, puts a prefix before typer's own words
-                error.message = message.removeprefix("Value error, ")  # type: ignore[attr-defined]  # as above
+                # pydantic checks the values of options, and typer passes its words on
+                error.message = without_prefix(message)  # type: ignore[attr-defined]  # as above
             show()
             return int(getattr(error, "exit_code", _USAGE))
         return _explain(error)

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from spark_runner.protocol.plain_file import check_plain
-from spark_runner.protocol.text import nearest, shortened
+from spark_runner.protocol.text import nearest, shortened, without_prefix
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m|h|d)")
@@ -97,7 +97,7 @@ def _lines(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
         elif item["type"] == "missing":
             yield f"field {name!r} is missing"
         else:
-            words = shortened(item["msg"].removeprefix("Value error, "), 2 * _MAX_CHARACTERS)
+            words = shortened(without_prefix(item["msg"]), 2 * _MAX_CHARACTERS)
             hint = _nearest_literal(item) if item["type"] == "literal_error" else ""
             yield (f"field {name!r}: " if name else "") + words + hint
 

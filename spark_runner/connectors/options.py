@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from spark_runner.connectors import registry
 from spark_runner.connectors.errors import ConnectorError, OptionError
-from spark_runner.protocol.text import did_you_mean, nearest
+from spark_runner.protocol.text import did_you_mean, nearest, without_prefix
 
 
 def _names(value: object) -> object:
@@ -125,7 +125,7 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
     field = str(details["loc"][0])
     if details["type"] == "missing":
         return OptionError(f"connector '{connector}' needs option '{field}'")
-    reason = details["msg"].removeprefix("Value error, ")
+    reason = without_prefix(details["msg"])
     given = str(details["input"])
     message = f"option '{field}' of connector '{connector}' cannot be '{given}': {reason}"
     return OptionError(message, option=written[field], fault="value", quoted=given)

@@ -13,6 +13,11 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:kept]} [... {len(text) - 2 * kept:,} characters ...] {text[-kept:]}"
 
 
+def without_prefix(message: str) -> str:
+    """A message of pydantic without what it puts before the words of a validator."""
+    return message.removeprefix("Value error, ")
+
+
 _MAX_NAMES, _MAX_CHARACTERS = 1_000, 100  # a comparison takes the product of both lengths
 
 

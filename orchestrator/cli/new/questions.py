@@ -16,7 +16,7 @@ from orchestrator.logs.visible import visible
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import parse_seconds
 from orchestrator.model.schedule import Schedule
-from spark_runner.protocol.text import did_you_mean
+from spark_runner.protocol.text import did_you_mean, without_prefix
 from spark_runner.sql.compiler.modes import BATCH, MODES
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ def parse_schedule(text: str) -> Schedule:
             return schedule
         return Schedule(cron=text)
     except ValidationError as error:
-        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        message = without_prefix(error.errors()[0]["msg"])
         raise DefinitionError(f"schedule {text!r}: {message}") from error
     except ValueError as error:
         raise DefinitionError(f"schedule {text!r}: {error}") from error
