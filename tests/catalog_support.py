@@ -8,13 +8,17 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.stream_control import StreamControl
 from tests.servers.cache import cached
 from tests.servers.zookeeper import unavailable
+from tests.stream_driver import plan_of
 from tests.waiting import wait_until
 
 MERGING = "org.apache.spark.sql.connector.catalog.InMemoryRowLevelOperationTableCatalog"
@@ -32,6 +36,19 @@ def add_merging_catalog(spark: SparkSession) -> None:
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to the class loader
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.io.File(str(_jar())).toURI().toURL())
+
+
+STREAMING = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
+Run = Callable[..., list[dict[str, Any]]]
+
+
+def scripts_in(spark: SparkSession, folder: Path) -> Run:
+    """Runs scripts whose files and checkpoints are in a folder; returns their results."""
+
+    def run_script(text: str, control: StreamControl | None = None) -> list[dict[str, Any]]:
+        return execute(spark, plan_of(text, folder), lambda _: None, control=control)
+
+    return run_script
 
 
 def derby(folder: Path) -> str:

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.catalog_sink import CatalogSink
-from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
-from tests.catalog_support import derby, ends, source
+from tests.catalog_support import STREAMING, Run, derby, ends, scripts_in, source
 from tests.sampling import sample
 from tests.stream_driver import plan_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-Run = Callable[..., list[dict[str, Any]]]
-STREAMING = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
-
 
 @pytest.fixture
 def run(spark: SparkSession, tmp_path: Path) -> Run:
-    def run_script(text: str, control: StreamControl | None = None) -> list[dict[str, Any]]:
-        return execute(spark, plan_of(text, tmp_path), lambda _: None, control=control)
-
-    return run_script
+    return scripts_in(spark, tmp_path)
 
 
 def written(folder: Path) -> list[int]:

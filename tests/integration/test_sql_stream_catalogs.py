@@ -2,7 +2,6 @@
 """Streams into tables of Spark catalogs: a database behind JDBC, and Spark's own."""
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,15 @@ from spark_runner.sql.execution.catalog_sink import CatalogSink
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
-from tests.catalog_support import derby, source
+from tests.catalog_support import STREAMING, Run, derby, scripts_in, source
 from tests.stream_driver import plan_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-Run = Callable[..., list[dict[str, Any]]]
-STREAMING = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
-
 
 @pytest.fixture
 def run(spark: SparkSession, tmp_path: Path) -> Run:
-    def run_script(text: str, control: StreamControl | None = None) -> list[dict[str, Any]]:
-        return execute(spark, plan_of(text, tmp_path), lambda _: None, control=control)
-
-    return run_script
+    return scripts_in(spark, tmp_path)
 
 
 def test_a_stream_adds_its_rows_to_a_table_of_a_catalog_in_both_modes(run: Run, tmp_path: Path) -> None:
