@@ -9,10 +9,10 @@ from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.compile import Check
 from spark_runner.sql.compiler.tables import names_files
 from spark_runner.sql.grammar.statements import (
+    CATALOG_INSERTS,
     AnyStatement,
     Assert,
     BeginSet,
-    CatalogAction,
     CatalogStatement,
     CreateTable,
     CreateView,
@@ -25,7 +25,6 @@ from spark_runner.sql.grammar.statements import (
 from spark_runner.sql.text.errors import SqlError
 
 _SHOWN_NAMES = 10
-_INSERTS = frozenset({CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE})
 
 
 def column_errors(found: Check, settings: Mapping[str, str] | None = None) -> list[SqlError]:
@@ -67,7 +66,7 @@ def _of_query(statement: AnyStatement, catalog: Catalog) -> Relation | None:
     match statement:
         case Explain():
             return _insert(statement.insert, catalog) if statement.insert else catalog.query(statement.query)
-        case CatalogStatement() if statement.action in _INSERTS and statement.body:
+        case CatalogStatement() if statement.action in CATALOG_INSERTS and statement.body:
             return catalog.query(statement.body)
         case Query():
             return catalog.query(statement.query)

@@ -13,7 +13,7 @@ from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.streams import Streams
 from spark_runner.sql.grammar.catalog import table_format
 from spark_runner.sql.grammar.references import FILE_FORMATS
-from spark_runner.sql.grammar.statements import CatalogAction, CatalogStatement
+from spark_runner.sql.grammar.statements import CATALOG_INSERTS, CatalogAction, CatalogStatement
 from spark_runner.sql.text.full_name import FullName, may_be_same
 from spark_runner.sql.text.passage import Passage
 
@@ -39,8 +39,6 @@ class Catalogs:
         `streams` is None in mode batch.
         """
         self.is_used = True
-        if self.sets.open:
-            self.sets.open.is_empty = False
         if statement.name is not None and statement.action not in _NAMESPACES:
             refuse_session(statement.name, statement.passage)
         text = self._text(statement, streams)
@@ -75,7 +73,7 @@ class Catalogs:
             self._read_source(statement, statement.source)
         body = self.own_tables.query(statement.body)
         reads = self.scope.reads(body)
-        if statement.action in {CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE}:
+        if statement.action in CATALOG_INSERTS:
             _check_insert(statement, name, reads)
             if streams:
                 streams.check_catalog_insert(body, name, reads, statement.passage)

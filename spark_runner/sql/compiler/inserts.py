@@ -29,8 +29,6 @@ class Inserts:
 
         `streams` is None in mode batch.
         """
-        if self.sets.open:
-            self.sets.open.is_empty = False
         checked = self.check(statement, streams)
         if checked is None:
             return False

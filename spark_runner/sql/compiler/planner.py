@@ -81,7 +81,7 @@ class Planner:
 
     def add(self, statement: AnyStatement) -> None:
         """Check one statement and append its step."""
-        self.sets.check(statement)
+        self.sets.follow(statement)
         if isinstance(statement, SetStatement | ResetStatement):
             self._add_setting(statement)
             return

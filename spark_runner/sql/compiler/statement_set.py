@@ -10,6 +10,7 @@ from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.stream_queries import check_in_set
 from spark_runner.sql.grammar.statement_set import NO_INSERT, ONLY_INSERTS, count_begun
 from spark_runner.sql.grammar.statements import (
+    CATALOG_INSERTS,
     AnyStatement,
     BeginSet,
     CatalogAction,
@@ -32,7 +33,7 @@ class OpenSet:
 
     passage: Passage  # where it begins
     step: dict[str, Any]
-    is_empty: bool = True  # an INSERT with an error counts, too
+    is_empty: bool  # an INSERT with an error counts, too
     refused_sets: int = 0  # begun inside of this one, and not ended yet
     inserts: list[Reads] = field(default_factory=list)
     places: SetPlaces = field(default_factory=SetPlaces)
@@ -83,14 +84,16 @@ class StatementSets:
     open: OpenSet | None = None
     _shared_steps: int = MAX_SHARED_STEPS
 
-    def check(self, statement: AnyStatement) -> None:
-        """Raise SqlError for a statement that no set may have while one is open."""
-        if not self.open or isinstance(statement, Insert | BeginSet | EndSet):
+    def follow(self, statement: AnyStatement) -> None:
+        """Follow a statement while a set is open; raises SqlError for one that no set may have."""
+        if not self.open or isinstance(statement, BeginSet | EndSet):
             return
-        if isinstance(statement, CatalogStatement) and statement.action.writes:
-            if statement.action in {CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE}:
-                return
-            message = f"{ONLY_INSERTS}: {statement.action} reads the table that it changes"
+        action = statement.action if isinstance(statement, CatalogStatement) else None
+        if isinstance(statement, Insert) or action in CATALOG_INSERTS:
+            self.open.is_empty = False
+            return
+        if action and action.writes:
+            message = f"{ONLY_INSERTS}: {action} reads the table that it changes"
             raise statement.passage.error(f"{message}; write it behind END")
         raise statement.passage.error(f"{ONLY_INSERTS}; write END; before this statement")
 
@@ -99,7 +102,7 @@ class StatementSets:
         if self.open:
             raise statement.passage.error(f"{ONLY_INSERTS}; write END; before a further set")
         step = self.steps.add("begin_set", statement.passage, cached=[])
-        self.open = OpenSet(statement.passage, step)
+        self.open = OpenSet(statement.passage, step, is_empty=statement.first is None)
 
     def end(self, statement: EndSet) -> None:
         """Close the set; raises SqlError without one, and for one without an INSERT."""

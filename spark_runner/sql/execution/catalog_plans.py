@@ -1,6 +1,6 @@
 """Finds the tables of catalogs in the plans of Spark, by whichever name a text reaches them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -51,12 +51,12 @@ def refuse_short_names(session: SparkSession, plan: Any, text: Passage) -> None:
             raise text.error(message, use.offset)
 
 
-def reads_table(session: SparkSession, frame: DataFrame, targets: Iterable[str]) -> FullName | None:
+def reads_table(session: SparkSession, frame: DataFrame, targets: Collection[str]) -> FullName | None:
     """One of the tables of catalogs with these names, by whichever name a frame reads it; None without one.
 
     Raises the errors of Spark.
     """
-    read = {name.key: name for name in catalog_tables(plan_of(frame))}
+    read = {name.key: name for name in catalog_tables(plan_of(frame))} if targets else {}
     for target in targets if read else ():
         for name in catalog_tables(plan_of(session.table(target))):
             if name.key in read:

@@ -1,6 +1,6 @@
 """Runs statements on tables of Spark catalogs, and explains the errors of Spark about them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +15,7 @@ from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, condit
 from spark_runner.sql.execution.script_context import ScriptContext
 from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.references import catalog_names
-from spark_runner.sql.grammar.statements import CatalogAction, CatalogStatement
+from spark_runner.sql.grammar.statements import CATALOG_INSERTS, CatalogAction, CatalogStatement
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.full_name import full_name_of, may_be_same
 from spark_runner.sql.text.passage import Passage
@@ -26,7 +26,6 @@ USES = frozenset({CatalogAction.USE, CatalogAction.USE_CATALOG})
 SHOWS = frozenset({CatalogAction.SHOW, CatalogAction.DESCRIBE})
 """Actions whose rows are shown."""
 
-_INSERTS = frozenset({CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE})
 _CHANGES = frozenset({CatalogAction.MERGE, CatalogAction.DELETE})
 _NO_CATALOG = "CATALOG_NOT_FOUND"
 _MISSING = {
@@ -37,13 +36,13 @@ _UNSUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "_LEGACY_ERROR_TEMP_1121"
 _ROWS = "numOutputRows"
 
 
-def run(script: ScriptContext, step: Mapping[str, Any], of_set: Iterable[str] = ()) -> DataFrame:
+def run(script: ScriptContext, step: Mapping[str, Any], of_set: Collection[str] = ()) -> DataFrame:
     """Let Spark run the statement of a step; raises SqlError at the place that Spark names.
 
     `of_set` are the tables of catalogs that INSERTs before it have written, in the same statement set.
     """
     statement = script.passage(step["statement"])
-    if step["action"] in _INSERTS:
+    if step["action"] in CATALOG_INSERTS:
         check_reads(script, step, rows_of_insert(script, step), of_set)
     try:
         if step["action"] in _CHANGES:
@@ -81,7 +80,7 @@ def rows_written(frame: DataFrame, action: str) -> int | None:
     The metric is that of the write, which counts the rows of each committed task once. A MERGE or DELETE may
     write rows anew that it does not change.
     """
-    if action not in _INSERTS:
+    if action not in CATALOG_INSERTS:
         return None
     plan: Any = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark has no public way to metrics
     metric = plan.commandPhysicalPlan().metrics().get(_ROWS)
@@ -93,7 +92,7 @@ def check_analysed(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame 
 
     Returns the rows of an INSERT.
     """
-    if step["action"] in _INSERTS:
+    if step["action"] in CATALOG_INSERTS:
         return check_insert(script, step)
     _analyse(script, step)
     return None
@@ -157,7 +156,7 @@ def parts_of_insert(statement: Passage) -> tuple[Passage, Passage]:
 
 
 def check_reads(
-    script: ScriptContext, step: Mapping[str, Any], frame: DataFrame, of_set: Iterable[str]
+    script: ScriptContext, step: Mapping[str, Any], frame: DataFrame, of_set: Collection[str]
 ) -> None:
     """Raise SqlError for an INSERT of a statement set that reads a table that another one writes.
 

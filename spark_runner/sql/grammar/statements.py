@@ -175,7 +175,11 @@ class CatalogAction(StrEnum):
     @property
     def writes(self) -> bool:
         """Whether it changes rows of its table."""
-        return self in {self.INSERT_INTO, self.INSERT_OVERWRITE, self.MERGE, self.DELETE}
+        return self in CATALOG_INSERTS or self in {self.MERGE, self.DELETE}
+
+
+CATALOG_INSERTS = frozenset({CatalogAction.INSERT_INTO, CatalogAction.INSERT_OVERWRITE})
+"""Actions that write the rows of a query."""
 
 
 @dataclass(frozen=True)
