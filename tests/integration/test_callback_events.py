@@ -14,7 +14,7 @@ from orchestrator.cli.options import OutputFormat
 from orchestrator.handlers import notices
 from orchestrator.model.definition import Callback, build_definition
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.job import CallbackState, JobView, Undelivered
+from orchestrator.model.job import CallbackState, JobState, JobView, Undelivered
 from orchestrator.model.states import Queue, Status
 from queues.model.codec import timestamp
 from spark_runner.runners.base import Submission
@@ -51,6 +51,12 @@ def ended(deployment: Deployment, job_id: str) -> JobView:
 
 def events_of(there: Receiver) -> list[tuple[str, str, int]]:
     return [(each.body["event"], each.body["status"], each.body["attempt"]) for each in there.requests]
+
+
+def tries(deployment: Deployment, job_id: str) -> list[int]:
+    """The failed tries of each event that waits for its delivery."""
+    state = JobState.model_validate(deployment.queues.get(job_id).payload)
+    return [notice.tries for notice in state.outbox]
 
 
 def keys(there: Receiver) -> list[str]:
@@ -197,7 +203,8 @@ def test_a_killed_job_that_waits_to_report_that_it_ran_does_not_delay_others_of_
     deployment.worker()
     with receiver(REFUSED) as there:
         job_id = submit(deployment, there, "hang()", name="one", concurrency=1)
-        there.wait_requests(1)
+        # A kill before its result is on record would find the first try, and not make another one.
+        wait_until(lambda: tries(deployment, job_id) == [1], 30, "a try has failed")
         deployment.client.kill(job_id)
         there.wait_requests(2)
         assert (
