@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from queues.consumer.heartbeat import STUCK_SECONDS as STUCK_SECONDS
     from queues.consumer.heartbeat import Heartbeat as Heartbeat
     from queues.dispatch.dispatcher import Dispatcher as Dispatcher
-    from queues.dispatch.dispatcher import HandlerThreads as HandlerThreads
     from queues.dispatch.dispatcher import InFlight as InFlight
     from queues.dispatch.dispatcher import Prepared as Prepared
     from queues.dispatch.handler_pool import Action as Action
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from queues.dispatch.handler_pool import Move as Move
     from queues.dispatch.handler_pool import Requeue as Requeue
     from queues.dispatch.handler_pool import Retries as Retries
+    from queues.dispatch.handler_threads import HandlerThreads as HandlerThreads
     from queues.dispatch.puller import Puller as Puller
     from queues.embedded.config import STATE_FOLDER as STATE_FOLDER
     from queues.embedded.config import ServerConfig as ServerConfig
@@ -159,7 +159,6 @@ _NAMES = {
     ),
     "dispatch.dispatcher": (
         "Dispatcher",
-        "HandlerThreads",
         "InFlight",
         "Prepared",
     ),
@@ -172,6 +171,7 @@ _NAMES = {
         "Requeue",
         "Retries",
     ),
+    "dispatch.handler_threads": ("HandlerThreads",),
     "dispatch.puller": ("Puller",),
     "embedded.config": (
         "ServerConfig",

@@ -11,7 +11,8 @@ from typing import Any, Self, assert_never
 
 from queues.claims.claim import Claim, Transition
 from queues.consumer.consumer import RESCAN_SECONDS, Consumer
-from queues.dispatch.dispatcher import Dispatcher, HandlerThreads, InFlight, Prepared
+from queues.dispatch.dispatcher import Dispatcher, InFlight, Prepared
+from queues.dispatch.handler_threads import HandlerThreads
 from queues.model.codec import timestamp
 from queues.model.errors import TooLarge
 from queues.model.names import DEFAULT_POOL
