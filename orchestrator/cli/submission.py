@@ -3,13 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from orchestrator.model.definition import (
-    Definition,
-    build_definition,
-    definition_of_program,
-    parse_definition,
-    read_program,
-)
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.definition_files import definition_of_program, parse_definition, read_program
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.reading import read_standard_input
 

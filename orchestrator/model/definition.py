@@ -10,7 +10,6 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, field_v
 from orchestrator.model.backoff import growing
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import DefinitionPart, Seconds, explain, text, texts
-from orchestrator.model.reading import read_document, read_file
 from orchestrator.model.schedule import Schedule
 from orchestrator.model.spark import Spark
 from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, InvalidName, check_pool
@@ -232,61 +231,13 @@ class Definition(DefinitionPart):
         return self
 
 
-def parse_definition(text: str, source: str, directory: Path) -> Definition:
-    """The definition in YAML or JSON text; names of script files are relative to `directory`.
-
-    Raises DefinitionError for text that is not a mapping, unknown fields (with the nearest name), invalid
-    values and files that cannot be read.
-    """
-    try:
-        document = read_document(text, source)
-    except ValueError as error:
-        raise DefinitionError(str(error)) from error
-    if not isinstance(document, dict):
-        raise DefinitionError(f"{source}: a job definition is a mapping of fields, see docs/reference.md")
-    _refuse_nul(document, source)
-    for field in ("script", "python"):
-        value = document.get(field)
-        # One line that ends in .sql or .py is the name of a file; anything else is the text itself.
-        if isinstance(value, str) and "\n" not in value and value.strip().lower().endswith((".sql", ".py")):
-            path = (directory / value.strip()).resolve()
-            document |= {field: read_program(path)}
-            document.setdefault("file", path.name)
-            document.setdefault("directory", str(path.parent))
-    if not isinstance(named := document.setdefault("directory", str(directory.resolve())), str):
-        return build_definition(document, source)  # raises: it is not text
-    try:
-        folder = Path(named).expanduser()
-    except RuntimeError as error:  # ~name, and no such user
-        raise DefinitionError(f"{source}: field 'directory': {shortened(named, 300)!r}: {error}") from error
-    if named and not folder.is_absolute():
-        folder = (directory / folder).resolve()
-    document |= {"directory": str(folder) if named else ""}
-    return build_definition(document, source)
-
-
-def definition_of_program(path: Path, **fields: Any) -> Definition:
-    """The definition of a lone script or Python file, with these fields added."""
-    kind = "python" if path.suffix == ".py" else "script"
-    if not (text := read_program(path)).strip():
-        raise DefinitionError(f"{path}: is empty")
-    document = {
-        "name": re.sub(r"[^A-Za-z0-9._-]", "-", path.stem)[:128] or "job",
-        kind: text,
-        "file": path.name,
-        "directory": str(path.resolve().parent),
-        **fields,
-    }
-    return build_definition(document, str(path))
-
-
 def build_definition(document: dict[str, Any], source: str) -> Definition:
     """The validated definition; raises DefinitionError with one line per error."""
     try:
         definition = Definition.model_validate(document)
     except ValidationError as error:
         raise DefinitionError(explain(error, Definition, source)) from error
-    _refuse_nul(definition.model_dump(), source)
+    refuse_nul(definition.model_dump(), source)
     try:
         size = len(definition.model_dump_json().encode())
     except ValueError as error:  # half of a surrogate pair, or bytes of the command line that are not UTF-8
@@ -299,7 +250,8 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
     return definition
 
 
-def _refuse_nul(document: dict[str, Any], source: str) -> None:
+def refuse_nul(document: dict[str, Any], source: str) -> None:
+    """Raise DefinitionError if a text in the document contains the character NUL."""
     if (field := _with_nul(document)) is not None:
         raise DefinitionError(
             f"{source}: field {field!r} contains the character NUL, which no program accepts"
@@ -321,13 +273,3 @@ def _with_nul(value: object) -> str | None:
         if (below := _with_nul(item)) is not None:
             return ".".join(filter(None, (shortened(str(name), 100), below)))
     return None
-
-
-def read_program(path: Path) -> str:
-    """The text of a script; raises DefinitionError when it cannot be read."""
-    try:
-        return read_file(path)
-    except OSError as error:
-        raise DefinitionError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # also for NUL in a path
-        raise DefinitionError(f"{shortened(str(path), 300)}: {error}") from error

@@ -3,13 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model.definition import (
-    MAX_DEFINITION_BYTES,
-    Definition,
-    build_definition,
-    definition_of_program,
-    parse_definition,
-)
+from orchestrator.model.definition import MAX_DEFINITION_BYTES, Definition, build_definition
+from orchestrator.model.definition_files import definition_of_program, parse_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import parse_seconds
 from orchestrator.model.plan import compile_program

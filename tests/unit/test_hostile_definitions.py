@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.submission import load_definition
-from orchestrator.model.definition import Definition, parse_definition, read_program
+from orchestrator.model.definition import Definition
+from orchestrator.model.definition_files import parse_definition, read_program
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import MAX_DAYS, parse_seconds
 from orchestrator.model.reading import MAX_INPUT_BYTES

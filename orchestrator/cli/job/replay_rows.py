@@ -9,7 +9,8 @@ from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import exit_as
-from orchestrator.model.definition import Definition, build_definition, read_program
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.definition_files import read_program
 from orchestrator.model.errors import DefinitionError, StateConflict
 from orchestrator.model.job import JobView
 from orchestrator.model.plan import Plan, compile_program

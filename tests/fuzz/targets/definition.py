@@ -3,7 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from orchestrator.model.definition import Definition, parse_definition
+from orchestrator.model.definition import Definition
+from orchestrator.model.definition_files import parse_definition
 from orchestrator.model.errors import OrchestratorError
 from orchestrator.model.plan import compile_program
 from spark_runner.sql.text.errors import SqlError
