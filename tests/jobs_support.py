@@ -17,6 +17,7 @@ from orchestrator.handlers.hooks import Hook
 from orchestrator.history.hours import HOUR_SECONDS
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.job import JobState
 from orchestrator.model.limits import Limits
 from orchestrator.worker.worker import Worker
 from queues.consumer.consumer import Consumer
@@ -102,6 +103,9 @@ class Deployment:
     def submit(self, program: str, **fields: object) -> str:
         """Enqueue a Python program; returns the id."""
         return self.client.submit(python_job(program, **fields)).id
+
+    def state(self, job_id: str) -> JobState:
+        return JobState.model_validate(self.queues.get(job_id).payload)
 
     def wait(self, job_id: str, timeout: float = 60) -> JobDetail:
         self.client.wait(job_id, timeout=timeout)

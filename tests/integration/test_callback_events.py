@@ -14,7 +14,7 @@ from orchestrator.cli.options import OutputFormat
 from orchestrator.handlers import notices
 from orchestrator.model.definition import Callback, build_definition
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.job import CallbackState, JobState, JobView, Undelivered
+from orchestrator.model.job import CallbackState, JobView, Undelivered
 from orchestrator.model.states import Queue, Status
 from queues.model.codec import timestamp
 from spark_runner.runners.base import Submission
@@ -55,8 +55,7 @@ def events_of(there: Receiver) -> list[tuple[str, str, int]]:
 
 def tries(deployment: Deployment, job_id: str) -> list[int]:
     """The failed tries of each event that waits for its delivery."""
-    state = JobState.model_validate(deployment.queues.get(job_id).payload)
-    return [notice.tries for notice in state.outbox]
+    return [notice.tries for notice in deployment.state(job_id).outbox]
 
 
 def keys(there: Receiver) -> list[str]:
@@ -203,7 +202,7 @@ def test_a_killed_job_that_waits_to_report_that_it_ran_does_not_delay_others_of_
     deployment.worker()
     with receiver(REFUSED) as there:
         job_id = submit(deployment, there, "hang()", name="one", concurrency=1)
-        # A kill before its result is on record would find the first try, and not make another one.
+        # A kill that comes before the result of the first try is on record makes no second one.
         wait_until(lambda: tries(deployment, job_id) == [1], 30, "a try has failed")
         deployment.client.kill(job_id)
         there.wait_requests(2)

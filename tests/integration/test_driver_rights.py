@@ -114,8 +114,8 @@ def attempt_of(deployment: Deployment, job_id: str, number: int = 1) -> Attempt:
 
 
 def is_started(deployment: Deployment, job_id: str) -> bool:
-    return JobState.model_validate(deployment.queues.get(job_id).payload).attempt > 0 and (
-        attempt_of(deployment, job_id).state is AttemptState.STARTED
+    return (
+        deployment.state(job_id).attempt > 0 and attempt_of(deployment, job_id).state is AttemptState.STARTED
     )
 
 
