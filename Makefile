@@ -125,7 +125,7 @@ $(TOOLS)/bin/pip-audit: requirements/audit.txt | $(TOOLS)/bin/python
 	@touch $@
 
 lock: $(TOOLS)/bin/uv  ## the newest versions that pyproject.toml allows, with their hashes
-	$(COMPILE) pyproject.toml --extra test --output-file requirements/test.txt
+	$(COMPILE) pyproject.toml --extra test --constraint requirements/spark.in --output-file requirements/test.txt
 	$(COMPILE) requirements/build.in --constraint requirements/test.txt --output-file requirements/build.txt
 	$(COMPILE) pyproject.toml --constraint requirements/test.txt --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --extra kubernetes --extra sls --constraint requirements/test.txt \

@@ -35,19 +35,23 @@ def prefer_installed_pyspark(path: MutableSequence[str], spark_home: str) -> Non
 def defer_pandas() -> None:
     """Keep PySpark from importing pandas to recognise NumPy values in a driver that has none.
 
-    PySpark checks each argument of a call into the JVM, with a module that loads pandas, PyArrow and more. A
-    process that has not loaded NumPy has no values of NumPy.
+    PySpark checks each argument of a call into the JVM, with a module that loads pandas, PyArrow and more.
+    Values of classes that have no base of NumPy are none of its values.
     """
     from pyspark.sql import types  # noqa: PLC0415 - its path is chosen after the import of this module
 
     for name in ("NumpyScalarConverter", "NumpyArrayConverter"):
         converter = getattr(types, name, None)
         if converter is not None:
-            converter.can_convert = _if_numpy_is_loaded(converter.can_convert)
+            converter.can_convert = _if_of_numpy(converter.can_convert)
 
 
-def _if_numpy_is_loaded(can_convert: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _if_of_numpy(can_convert: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def asked(converter: Any, value: Any) -> bool:
-        return "numpy" in sys.modules and can_convert(converter, value)
+        return any(_is_of_numpy(each) for each in type(value).__mro__) and can_convert(converter, value)
 
     return asked
+
+
+def _is_of_numpy(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "numpy"
