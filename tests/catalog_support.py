@@ -24,10 +24,10 @@ from tests.waiting import wait_until
 MERGING = "org.apache.spark.sql.connector.catalog.InMemoryRowLevelOperationTableCatalog"
 JDBC = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
 
-# Spark publishes the classes of its tests for 4.2; they run on 4.3, too.
-_VERSION = "4.2.0"
+# Spark publishes the classes of its tests, not for each release; those of a release run on all of its line.
+_VERSION = "4.1.3"
 _ARTIFACT = f"org.apache.spark:spark-catalyst_2.13:{_VERSION}:jar:tests"
-_SHA256 = "9f46cfb6d4cb5dff696b76f8af3db1ecfc56cbc43ffb0fa785ef947ac4ad2620"
+_SHA256 = "9d2e7bc23456edcea1e886a1e139dc57cd6be8106a6f14c8c4039dae5413bef3"
 _FETCH_TIMEOUT_S = 300
 
 

@@ -1,9 +1,10 @@
 """A real local Spark session in this process; one JVM for all tests that use it."""
 
+import functools
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -45,6 +46,7 @@ class LocalSpark:
         """The shared session, with the default settings."""
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
+        _end_sockets_with_their_files()
         if self._session is None or SparkSession.getActiveSession() is None:
             self._session = self._start(SparkSession.builder, {})
         return self._session
@@ -78,6 +80,26 @@ class LocalSpark:
             for name, value in session_environment().items():
                 patch.setenv(name, value)
             return builder.getOrCreate()
+
+
+def _end_sockets_with_their_files() -> None:
+    """Let a socket that delivers rows end with its file, as in PySpark 4.2 and later.
+
+    Before, the garbage collector ends the socket itself, which is a ResourceWarning and so an error in tests.
+    """
+    from pyspark import __version__, util  # noqa: PLC0415 - as above
+
+    connect: Any = util.local_connect_and_auth
+    if __version__ >= "4.2" or hasattr(connect, "__wrapped__"):
+        return
+
+    @functools.wraps(connect)
+    def connected(*given: Any) -> Any:
+        file, sock = connect(*given)
+        sock.close()  # its file keeps it open
+        return file, sock
+
+    util.local_connect_and_auth = cast("Any", connected)
 
 
 @pytest.fixture(scope="session")

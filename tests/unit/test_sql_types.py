@@ -2,11 +2,15 @@
 
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 import time
+from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 
 from spark_runner.sql.compiler.compile import check_script
+from spark_runner.sql.grammar import spark_line
 from spark_runner.sql.text.errors import SqlError
+
+THE_LINE_OF_SPARK = spark_line.spark_line
 
 TYPES = [
     *(
@@ -84,6 +88,37 @@ WRONG = {
 }
 
 
+# Types that older lines of Spark refuse, as (4, 1), with the place and the message of the error there.
+SINCE = {
+    "TIME": ((4, 1), 0, "type TIME needs Spark 4.1, and this host has Spark 4.0; write STRING"),
+    "ARRAY<TIME(3)>": ((4, 1), 6, "type TIME needs Spark 4.1"),
+    "GEOMETRY(ANY)": ((4, 1), 0, "type GEOMETRY needs Spark 4.1"),
+    "GEOGRAPHY(4326)": ((4, 1), 0, "type GEOGRAPHY needs Spark 4.1"),
+    "TIMESTAMP WITHOUT TIME ZONE": ((4, 1), 10, "TIMESTAMP WITHOUT TIME ZONE needs Spark 4.1"),
+    "INT COMMENT 'x' 'y'": ((4, 1), 16, "a comment of several texts needs Spark 4.1"),
+    "TIMESTAMP WITH LOCAL TIME ZONE": ((4, 2), 10, "and this host has Spark 4.1; write TIMESTAMP_LTZ"),
+    "VARCHAR(5) COLLATE UTF8_LCASE": ((4, 2), 11, "VARCHAR with a collation needs Spark 4.2"),
+    "STRUCT<a: CHAR(5) COLLATE UTF8_LCASE>": ((4, 2), 18, "CHAR with a collation needs Spark 4.2"),
+    "TIMESTAMP(6)": (
+        (4, 3),
+        10,
+        "TIMESTAMP(6) needs Spark 4.3, and this host has Spark 4.2; write TIMESTAMP",
+    ),
+    "TIMESTAMP_NTZ(6)": ((4, 3), 14, "TIMESTAMP_NTZ(6) needs Spark 4.3"),
+    "TIMESTAMP(6) WITHOUT TIME ZONE": ((4, 3), 10, "TIMESTAMP(6) needs Spark 4.3"),
+    "TIME(7)": ((4, 3), 5, "TIME(7) needs Spark 4.3, and this host has Spark 4.2; write TIME"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _newest_line_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_line(monkeypatch, (4, 3))
+
+
+def use_line(monkeypatch: pytest.MonkeyPatch, line: spark_line.Line) -> None:
+    monkeypatch.setattr(spark_line, "spark_line", lambda: line)
+
+
 def errors(column: str) -> list[SqlError]:
     script = f"CREATE TABLE t ({column}) USING json OPTIONS (path 't'); SELECT 1 FROM t"
     return list(check_script(script, file="s.sql", base_dir="/base", variables={}).errors)
@@ -99,6 +134,34 @@ def test_a_wrong_type_is_shown_at_its_place(kind: str) -> None:
     offset, message = WRONG[kind]
     (found,) = errors(f"a {kind}")
     assert (found.column - len("CREATE TABLE t (a ") - 1, message in found.message) == (offset, True), found
+
+
+@pytest.mark.parametrize("kind", SINCE)
+def test_a_type_of_newer_lines_of_spark_is_refused_before_the_first_of_them(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (major, minor), offset, message = SINCE[kind]
+    use_line(monkeypatch, (major, minor))
+    assert errors(f"a {kind}") == []
+    use_line(monkeypatch, (major, minor - 1))
+    (found,) = errors(f"a {kind}")
+    assert (found.column - len("CREATE TABLE t (a ") - 1, message in found.message) == (offset, True), found
+
+
+def test_the_line_of_spark_is_that_of_the_installed_one() -> None:
+    line = THE_LINE_OF_SPARK()
+    assert version("pyspark").startswith(f"{line[0]}.{line[1]}.")
+
+
+def test_a_host_without_pyspark_leaves_the_types_of_newer_lines_to_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    monkeypatch.setattr(spark_line, "spark_line", THE_LINE_OF_SPARK.__wrapped__)
+    assert errors("a TIMESTAMP(6), b VARCHAR(5) COLLATE UTF8_LCASE") == []
 
 
 @pytest.mark.parametrize("text", [f"{' ' * 100_000}x", "1 " * 50_000, "- " * 50_000, "1" * 100_000])

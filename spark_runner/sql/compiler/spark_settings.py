@@ -1,6 +1,6 @@
 """The settings of Spark: those that a script may change, and those that only the start of Spark reads.
 
-A test compares them with those of the installed Spark.
+They are those of all lines from 4.0 to 4.3; a test compares them with those of the installed Spark.
 """
 
 _SESSION = "spark.sql."
@@ -71,7 +71,8 @@ execution.arrow.compression.zstd.level execution.arrow.enabled execution.arrow.f
 execution.arrow.localRelationThreshold execution.arrow.maxRecordsPerBatch execution.arrow.pyspark.enabled
 execution.arrow.pyspark.fallback.enabled execution.arrow.pyspark.selfDestruct.enabled
 execution.arrow.pyspark.validateSchema.enabled execution.arrow.pythonUDF.columnarInput.enabled
-execution.arrow.sparkr.enabled execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch
+execution.arrow.sparkr.enabled execution.arrow.transformWithStateInPandas.maxRecordsPerBatch
+execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch
 execution.arrow.useLargeVarTypes execution.bypassPartialAggregation execution.interruptOnCancel
 execution.pandas.inferPandasDictAsMap execution.pandas.structHandlingMode execution.pandas.udf.buffer.size
 execution.pyspark.binaryAsBytes execution.pyspark.udf.daemonKillWorkerOnFlushFailure
@@ -137,6 +138,7 @@ sources.bucketing.enabled sources.bucketing.maxBuckets sources.default
 sources.parallelPartitionDiscovery.threshold sources.partitionColumnTypeInference.enabled
 sources.partitionOverwriteMode sources.structPredicateDecompose.enabled
 sources.v2.bucketing.allowCompatibleTransforms.enabled
+sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled
 sources.v2.bucketing.allowKeysSubsetOfPartitionKeys.enabled sources.v2.bucketing.enabled
 sources.v2.bucketing.partiallyClusteredDistribution.enabled sources.v2.bucketing.partition.filter.enabled
 sources.v2.bucketing.partitionKeyOrdering.enabled sources.v2.bucketing.preserveKeyOrderingOnCoalesce.enabled

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.grammar.intervals import RANGES, UNITS
+from spark_runner.sql.grammar.spark_line import OLDEST, need_line
 from spark_runner.sql.text.built_ins import has_mark, readable
 from spark_runner.sql.text.cursor import Cursor
 from spark_runner.sql.text.errors import SqlError
@@ -29,7 +30,7 @@ _TEXTS = ("STRING", *WITH_LENGTH)
 _MAX_PRECISION = 38
 _MAX_LENGTH = 2**31 - 1
 _MAX_DIGITS = 20  # of a number that is read; longer ones are too large in any case
-_MICROSECONDS = 6  # digits behind the seconds of a TIMESTAMP, at least
+_MICROSECONDS = 6  # digits behind the seconds: of a TIMESTAMP at least, of a TIME before Spark 4.3 at most
 _MAX_DIGITS_OF_SECONDS = 9
 _MAX_DEPTH = 50  # of types in types; the parser of Spark is recursive, too
 _SAME = {"TEXT": "STRING", "DATETIME": "TIMESTAMP", "BOOL": "BOOLEAN", "BYTES": "BINARY", "UUID": "STRING"}
@@ -38,11 +39,15 @@ _TIME_ZONES = {
     "TIME": (("WITHOUT", "TIME", "ZONE"),),
     "TIMESTAMP": (("WITHOUT", "TIME", "ZONE"), ("WITH", "LOCAL", "TIME", "ZONE")),
 }
+_TIME_ZONES_SINCE = {"WITHOUT": ((4, 1), "TIMESTAMP_NTZ"), "WITH": ((4, 2), "TIMESTAMP_LTZ")}
+"""The line of Spark, and the same type of all lines, by the first word behind TIMESTAMP."""
 _BEHIND: Mapping[str, Mapping[str, str]] = {
     "DOUBLE": {"PRECISION": "write DOUBLE"},
     "TIMESTAMP": {"WITH": "a TIMESTAMP has the time zone of the session; write TIMESTAMP"},
 }
 """What other systems write behind a type."""
+_SINCE = dict.fromkeys(("TIME", *_OF_PLACES), (4, 1))
+"""The lines of Spark that brought types, after the oldest one."""
 _LITERAL = re.compile(r"[0-9]+(?:[lsy]|(?:e[0-9]+)?(?:bd|[df])?)", re.IGNORECASE)  # and no name
 
 
@@ -59,7 +64,9 @@ def take_comment(cursor: Cursor) -> None:
         return
     if cursor.here is None or cursor.here.kind is not TokenKind.STRING:
         raise cursor.expected("the text of the comment")
+    cursor.take()
     while cursor.here and cursor.here.kind is TokenKind.STRING:  # Spark joins texts
+        need_line(cursor, (4, 1), "a comment of several texts", "write one text")
         cursor.take()
 
 
@@ -72,6 +79,7 @@ def _take(cursor: Cursor, depth: int) -> None:
     name = token.text.upper()
     if token.kind is not TokenKind.WORD or name not in _NAMES:
         raise _unknown(cursor, name)
+    need_line(cursor, _SINCE.get(name, OLDEST), f"type {name}", "write STRING")
     cursor.take()
     opening = cursor.here
     if name in _NESTED:
@@ -97,13 +105,35 @@ def _take_rest(cursor: Cursor, name: str) -> None:
     """Skip the words that belong to a type behind its name and its parameters."""
     if name == "INTERVAL":
         _take_range(cursor)
-    elif name in _TEXTS and cursor.take_words("COLLATE"):
-        cursor.name("collation")
-    elif any(cursor.take_words(*words) for words in _TIME_ZONES.get(name, ())):
+    elif name in _TEXTS:
+        _take_collation(cursor, name)
+    elif _take_time_zone(cursor, name):
         return
     word = cursor.here.text.upper() if cursor.here else ""
     if hint := _BEHIND.get(name, {}).get(word):
         raise cursor.error(f"'{name} {word}' is no type of Spark; {hint}")
+
+
+def _take_collation(cursor: Cursor, name: str) -> None:
+    """Skip the collation of texts, if one comes next."""
+    start = cursor.offset
+    if not cursor.take_words("COLLATE"):
+        return
+    if name in WITH_LENGTH:
+        need_line(cursor, (4, 2), f"{name} with a collation", "write STRING", start)
+    cursor.name("collation")
+
+
+def _take_time_zone(cursor: Cursor, name: str) -> bool:
+    """Skip the words for the time zone of a TIME or TIMESTAMP; returns whether they came next."""
+    start = cursor.offset
+    for words in _TIME_ZONES.get(name, ()):
+        if cursor.take_words(*words):
+            if name == "TIMESTAMP":
+                line, same = _TIME_ZONES_SINCE[words[0]]
+                need_line(cursor, line, f"{name} {' '.join(words)}", f"write {same}", start)
+            return True
+    return False
 
 
 def _take_range(cursor: Cursor) -> None:
@@ -190,6 +220,9 @@ def _check_precision(cursor: Cursor, name: str, digits: int) -> None:
         token = cursor.tokens[cursor.index - 1]
         hint = f"{name} has microseconds; write {name}" if least else f"{name} has up to 9 digits of a second"
         raise cursor.error(f"{name}({cursor.written(token)}) is no type of Spark: {hint}", token.start)
+    if least or digits > _MICROSECONDS:
+        token = cursor.tokens[cursor.index - 1]
+        need_line(cursor, (4, 3), f"{name}({cursor.written(token)})", f"write {name}", token.start)
 
 
 def _unknown(cursor: Cursor, name: str) -> SqlError:
