@@ -3,12 +3,12 @@
 import hashlib
 import json
 import logging
-import sys
+import os
 import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from orchestrator.logs.files import folder_lock
@@ -17,7 +17,8 @@ from spark_runner.protocol.process import current_pid_namespace
 from spark_runner.protocol.run_plan import in_warm_server
 from spark_runner.protocol.warm_files import LINK, ServerFiles, ServerPlan
 from spark_runner.runners.base import SparkTarget, Submission, SubmitRequest
-from spark_runner.runners.launch import Launch, driver_environment, launch_driver
+from spark_runner.runners.installation import SparkInstallation, own_installation
+from spark_runner.runners.launch import Launch, code_zip, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_settings import for_drivers
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -37,12 +38,18 @@ class WarmSpec:
 
     master: str
     conf: Mapping[str, str]
+    spark: SparkInstallation | None = None  # None = that of the worker
 
     @property
     def key(self) -> str:
-        """Its name; different in each PID namespace, because a server must see its drivers and workers."""
-        text = json.dumps([self.master, sorted(self.conf.items()), current_pid_namespace()])
-        return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
+        """Its name; different in each PID namespace, because a server must see its drivers and workers.
+
+        Each Spark has its own, by folder and version: the workers of a host may have different ones, and find
+        the servers of each other and of their predecessors.
+        """
+        spark = self.spark or own_installation()
+        facts = [self.master, sorted(self.conf.items()), current_pid_namespace(), spark and asdict(spark)]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:_KEY_CHARACTERS]
 
 
 class WarmServers:
@@ -65,6 +72,7 @@ class WarmServers:
             self._plan.to_json(),
             target=SparkTarget(spec.master),
             conf=_FAIR | dict(spec.conf),
+            spark=spec.spark,
         )
 
         def prepare(directory: RunDirectory) -> Launch:
@@ -105,8 +113,10 @@ class WarmServers:
             (directory.path / LINK).symlink_to(server.path)
             inherited = for_drivers(jobs.passed_on)
             environment = driver_environment(request, directory, jobs.state_dir / "spark-conf", inherited)
+            if request.spark is not None:
+                environment["PYTHONPATH"] = _python_path(request, directory, jobs.shared_dir, environment)
             arguments = [str(driver_main), str(directory.path / "plan.json")]
-            return Launch(arguments, environment, program=[sys.executable], directory=request.directory)
+            return Launch(arguments, environment, program=[request.python], directory=request.directory)
 
         return jobs.start(replace(request, plan=in_warm_server(request.plan, str(server.path))), prepare)
 
@@ -125,6 +135,15 @@ class WarmServers:
             self.submits.kill(server.run, grace_seconds=0)
             if self.has(driver):
                 raise KillError(f"run {driver.run} may still have a query in {server.run}")
+
+
+def _python_path(
+    request: SubmitRequest, directory: RunDirectory, shared_dir: Path, environment: Mapping[str, str]
+) -> str:
+    """PYTHONPATH as spark-submit would set it for a driver with the Spark of its pool."""
+    code = [code_zip(request, directory, shared_dir)] if request.needs_code else []
+    zips = sorted(Path(environment["SPARK_HOME"], "python", "lib").glob("*.zip"))
+    return os.pathsep.join(filter(None, [*map(str, (*code, *zips)), environment.get("PYTHONPATH", "")]))
 
 
 def _server_of(driver: RunDirectory) -> ServerFiles | None:
@@ -174,7 +193,9 @@ class WarmSupervisor:
         """The server that can take this job now; None if the job needs its own JVM."""
         if not request.is_warm or request.environment:
             return None
-        return self.choose_server(WarmSpec(request.target.master, request.conf))
+        if request.needs_code and set(request.python_packages) - {"spark_runner"}:
+            return None  # the Python workers of the server have the code of the orchestrator alone
+        return self.choose_server(WarmSpec(request.target.master, request.conf, request.spark))
 
     def choose_server(self, spec: WarmSpec) -> ServerFiles | None:
         """The newest open server with this Spark."""
