@@ -215,7 +215,11 @@ class WarmSupervisor:
     def _look(self, spec: WarmSpec) -> None:
         found = self.servers.of(spec)
         running = [server for server in found if self.servers.runs(server)]
-        self._open[spec.key] = [server for server in running if server.was_opened()]
+        opened = [server for server in running if server.was_opened()]
+        for server in opened:
+            if server not in self._open.get(spec.key, ()):
+                log.info("the warm server %s takes jobs", server.run)
+        self._open[spec.key] = opened
         for server in running:
             server.keep()
         with folder_lock(self.servers.submits.state_dir) as is_mine:

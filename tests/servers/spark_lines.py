@@ -8,12 +8,13 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.servers.cache import cached
+from tests.servers.cache import cache_folder, cached
 from tests.servers.zookeeper import unavailable
 
 MAKE_TIMEOUT_S = 1200  # half a minute of processor time; the rest is the network and the disk
@@ -28,26 +29,41 @@ def locked_lines() -> dict[str, str]:
     return {version.rpartition(".")[0]: version for version in found}
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """The packages of an environment, and its name in the cache."""
+
+    requirements: str
+    name: str
+
+    @classmethod
+    def of(cls, line: str) -> "_Wanted":
+        locked = _entries("lines.txt", "pyspark")
+        spark = next(entry for entry in locked if entry["version"].startswith(f"{line}."))
+        (py4j,) = _entries("test.txt", "py4j")
+        requirements = f"{spark[0]}\n{py4j[0]}\n"
+        python = ".".join(map(str, sys.version_info[:2]))
+        return cls(requirements, f"spark-{spark['version']}-{python}-{zlib.crc32(requirements.encode()):08x}")
+
+
 def environment_of(line: str) -> Path:
     """The environment with this line, made if it is missing; skips, or fails in CI, without the packages."""
-    spark = next(
-        entry for entry in _entries("lines.txt", "pyspark") if entry["version"].startswith(f"{line}.")
-    )
-    (py4j,) = _entries("test.txt", "py4j")
-    wanted = f"{spark[0]}\n{py4j[0]}\n"
-    python = ".".join(map(str, sys.version_info[:2]))
-    return cached(
-        f"spark-{spark['version']}-{python}-{zlib.crc32(wanted.encode()):08x}", partial(_make, wanted)
-    )
+    wanted = _Wanted.of(line)
+    return cached(wanted.name, partial(_make, wanted.requirements))
+
+
+def environments() -> list[Path]:
+    """The environments of all lines that exist."""
+    return [made for line in locked_lines() if (made := cache_folder() / _Wanted.of(line).name).is_dir()]
 
 
 def _entries(lock: str, name: str) -> Iterator[re.Match[str]]:
     return (found for found in _ENTRY.finditer((_LOCKS / lock).read_text("utf-8")) if found["name"] == name)
 
 
-def _make(wanted: str, folder: Path) -> None:
+def _make(locked: str, folder: Path) -> None:
     requirements = folder / "requirements.txt"
-    requirements.write_text(wanted, "ascii")
+    requirements.write_text(locked, "ascii")
     # pip is that of the tests, with the locked build tools: an environment of its own would fetch newer ones.
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     install += ["--require-hashes", "--no-cache-dir", "--no-compile", "--ignore-installed"]
