@@ -20,7 +20,6 @@ from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, chosen_options, for_drivers
 from tests.servers.cache import cache_folder
-from tests.servers.spark_lines import environments
 from tests.waiting import wait_until
 
 # The compiler takes half of the time of a short driver: 48 against 27 processor seconds for the example.
@@ -123,6 +122,8 @@ def _folder() -> Path:
 
 
 if __name__ == "__main__":
+    from tests.servers.spark_lines import environments  # it loads fixtures, which pytest must load first
+
     for each in (None, *map(find_installation, environments())):
         print(make_archive(each) or "no archive: drivers start as they do without")  # noqa: T201 - the output of the program
     _forget_others()
