@@ -4,6 +4,7 @@
 of Spark. Each version of the code that makes archives has its own, so that an older archive hides no error.
 """
 
+import logging
 import os
 import shutil
 import time
@@ -31,6 +32,7 @@ _MAKERS = (
     _RUNNER / "runners" / "spark_settings.py",
     _RUNNER / "runners" / "launch.py",
     _RUNNER / "driver" / "class_sample.py",
+    _RUNNER / "sql" / "sample.py",
 )
 _NAME = "drivers"
 _MAKE_S = 600
@@ -124,6 +126,7 @@ def _folder() -> Path:
 if __name__ == "__main__":
     from tests.servers.spark_lines import environments  # it loads fixtures, which pytest must load first
 
+    logging.basicConfig(level=logging.INFO)  # says why there is no archive
     for each in (None, *map(find_installation, environments())):
         print(make_archive(each) or "no archive: drivers start as they do without")  # noqa: T201 - the output of the program
     _forget_others()

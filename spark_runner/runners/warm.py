@@ -22,6 +22,7 @@ from spark_runner.runners.launch import Launch, code_zip, driver_environment, la
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_settings import for_drivers
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.sql.sample import compiled_sample
 
 _SERVER_MAIN = Path(__file__).parents[1] / "driver" / "server_main.py"  # never imported: it loads PySpark
 # A JVM that has run out of memory may keep running without working; its drivers should restart elsewhere.
@@ -69,7 +70,7 @@ class WarmServers:
             f"warm-{spec.key}-{uuid.uuid4().hex[:8]}",
             uuid.uuid4().hex,
             "warm server",
-            self._plan.to_json(),
+            self._plan.to_json() | ({"sample": compiled_sample()} if self._plan.rehearsal else {}),
             target=SparkTarget(spec.master),
             conf=_FAIR | dict(spec.conf),
             spark=spec.spark,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from orchestrator.config.installations import pool_installations
 from orchestrator.config.spark_defaults import pool_spark, warm_specs
 from spark_runner.runners.installation import SparkInstallation, find_installation, own_installation
 from spark_runner.runners.spark_submits import SparkSubmits
@@ -49,13 +50,25 @@ import sys, time
 from pathlib import Path
 from pyspark.sql import SparkSession
 
+started = sys.argv[1]  # that of the driver: a task has others
+
 def wait(_):
-    with open(sys.argv[1], "a") as file:
+    with open(started, "a") as file:
         file.write("started\\n")
     time.sleep(3600)
 
 SparkSession.builder.getOrCreate().sparkContext.parallelize([1], 1).foreach(wait)
 """
+
+
+def pool_of(line: str) -> str:
+    """The pool that uses a line."""
+    return f"spark-{line.replace('.', '-')}"
+
+
+def warm_pool_of(line: str) -> str:
+    """The pool of its warm server."""
+    return f"warm-{line.replace('.', '-')}"
 
 
 class Site:
@@ -66,9 +79,9 @@ class Site:
         tables = {"*": {"master": "local[1]", "start": "fast"}}
         for line, installation in installations.items():
             home = {"spark_home": str(Path(installation.python).parents[1])}
-            tables |= {line: home, f"warm-{line}": {**home, "start": "warm"}}
-        specs = warm_specs(tables, pool_spark(tables), lambda pool: installations.get(pool[-3:]))
-        self.warm_key = {spec.spark: spec.key for spec in specs}
+            tables |= {pool_of(line): home, warm_pool_of(line): {**home, "start": "warm"}}
+        specs = warm_specs(tables, pool_spark(tables), pool_installations(tables).of)
+        self.warm_keys = {spec.spark: spec.key for spec in specs}
         lines = [
             f"spark.{json.dumps(pool)}.{name} = {json.dumps(value)}"
             for pool, table in tables.items()
@@ -101,9 +114,10 @@ class Site:
 
     def close(self) -> None:
         self.shell.close()
-        servers = SparkSubmits(self.shell.state_dir / "warm")
-        for run in (servers.state_dir / "runs").glob("*"):
-            servers.kill(run.name, grace_seconds=0)  # without a worker they would stay for 20 s
+        # Warm servers would stay for 20 s without a worker, and drivers of a failed test for ever.
+        for submits in map(SparkSubmits, (self.shell.state_dir, self.shell.state_dir / "warm")):
+            for run in (submits.state_dir / "runs").glob("*"):
+                submits.kill(run.name, grace_seconds=0)
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +142,12 @@ def site(
 
 def test_four_lines_run_side_by_side_on_one_worker_each_with_its_python_and_class_archive(site: Site) -> None:
     site.shell.write("together.py", TOGETHER)
-    names = [*LINES, OWN]
-    jobs = {name: site.submit(name, python="together.py", arguments=[name, *names]) for name in names}
-    found = {name: site.output(job).strip().split("versions: ")[1].split() for name, job in jobs.items()}
+    pools = {**{line: pool_of(line) for line in LINES}, OWN: OWN}
+    jobs = {
+        name: site.submit(pool, python="together.py", arguments=[name, *pools])
+        for name, pool in pools.items()
+    }
+    found = {name: site.output(job).split("versions: ")[1].split() for name, job in jobs.items()}
     own = own_installation()
     assert own is not None
     assert found.pop(OWN)[:3] == [own.version] * 3
@@ -149,8 +166,8 @@ def test_four_lines_run_side_by_side_on_one_worker_each_with_its_python_and_clas
 def test_scripts_and_jars_run_with_the_spark_of_their_pool(site: Site, line: str) -> None:
     jar = make_jar("Program", site.shell.directory)
     site.shell.write("version.sql", SQL)
-    script = site.submit(line, script="version.sql")
-    program = site.submit(line, jar=jar.name, **{"class": "Program", "arguments": ["1", "version"]})
+    script = site.submit(pool_of(line), script="version.sql")
+    program = site.submit(pool_of(line), jar=jar.name, **{"class": "Program", "arguments": ["1", "version"]})
     for job in (script, program):
         assert f"version: {LINES[line]}" in site.output(job)
 
@@ -159,7 +176,7 @@ def test_scripts_and_jars_run_with_the_spark_of_their_pool(site: Site, line: str
 def test_a_kill_ends_a_job_of_each_line(site: Site, line: str) -> None:
     started = site.shell.directory / f"started-{line}"
     site.shell.write("stuck.py", STUCK)
-    job = site.submit(line, python="stuck.py", arguments=[str(started)])
+    job = site.submit(pool_of(line), python="stuck.py", arguments=[str(started)])
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "a task runs")
     assert site.shell.type("job", "kill", job, "--yes").code == 0
     assert site.shell.type("job", "wait", job, "--timeout", "60s").code == 1
@@ -169,9 +186,9 @@ def test_a_kill_ends_a_job_of_each_line(site: Site, line: str) -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_script_runs_in_the_warm_server_of_its_line(site: Site, line: str) -> None:
-    key = site.warm_key[site.installations[line]]
+    key = site.warm_keys[site.installations[line]]
     site.worker.wait_for_words(f"the warm server warm-{key}-")
     site.shell.write("version.sql", SQL)
-    job = site.submit(f"warm-{line}", script="version.sql")
+    job = site.submit(warm_pool_of(line), script="version.sql")
     assert f"version: {LINES[line]}" in site.output(job)
     assert (site.submission(job) / "warm").readlink().parent.name.startswith(f"warm-{key}-")

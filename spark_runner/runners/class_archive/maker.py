@@ -17,6 +17,7 @@ from spark_runner.runners.class_archive.store import ArchiveStore, Fit
 from spark_runner.runners.installation import SparkInstallation
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.sql.sample import compiled_sample
 
 _MAX_WAITED_PERCENT = 10.0  # of the last ten seconds in which some process waited for a processor
 _MAX_LOAD = 0.5  # per processor; for kernels that do not report the above
@@ -158,7 +159,7 @@ class ArchiveMaker:
             f"class-archive-{fit.key}",
             uuid.uuid4().hex,
             "class archive",
-            {},
+            {"sample": compiled_sample()},
             environment={"JAVA_HOME": fit.java_home, **_NEUTRAL},
             spark=SparkInstallation(fit.spark_home, "", fit.python),
         )
