@@ -178,7 +178,7 @@ def test_a_kill_ends_a_job_of_each_line(site: Site, line: str) -> None:
     site.shell.write("stuck.py", STUCK)
     job = site.submit(pool_of(line), python="stuck.py", arguments=[str(started)])
     wait_until(lambda: has_started(started), SPARK_TIMEOUT_S, "a task runs")
-    assert site.shell.type("job", "kill", job, "--yes").code == 0
+    assert site.shell.type("job", "kill", job).code == 0
     assert site.shell.type("job", "wait", job, "--timeout", "60s").code == 1
     assert site.shell.job(job)["status"] == "KILL"
     assert (site.submission(job) / "exit.json").exists(), "its shim has ended all its processes"
