@@ -34,6 +34,7 @@ contracts: $(VENV)/installed-test
 # What many tests need and no package brings: made once per machine.
 prepared: $(VENV)/installed-test
 	$(BIN)/python -m tests.servers.kubernetes.binary
+	$(BIN)/python -m tests.servers.spark_lines
 	$(BIN)/python -m tests.class_archive
 
 tests: prepared

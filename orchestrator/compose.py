@@ -21,6 +21,7 @@ from orchestrator.callbacks.callback import Callbacks
 from orchestrator.client.client import Client, build_client
 from orchestrator.client.connect import build_queue_set, find_zookeeper, open_session
 from orchestrator.config.cautions import cautions
+from orchestrator.config.installations import Installations, pool_installations
 from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.config.settings import Settings
 from orchestrator.config.spark_defaults import pool_confs, pool_spark, warm_specs
@@ -78,17 +79,26 @@ DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver" / "driver
 
 
 def build_runners(
-    settings: Settings, *, owned: bool = False, warm: bool = True, users: Users | None = None
+    settings: Settings,
+    *,
+    owned: bool = False,
+    warm: bool = True,
+    users: Users | None = None,
+    installations: Installations | None = None,
 ) -> Runners:
     """All runners. `owned`: processes on this host end with this process, because its ZooKeeper does.
 
     Without `warm` there are no warm servers: a single job does not need one. `users` run the drivers.
+    `installations` are the Sparks of pools; None = find them. Raises SettingsError.
     """
     cache_dir = settings.cache_dir if users is None else users.folder
     archives = ClassArchives(cache_dir) if settings.class_archives else None
     kept = partial(SparkSubmits, owned=owned, quick_start=archives, passed_on=settings.drivers.environment)
     submits, shared = kept(settings.state_dir, users=users), kept(settings.state_dir / "warm")
-    specs = warm_specs(settings.spark, pool_spark(settings.spark)) if warm else []
+    specs = []
+    if warm:
+        found = pool_installations(settings.spark) if installations is None else installations
+        specs = warm_specs(settings.spark, pool_spark(settings.spark), found.of)
     supervisor = WarmSupervisor(WarmServers(shared, ServerPlan(settings.warm.recycling)), specs)
     local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=supervisor)
     return Runners(
@@ -215,8 +225,15 @@ def build_worker(
     queue_set.listen(QueueEvents(metrics.registry).note)
     starts = Starts(settings.state_dir / "starts", name)  # of all workers with this state directory
     policy = Policy(settings.policy, settings.drivers.run_as)
+    installations = pool_installations(settings.spark)
     if runners is None:
-        runners = build_runners(settings, owned=owned, warm=accepts is None, users=users_of_drivers(settings))
+        runners = build_runners(
+            settings,
+            owned=owned,
+            warm=accepts is None,
+            users=users_of_drivers(settings),
+            installations=installations,
+        )
     context = WorkerContext(
         session=session,
         layout=queue_set.layout,
@@ -238,6 +255,7 @@ def build_worker(
             settings.quarantine,
             Checkpoints(settings.checkpoints, settings.own_checkpoints),
             settings.functions,
+            installations,
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),

@@ -1,9 +1,10 @@
-"""A class archive for the drivers of tests: it halves the processor time of their start.
+"""Class archives for the drivers of tests: they halve the processor time of their start.
 
-`python -m tests.class_archive` makes it before the tests if it is missing, in about a minute. Each version of
-the code that makes archives has its own, so that an archive of an older version hides no error.
+`python -m tests.class_archive` makes those that are missing before the tests, in about a minute for each line
+of Spark. Each version of the code that makes archives has its own, so that an older archive hides no error.
 """
 
+import logging
 import os
 import shutil
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.class_archive.store import ArchiveStore, Fit, fit_of
+from spark_runner.runners.installation import SparkInstallation, find_installation
 from spark_runner.runners.launch import driver_environment
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_settings import SHORT_JOB_FLAGS, chosen_options, for_drivers
@@ -30,6 +32,7 @@ _MAKERS = (
     _RUNNER / "runners" / "spark_settings.py",
     _RUNNER / "runners" / "launch.py",
     _RUNNER / "driver" / "class_sample.py",
+    _RUNNER / "sql" / "sample.py",
 )
 _NAME = "drivers"
 _MAKE_S = 600
@@ -77,18 +80,24 @@ def node_environment() -> Mapping[str, str]:
     return {"SPARK_CONF_DIR": found["SPARK_CONF_DIR"], "JDK_JAVA_OPTIONS": found["SPARK_SUBMIT_OPTS"]}
 
 
-def make_archive() -> Path | None:
-    """Path of the archive, made if it is missing; None if this host supports none."""
+def make_archive(spark: SparkInstallation | None = None) -> Path | None:
+    """Path of the archive of a Spark, made if it is missing; None if this host supports none."""
     made = ClassArchives(_folder(), is_idle=lambda _: True)
-    found = _fit(made)
+    found = _fit(made, spark)
     # Wait while another checkout makes it.
     wait_until(lambda: made.store.find(found.key) or made.maker.try_to_make(found), _MAKE_S, "the archive")
     return made.store.find(found.key)
 
 
-def _fit(found: ClassArchives) -> Fit:
+def archive_of(spark: SparkInstallation) -> Path | None:
+    """Path of the archive of a Spark; None if it was not made."""
+    found = archives()
+    return found.store.find(_fit(found, spark).key)
+
+
+def _fit(found: ClassArchives, spark: SparkInstallation | None = None) -> Fit:
     """The fit for drivers with no options but those of all short jobs."""
-    environment = _environment(found)
+    environment = _environment(found, spark)
     fit = fit_of(environment, {}, SHORT_JOB_FLAGS, Path(environment["SPARK_CONF_DIR"]))
     assert fit is not None, "an archive fits the options of drivers of tests"
     return fit
@@ -102,8 +111,8 @@ def _forget_others() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _environment(found: ClassArchives) -> dict[str, str]:
-    request = SubmitRequest("none-1", "none", "", {})
+def _environment(found: ClassArchives, spark: SparkInstallation | None = None) -> dict[str, str]:
+    request = SubmitRequest("none-1", "none", "", {}, spark=spark)
     conf_dir = found.conf_dir(Path("/nowhere"))
     return driver_environment(request, RunDirectory(_folder()), conf_dir, for_drivers(()))
 
@@ -115,5 +124,9 @@ def _folder() -> Path:
 
 
 if __name__ == "__main__":
-    print(make_archive() or "no archive: drivers start as they do without")  # noqa: T201 - the output of the program
+    from tests.servers.spark_lines import environments  # it loads fixtures, which pytest must load first
+
+    logging.basicConfig(level=logging.INFO)  # says why there is no archive
+    for each in (None, *map(find_installation, environments())):
+        print(make_archive(each) or "no archive: drivers start as they do without")  # noqa: T201 - the output of the program
     _forget_others()

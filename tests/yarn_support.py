@@ -9,7 +9,7 @@ from unittest import mock
 
 import psutil
 
-from spark_runner.runners.launch import installed_spark_home
+from spark_runner.runners.installation import installed_spark_home
 from tests.servers.yarn import Yarn
 
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # as in tests/conftest.py for drivers of this host

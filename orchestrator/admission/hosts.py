@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.config.tables import ALL_POOLS
 from orchestrator.model.paths import Nodes
 from queues import LOW_LANE_SUFFIX, ConsumerAnnouncement, NodeData, Session, decode
 from spark_runner.runners.base import SubmissionPlace
@@ -107,6 +108,18 @@ def reaches(worker: Mapping[str, Any], place: SubmissionPlace) -> bool:
     announced_places = worker.get("places")
     places = map(SubmissionPlace.of, announced_places if isinstance(announced_places, list) else ())
     return any(each is not None and each.is_at(place) for each in places)
+
+
+def sparks_of(workers: Iterable[WorkerAnnouncement], pool: str) -> dict[str, list[str]]:
+    """The names of the workers that serve a pool by the version of Spark that they announce for its jobs."""
+    found = dict[str, list[str]]()
+    for worker in workers:
+        versions = worker.document.get("sparks")
+        if serves(worker.document, pool) and isinstance(versions, dict):
+            main = pool.removesuffix(LOW_LANE_SUFFIX)
+            if version := versions.get(main, versions.get(ALL_POOLS)):  # empty = unknown
+                found.setdefault(str(version), []).append(worker.name)
+    return found
 
 
 class Hosts:

@@ -79,10 +79,16 @@ def _show_status(now: ClusterStatus) -> None:
         console.print("no workers")
     console.print()
     pools = [
-        [p.pool, *_binding(p.weight, p.cap), "paused" if p.paused else "", *(p.queues[q] for q in Queue)]
+        [
+            p.pool,
+            *_binding(p.weight, p.cap),
+            "paused" if p.paused else "",
+            ", ".join(p.spark),
+            *(p.queues[q] for q in Queue),
+        ]
         for p in now.pools
     ]
-    console.print(table(["pool", "weight", "cap", "paused", *Queue], pools))
+    console.print(table(["pool", "weight", "cap", "paused", "spark", *Queue], pools))
 
 
 def _server(server: ServerStatus) -> str:

@@ -81,7 +81,7 @@ def run(
         stack.callback(worker.drain)
         job = _follow(client, job_id, screen, interrupt)
         detail = client.detail(job_id)
-        local = local_result(build_runners(settings), detail)
+        local = local_result(build_runners(settings, warm=False), detail)
         screen.show(job, None)
     show_result(detail, local, output)
     if not quiet:

@@ -104,14 +104,16 @@ class Settings(BaseModel):
         default_factory=_cache_dir, description="data that can be rebuilt: class archives of drivers"
     )
     class_archives: bool = Field(
-        True, description="build class archives, with which drivers start faster (up to 800 MB)"
+        True,
+        description="build class archives, with which drivers start faster (up to 800 MB for each Spark)",
     )
     slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
         default_factory=lambda: max(1, usable_processors() // 2),
         description="jobs that a worker runs at once",
     )
     spark: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="by pool, * = all: defaults for the part spark of definitions"
+        default_factory=dict,
+        description="by pool, * = all: defaults for the part spark of definitions, and spark_home",
     )
     policy: dict[str, PoolPolicy] = Field(
         default_factory=dict, description="by pool, * = all: what definitions may use; see docs/operating.md"

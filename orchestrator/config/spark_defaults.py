@@ -5,10 +5,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from orchestrator.config.installations import SPARK_HOME
 from orchestrator.config.tables import ALL_POOLS
 from orchestrator.model.errors import SettingsError
 from orchestrator.model.fields import explain
 from orchestrator.model.spark import Spark
+from spark_runner.runners.installation import SparkInstallation
 from spark_runner.runners.warm import WarmSpec
 
 
@@ -35,18 +37,23 @@ def pool_confs(tables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
 
 
 def _checked(pool: str, table: Mapping[str, Any]) -> Spark:
+    """The defaults of a pool for definitions, to which the place of its Spark does not belong."""
     try:
-        return Spark.model_validate(dict(table))
+        return Spark.model_validate({name: value for name, value in table.items() if name != SPARK_HOME})
     except ValidationError as error:
         raise SettingsError(explain(error, Spark, f"setting spark of pool {pool!r}")) from error
 
 
-def warm_specs(pools: Iterable[str], spark_of: Callable[[str, Spark], Spark]) -> list[WarmSpec]:
+def warm_specs(
+    pools: Iterable[str],
+    spark_of: Callable[[str, Spark], Spark],
+    installation_of: Callable[[str], SparkInstallation | None] = lambda _pool: None,
+) -> list[WarmSpec]:
     """The specs of warm servers for these pools, where jobs start warm; `spark_of` fills in defaults."""
-    filled = [spark_of(pool, Spark()) for pool in pools]
+    filled = [(pool, spark_of(pool, Spark())) for pool in pools]
     specs = [
-        WarmSpec(spark.target.master, spark.properties)
-        for spark in filled
+        WarmSpec(spark.target.master, spark.properties, installation_of(pool))
+        for pool, spark in filled
         if spark.start == "warm" and spark.target.backend == "local"
     ]
     return list({spec.key: spec for spec in specs}.values())

@@ -19,6 +19,7 @@ CHECKS = (
     workers.check_sizes,
     pools.check_pools,
     pools.check_service,
+    pools.check_sparks,
     jobs.check_schedules,
     pools.check_limits,
     ensemble.check_servers,

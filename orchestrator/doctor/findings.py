@@ -47,6 +47,7 @@ class FindingKind(StrEnum):
     NO_WORKER = "no-worker"
     NO_LEADER = "no-leader"
     VERSIONS_DIFFER = "versions-differ"
+    SPARKS_DIFFER = "sparks-differ"
     LOGS_NOT_SHIPPED = "logs-not-shipped"
     TWIN_WORKERS = "twin-workers"
     MANY_EPHEMERALS = "many-ephemerals"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields
 
+from orchestrator.admission.hosts import sparks_of
 from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
@@ -71,6 +72,21 @@ def check_service(snapshot: ClusterSnapshot) -> Iterator[Finding]:
             main = pool.removesuffix(LOW_LANE_SUFFIX)
             remedy = f"start one for it: `orchestrator worker --pool {main}`, or one for all"
             yield Finding.of(FindingKind.UNSERVED_POOL, snapshot.layout.pool(pool), what, remedy)
+
+
+def check_sparks(snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """Pools whose jobs run with one Spark or another, depending on the worker."""
+    for pool in snapshot.limits:
+        if pool.endswith(LOW_LANE_SUFFIX):
+            continue
+        by_version = sparks_of(snapshot.workers, pool)
+        if len(by_version) > 1:
+            listed = "; ".join(
+                f"{version}: {', '.join(names)}" for version, names in sorted(by_version.items())
+            )
+            what = f"the workers of pool {pool} use several versions of Spark: {listed}"
+            remedy = f"give them the same one: `spark_home` in [spark.{pool}], or SPARK_HOME of the workers"
+            yield Finding.of(FindingKind.SPARKS_DIFFER, snapshot.layout.pool(pool), what, remedy)
 
 
 def check_pools(snapshot: ClusterSnapshot) -> Iterator[Finding]:

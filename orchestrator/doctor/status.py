@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.admin.queue_views import QueueViews
-from orchestrator.admission.hosts import WorkerAnnouncement, leader_of, workers_of
+from orchestrator.admission.hosts import WorkerAnnouncement, leader_of, sparks_of, workers_of
 from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.doctor.ensemble import ServerStatus, latencies, servers
 from orchestrator.model.errors import ConfigUnreadable
@@ -42,6 +42,7 @@ class PoolStatus(_StatusPart):
     cap: int | None  # 0 = no limit
     running: int  # jobs in running, without those of the low lane
     paused: bool
+    spark: Sequence[str]  # the versions of Spark that the workers of the pool use: more than one is a finding
     queues: Mapping[Queue, int]
 
 
@@ -65,6 +66,7 @@ def read_status(queue_set: QueueSet) -> ClusterStatus:
     session, root = queue_set.session, queue_set.layout.root
     nodes = Nodes(root)
     leader = leader_of(session, nodes)
+    workers = workers_of(session, nodes)
     config, config_error = dict[str, Any](), ""
     try:
         config = dict(ClusterConfig(session, nodes).read().values)
@@ -77,8 +79,8 @@ def read_status(queue_set: QueueSet) -> ClusterStatus:
         root=root,
         latency_ms=round(statistics.median(latencies(session, root)), 2),
         leader=None if leader is None else leader.name,
-        workers=[_worker(worker, leader) for worker in workers_of(session, nodes)],
-        pools=_pools(queue_set),
+        workers=[_worker(worker, leader) for worker in workers],
+        pools=_pools(queue_set, workers),
         config=config,
         config_error=config_error,
     )
@@ -98,7 +100,7 @@ def _worker(worker: WorkerAnnouncement, leader: WorkerAnnouncement | None) -> Wo
     )
 
 
-def _pools(queue_set: QueueSet) -> list[PoolStatus]:
+def _pools(queue_set: QueueSet, workers: Sequence[WorkerAnnouncement]) -> list[PoolStatus]:
     by_pool = dict[str, PoolStatus]()
     counts = dict[str, dict[Queue, int]]()
     for load in QueueViews(queue_set).load():
@@ -110,6 +112,7 @@ def _pools(queue_set: QueueSet) -> list[PoolStatus]:
             cap=load.cap,
             running=of_pool.get(Queue.RUNNING, 0),
             paused=load.paused,
+            spark=sorted(sparks_of(workers, load.pool)),
             queues=dict(of_pool),
         )
     return list(by_pool.values())

@@ -14,7 +14,7 @@ from orchestrator.model.backoff import jittered
 from orchestrator.model.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.model.job import JobError
 from orchestrator.model.states import Status
-from queues import SessionSettings, Set, timestamp
+from queues import LOW_LANE_SUFFIX, SessionSettings, Set, timestamp
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
@@ -116,7 +116,7 @@ def _start(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool)
 
 
 def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool) -> Action | None:
-    hooks, state = job.context.reporting.hooks, job.state
+    hooks, state, pool = job.context.reporting.hooks, job.state, job.claim.record.pool
     try:
         request = submit_request(
             job.definition,
@@ -125,7 +125,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             attempt,
             job_id=job.id,
             created=state.created,
-            pool=job.claim.record.pool,
+            pool=pool,
             incarnation=uuid.uuid4().hex,
             stop_path=job.stop_path,
             zookeeper=_driver_settings(job, attempt),
@@ -138,6 +138,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             functions=job.context.rules.functions,
             quarantine=job.context.rules.quarantine,
             checkpoints=job.context.rules.checkpoints,
+            installation=job.context.rules.installations.of(pool.removesuffix(LOW_LANE_SUFFIX)),
         )
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
         runner.submit(request)

@@ -23,6 +23,7 @@ from spark_runner.connectors.registry import Connector, installed
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.installation import SparkInstallation
 from spark_runner.sql.python_modules import file_names
 from spark_runner.sql.text.built_ins import values_of
 
@@ -66,6 +67,7 @@ def submit_request(
     quarantine: str = "",
     checkpoints: Checkpoints | None = None,
     references: ReferenceSettings | None = None,
+    installation: SparkInstallation | None = None,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
@@ -74,7 +76,7 @@ def submit_request(
     requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
     replace the packages of connectors, `functions` are those of the operator, `references` are the sources of
     values for the plan, `quarantine` is the URL of the folder for rows that do not fit, `checkpoints` are the
-    folders for the progress of streams.
+    folders for the progress of streams, `installation` is the Spark of the pool.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -143,6 +145,7 @@ def submit_request(
         python_packages=tuple(sorted(modules)),
         is_short=is_short,
         is_warm=is_warm and may_share,
+        spark=installation,
     )
 
 

@@ -11,6 +11,7 @@ from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
 from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
+from orchestrator.config.installations import Installations
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.zookeeper import DriverAccess
 from orchestrator.handlers.checkpoints import Checkpoints
@@ -56,6 +57,7 @@ class JobRules:
     quarantine: str = ""  # URL of a folder for rows that do not fit
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     functions: Mapping[str, str] = field(default_factory=dict)  # of the operator: name -> module:function
+    installations: Installations = field(default_factory=Installations)  # the Spark of each pool
 
 
 @dataclass(frozen=True, slots=True)

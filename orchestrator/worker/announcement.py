@@ -4,8 +4,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
 
 from loguru import logger
@@ -48,6 +49,7 @@ class Announcement:
         slots: int,
         pools: Sequence[str] | None,
         places: Sequence[SubmissionPlace],
+        sparks: Mapping[str, str] = MappingProxyType({}),
         running: Callable[[], list[str]],
         refused: Callable[[], Waiting | None] = lambda: None,
         log_trouble: Callable[[], str] = lambda: "",
@@ -58,6 +60,7 @@ class Announcement:
         self._refused, self._log_trouble = refused, log_trouble
         self._pools = pools  # None = all
         self._places = [place.to_json() for place in places]
+        self._sparks = dict(sparks)
         self._refresh_seconds = refresh_seconds
         self._since = timestamp()
         self._generation = -1
@@ -137,6 +140,7 @@ class Announcement:
             "slots": self._slots,
             "pools": self._pools,
             "places": self._places,  # where this worker can see and stop drivers
+            "sparks": self._sparks,  # the version by pool; * = all other pools
             "running": len(running),
             "jobs": running[:_MAX_NAMED],
             # Why it accepts no new job, null when it does.

@@ -74,6 +74,7 @@ class Worker:
         self._copies = None if logs is None else LogCopies(self.dispatcher.timers.parked)
         self._log_checks = {} if logs is None else logs.checks
         nodes = Nodes(queue_set.layout.root)
+        self._sparks = context.rules.installations.versions()
         served = None if pools is None else sorted(pools)
         if accepts is not None:  # no other job may wait for this worker
             served = []
@@ -84,6 +85,7 @@ class Worker:
             slots=slots,
             pools=served,
             places=context.drivers.runners.places(),
+            sparks=self._sparks,
             running=self.dispatcher.in_flight.running,
             refused=lambda: self.refused,
             log_trouble=lambda: "" if logs is None else logs.trouble,
@@ -104,6 +106,8 @@ class Worker:
         self._leadership.start()
         self._context.drivers.runners.start()
         logger.info("worker {} serves {} with {} slots", self.name, self._set.layout.root, self.slots)
+        sparks = ", ".join(f"{pool} {version or 'unknown'}" for pool, version in self._sparks.items())
+        logger.info("versions of Spark by pool: {}", sparks)
 
     @property
     def probes(self) -> tuple[Probe, Probe]:

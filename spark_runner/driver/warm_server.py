@@ -90,10 +90,11 @@ def main(arguments: Sequence[str]) -> int:
     end_with_parent()
     keep_streams_apart()
     plan_file = Path(arguments[0])
-    plan = ServerPlan.of(json.loads(plan_file.read_text(encoding="utf-8")))
+    document = json.loads(plan_file.read_text(encoding="utf-8"))
+    plan = ServerPlan.of(document)
     spark = SparkSession.builder.getOrCreate()
     if plan.rehearsal:
-        run_sample(spark)
+        run_sample(spark, document["sample"])
     remove_java_functions(spark)
     # It serves definitions of many folders, and workers do not choose it for scripts that need their own.
     refuse_relative_paths(spark, "relative paths mean nothing in a warm server")

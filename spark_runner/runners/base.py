@@ -1,5 +1,6 @@
 """The interface of all backends: the protocols Backend and Runner, and their values."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from spark_runner.protocol.run_plan import PlanOutline
+from spark_runner.runners.installation import SparkInstallation
 
 
 class RunState(StrEnum):
@@ -105,6 +107,17 @@ class SubmitRequest:
     python_packages: tuple[str, ...] = ()  # of connectors and functions; they travel with the driver
     is_short: bool = False  # its start takes longer than its computation
     is_warm: bool = False  # it may run in a JVM that other jobs share, if there is one
+    spark: SparkInstallation | None = None  # of its pool; None = that of the worker
+
+    @property
+    def python(self) -> str:
+        """The Python of the driver and its Python workers on this host."""
+        return (self.spark and self.spark.python) or sys.executable
+
+    @property
+    def needs_code(self) -> bool:
+        """Whether its Python lacks the packages of the worker, even on this host."""
+        return self.python != sys.executable
 
     @property
     def pool(self) -> str:

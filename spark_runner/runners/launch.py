@@ -1,9 +1,7 @@
 """The call of spark-submit: its settings, log layout, environment and command."""
 
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,9 @@ from spark_runner.protocol.process import (
 )
 from spark_runner.protocol.sizing import driver_bytes
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.driver_zip import driver_zip, zip_bytes
+from spark_runner.runners.files import content_file
+from spark_runner.runners.installation import installed_spark_home
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import LOG4J2_PROPERTIES
 from spark_runner.runners.spark_settings import (
@@ -81,6 +81,7 @@ def launch_driver(
     """The call that starts the driver on this host; raises RefusedSubmission, SubmissionError.
 
     `shared_dir` is a folder that the users of all drivers may read; without it no code of connectors travels.
+    To another Python than that of the worker all code travels, also on this host.
     `java_options` are the orchestrator's options for its JVM; the user's options override them. `passed_on`
     are the names of variables that the operator adds to the environment of each driver.
     """
@@ -99,8 +100,8 @@ def launch_driver(
     travels = set(request.python_packages)
     if is_local(request.target.master):
         travels -= {"spark_runner"}  # driver and executors import the installed one
-    if shared_dir is not None and travels:
-        code = str(driver_zip(shared_dir / "driver", request.python_packages))
+    if request.needs_code or (shared_dir is not None and travels):
+        code = str(code_zip(request, directory, shared_dir))
         properties[_PY_FILES] = ",".join(filter(None, (properties.get(_PY_FILES, ""), code)))
     return Launch(
         submit_arguments(
@@ -113,6 +114,16 @@ def launch_driver(
         environment | {MEMORY_VARIABLE: str(driver_bytes(request.conf))},
         directory=request.directory,
     )
+
+
+def code_zip(request: SubmitRequest, directory: RunDirectory, shared_dir: Path | None) -> Path:
+    """The zip with the code of a driver: in the shared folder, or without one in its run directory.
+
+    Raises SubmissionError.
+    """
+    if shared_dir is None:
+        return content_file(directory.work, "driver", ".zip", zip_bytes(request.python_packages))
+    return driver_zip(shared_dir / "driver", request.python_packages)
 
 
 def submit_arguments(
@@ -172,8 +183,8 @@ def driver_environment(
 ) -> dict[str, str]:
     """The environment of the shim and its descendants; the variables of the run override all others.
 
-    `inherited` is the permitted part of the worker's environment. `conf_dir` is created if missing, and stays
-    empty.
+    `inherited` is the permitted part of the worker's environment; the Spark of a pool wins over its
+    SPARK_HOME. `conf_dir` is created if missing, and stays empty.
     """
     try:
         # Spark executes files in it, such as spark-env.sh; drivers of other users may read it.
@@ -181,13 +192,15 @@ def driver_environment(
     except UnsafeDirectory as error:
         raise SubmissionError(str(error)) from error
     own = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": request.python,
+        "PYSPARK_DRIVER_PYTHON": request.python,
         "SPARK_CONF_DIR": str(conf_dir),  # empty: the run directory holds all settings of the job
     }
     if "SPARK_LAUNCHER_OPTS" not in inherited:
         own["SPARK_LAUNCHER_OPTS"] = " ".join(LAUNCHER_FLAGS)  # for the JVM that only prints a command line
-    if "SPARK_HOME" not in inherited and (spark_home := installed_spark_home()):
+    if request.spark is not None:
+        own["SPARK_HOME"] = request.spark.home
+    elif "SPARK_HOME" not in inherited and (spark_home := installed_spark_home()):
         own["SPARK_HOME"] = str(spark_home)
     if is_local(request.target.master) and "SPARK_LOCAL_IP" not in inherited:
         own["SPARK_LOCAL_IP"] = _LOOPBACK  # nothing listens beyond this host
@@ -268,12 +281,6 @@ def spark_submit_command(environment: Mapping[str, str]) -> list[str]:
 def is_local(master: str) -> bool:
     """Whether driver and executors all run on this host."""
     return master.startswith("local")
-
-
-def installed_spark_home() -> Path | None:
-    """The Spark in the pyspark package of this Python; None without one."""
-    spec = importlib.util.find_spec("pyspark")
-    return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def quote_option(option: str) -> str:

@@ -19,8 +19,8 @@ from typing import Any
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.text import shortened
 from spark_runner.runners.class_archive.archives import ClassArchives
+from spark_runner.runners.installation import installed_spark_home
 from spark_runner.runners.launch import (
-    installed_spark_home,
     quote_option,
     refuse_other_settings,
     spark_submit_command,

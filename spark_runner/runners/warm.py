@@ -3,12 +3,12 @@
 import hashlib
 import json
 import logging
-import sys
+import os
 import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from orchestrator.logs.files import folder_lock
@@ -17,10 +17,12 @@ from spark_runner.protocol.process import current_pid_namespace
 from spark_runner.protocol.run_plan import in_warm_server
 from spark_runner.protocol.warm_files import LINK, ServerFiles, ServerPlan
 from spark_runner.runners.base import SparkTarget, Submission, SubmitRequest
-from spark_runner.runners.launch import Launch, driver_environment, launch_driver
+from spark_runner.runners.installation import SparkInstallation, own_installation
+from spark_runner.runners.launch import Launch, code_zip, driver_environment, launch_driver
 from spark_runner.runners.run_directory import RunDirectory, run_directories
 from spark_runner.runners.spark_settings import for_drivers
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.sql.sample import compiled_sample
 
 _SERVER_MAIN = Path(__file__).parents[1] / "driver" / "server_main.py"  # never imported: it loads PySpark
 # A JVM that has run out of memory may keep running without working; its drivers should restart elsewhere.
@@ -37,12 +39,18 @@ class WarmSpec:
 
     master: str
     conf: Mapping[str, str]
+    spark: SparkInstallation | None = None  # None = that of the worker
 
     @property
     def key(self) -> str:
-        """Its name; different in each PID namespace, because a server must see its drivers and workers."""
-        text = json.dumps([self.master, sorted(self.conf.items()), current_pid_namespace()])
-        return hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
+        """Its name; different in each PID namespace, because a server must see its drivers and workers.
+
+        Each Spark has its own, by folder and version: the workers of a host may have different ones, and find
+        the servers of each other and of their predecessors.
+        """
+        spark = self.spark or own_installation()
+        facts = [self.master, sorted(self.conf.items()), current_pid_namespace(), spark and asdict(spark)]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:_KEY_CHARACTERS]
 
 
 class WarmServers:
@@ -62,9 +70,10 @@ class WarmServers:
             f"warm-{spec.key}-{uuid.uuid4().hex[:8]}",
             uuid.uuid4().hex,
             "warm server",
-            self._plan.to_json(),
+            self._plan.to_json() | ({"sample": compiled_sample()} if self._plan.rehearsal else {}),
             target=SparkTarget(spec.master),
             conf=_FAIR | dict(spec.conf),
+            spark=spec.spark,
         )
 
         def prepare(directory: RunDirectory) -> Launch:
@@ -105,8 +114,10 @@ class WarmServers:
             (directory.path / LINK).symlink_to(server.path)
             inherited = for_drivers(jobs.passed_on)
             environment = driver_environment(request, directory, jobs.state_dir / "spark-conf", inherited)
+            if request.spark is not None:
+                environment["PYTHONPATH"] = _python_path(request, directory, jobs.shared_dir, environment)
             arguments = [str(driver_main), str(directory.path / "plan.json")]
-            return Launch(arguments, environment, program=[sys.executable], directory=request.directory)
+            return Launch(arguments, environment, program=[request.python], directory=request.directory)
 
         return jobs.start(replace(request, plan=in_warm_server(request.plan, str(server.path))), prepare)
 
@@ -125,6 +136,15 @@ class WarmServers:
             self.submits.kill(server.run, grace_seconds=0)
             if self.has(driver):
                 raise KillError(f"run {driver.run} may still have a query in {server.run}")
+
+
+def _python_path(
+    request: SubmitRequest, directory: RunDirectory, shared_dir: Path, environment: Mapping[str, str]
+) -> str:
+    """PYTHONPATH as spark-submit would set it for a driver with the Spark of its pool."""
+    code = [code_zip(request, directory, shared_dir)] if request.needs_code else []
+    zips = sorted(Path(environment["SPARK_HOME"], "python", "lib").glob("*.zip"))
+    return os.pathsep.join(filter(None, [*map(str, (*code, *zips)), environment.get("PYTHONPATH", "")]))
 
 
 def _server_of(driver: RunDirectory) -> ServerFiles | None:
@@ -174,7 +194,9 @@ class WarmSupervisor:
         """The server that can take this job now; None if the job needs its own JVM."""
         if not request.is_warm or request.environment:
             return None
-        return self.choose_server(WarmSpec(request.target.master, request.conf))
+        if request.needs_code and set(request.python_packages) - {"spark_runner"}:
+            return None  # the Python workers of the server have the code of the orchestrator alone
+        return self.choose_server(WarmSpec(request.target.master, request.conf, request.spark))
 
     def choose_server(self, spec: WarmSpec) -> ServerFiles | None:
         """The newest open server with this Spark."""
@@ -194,7 +216,11 @@ class WarmSupervisor:
     def _look(self, spec: WarmSpec) -> None:
         found = self.servers.of(spec)
         running = [server for server in found if self.servers.runs(server)]
-        self._open[spec.key] = [server for server in running if server.was_opened()]
+        opened = [server for server in running if server.was_opened()]
+        for server in opened:
+            if server not in self._open.get(spec.key, ()):
+                log.info("the warm server %s takes jobs", server.run)
+        self._open[spec.key] = opened
         for server in running:
             server.keep()
         with folder_lock(self.servers.submits.state_dir) as is_mine:

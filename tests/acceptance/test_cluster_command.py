@@ -59,7 +59,8 @@ def test_a_secret_of_this_host_that_other_users_may_read_is_reported(operator: S
 def test_the_status_of_a_cluster(operator: Shell, stage: Stage) -> None:
     stage.put(pool="team")
     stage.queues.pools.change("team", weight=3, cap=2, paused=True)
-    stage.make(stage.nodes.worker("worker-7"), {"host": "here", "pid": 7, "slots": 4, "running": 1})
+    worker_7 = {"host": "here", "pid": 7, "slots": 4, "running": 1, "pools": None}
+    stage.make(stage.nodes.worker("worker-7"), {**worker_7, "sparks": {"*": "4.1.4", "team": "4.0.5"}})
     stage.commit(Create(stage.nodes.leader, b'{"worker": "worker-7"}', ephemeral=True))
     stage.client.config.change(retention_count=5)
     shown = operator.type("cluster", "status", "-o", "json").json()
@@ -77,9 +78,11 @@ def test_the_status_of_a_cluster(operator: Shell, stage: Stage) -> None:
     pools = {pool["pool"]: pool for pool in shown["pools"]}
     assert (pools["team"]["weight"], pools["team"]["cap"], pools["team"]["paused"]) == (3, 2, True)
     assert pools["team"]["queues"]["accept"] == 1
+    assert pools["team"]["spark"] == ["4.0.5"]
     table = operator.type("cluster", "status").stdout
     assert "worker-7" in table
     assert "paused" in table
+    assert "4.0.5" in table
     assert "retention_count = 5" in table
 
 

@@ -245,3 +245,21 @@ def test_a_limit_beyond_the_listing_of_zookeeper_tools_is_warned_about(
     words = change(shared_shell, "set", "pool.default.bound", "20000", "-q")
     assert "warning: a queue of 20,000 jobs may be too long" in " ".join(words.split())
     assert "14,364 items with ids of 36 characters, or 6,355 of 128" in " ".join(words.split())
+
+
+def test_the_spark_of_a_pool_is_shown_with_its_version(shell: Shell) -> None:
+    home = shell.directory / "old"
+    (home / "bin").mkdir(parents=True)
+    (home / "jars").mkdir()
+    (home / "jars" / "spark-core_2.13-4.0.5.jar").touch()
+    (home / "bin" / "spark-submit").touch(mode=0o755)
+    lines = [f"spark.{pool}.spark_home = '{home.with_name(pool)}'" for pool in ("old", "gone")]
+    file = shell.write("config.toml", "\n".join(lines))
+    shell.environment |= {**NOWHERE, "ORCHESTRATOR_CONFIG": str(file), "COLUMNS": "400"}
+    ended = shell.type("config", "show")
+    assert ended.code == 0, ended.stderr
+    assert f"{home} (Spark 4.0.5)" in ended.stdout
+    assert f"{home.with_name('gone')} (cannot be used: " in ended.stdout
+    del shell.environment["ZOOKEEPER_HOSTS"]  # the worker finds the fault when it has a ZooKeeper
+    refused = shell.type("up")
+    assert_error(refused, 2, "setting spark_home of pool 'gone'", "gone is not a folder on this host")

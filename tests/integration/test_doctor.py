@@ -403,6 +403,19 @@ def test_workers_without_a_leader_and_of_several_versions(practice: Practice) ->
     assert "1: old; 2: new" in practice.one(FindingKind.VERSIONS_DIFFER).what
 
 
+def test_workers_with_several_sparks_for_one_pool(practice: Practice) -> None:
+    practice.put(job_id="later", pool="team")
+    practice.queues.requeue("later", delay_ms=3_600_000)
+    practice.lead()
+    practice.announce("one", pools=["team"], sparks={"*": "4.1.4", "team": "4.0.5"})
+    practice.announce("two", pools=None, sparks={"*": "4.1.4"})
+    practice.announce("elsewhere", pools=["other"], sparks={"*": "4.3.0"})
+    practice.announce("older", pools=None)
+    finding = practice.one(FindingKind.SPARKS_DIFFER)
+    assert finding.path == practice.layout.pool("team")
+    assert "pool team use several versions of Spark: 4.0.5: one; 4.1.4: two" in finding.what
+
+
 @pytest.mark.parametrize(("seconds", "words"), [(10, "behind"), (-10, "ahead of")])
 def test_the_clock_of_this_host(
     practice: Practice, monkeypatch: pytest.MonkeyPatch, seconds: float, words: str

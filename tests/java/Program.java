@@ -8,6 +8,7 @@ public final class Program {
         SparkSession spark = SparkSession.builder().appName("mine").getOrCreate();
         long rows = spark.range(Long.parseLong(arguments[0])).count();
         switch (arguments[1]) {
+            case "version" -> System.out.println("version: " + spark.version());
             case "write" -> Files.writeString(Path.of(arguments[2]), rows + " " + spark.sparkContext().appName());
             case "throw" -> throw new IllegalStateException("no rows today");
             case "exit" -> System.exit(Integer.parseInt(arguments[2]));

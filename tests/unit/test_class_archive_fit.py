@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,17 @@ def test_another_java_or_spark_at_the_same_path_is_another_key(
     changed = key(environment)
     (tmp_path / file).write_text("xx", "ascii")
     assert len({before, changed, key(environment)}) == 3
+
+
+def test_equal_sparks_in_two_folders_have_their_own_and_their_drivers_pythons_do_not_count(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    shutil.copytree(tmp_path / "spark", tmp_path / "other")  # also the times of its jars
+    other = {**environment, "SPARK_HOME": str(tmp_path / "other")}
+    assert key(other) != key(environment)
+    found = fit({**environment, "PYSPARK_DRIVER_PYTHON": "/opt/python"})
+    assert found is not None
+    assert (found.key, found.python) == (key(environment), "/opt/python")
 
 
 def test_a_jar_more_another_collector_and_another_conf_dir_are_other_keys(

@@ -18,10 +18,10 @@ def store(tmp_path: Path) -> ArchiveStore:
         return store
 
 
-def publish(store: ArchiveStore, key: str, content: bytes = b"x" * BYTES) -> Path:
+def publish(store: ArchiveStore, key: str, content: bytes = b"x" * BYTES, spark: str = "") -> Path:
     made = store.directory / f"{key}.draft"
     made.write_bytes(content)
-    store.publish(key, made)
+    store.publish(key, made, spark)
     found = store.find(key)
     assert found is not None
     return found
@@ -119,6 +119,22 @@ def test_those_that_were_used_last_stay_and_left_overs_go(store: ArchiveStore) -
         "lock",
         *(f"{key}.{kind}" for key in kept for kind in ("jsa", "json")),
     }
+
+
+def test_each_spark_keeps_its_archives_until_it_is_gone(store: ArchiveStore, tmp_path: Path) -> None:
+    homes = [tmp_path / name for name in ("old", "new")]
+    for home in homes:
+        home.mkdir()
+        for number in range(MAX_ARCHIVES + 1):
+            publish(store, f"{home.name}{number}", spark=str(home))
+            os.utime(store.directory / f"{home.name}{number}.json", (number, number))
+    store.tidy()
+    kept = {f"{home.name}{number}" for home in homes for number in range(1, MAX_ARCHIVES + 1)}
+    assert {note.stem for note in store.directory.glob("*.json")} == kept
+    homes[0].rmdir()
+    store.tidy()
+    kept = {f"new{number}" for number in range(1, MAX_ARCHIVES + 1)}
+    assert {path.stem for path in store.directory.glob("*.js*")} == kept
 
 
 def test_one_process_at_a_time_makes_archives(store: ArchiveStore) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_runner.driver.quick_imports import prefer_installed_pyspark
-from spark_runner.runners.launch import installed_spark_home
+from spark_runner.runners.installation import installed_spark_home
 
 
 def in_a_new_process(code: str) -> Any:

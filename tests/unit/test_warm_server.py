@@ -17,14 +17,16 @@ def test_a_server_opens_when_it_has_gone_through_its_rehearsal(
     files = ServerFiles(tmp_path)
     files.prepare()
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({"recycling": {"alone": 0.0, "late": 0.0}, "rehearsal": rehearsal}), "ascii")
+    plan.write_text(
+        json.dumps({"recycling": {"alone": 0.0, "late": 0.0}, "rehearsal": rehearsal, "sample": {}}), "ascii"
+    )
     spark = SimpleNamespace(stop=lambda: None)
     rehearsed: list[tuple[object, bool]] = []
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "4711")
     monkeypatch.setenv("PYSPARK_GATEWAY_SECRET", "secret")
     for name, replacement in {
         "SparkSession": SimpleNamespace(builder=SimpleNamespace(getOrCreate=lambda: spark)),
-        "run_sample": lambda session: rehearsed.append((session, files.was_opened())),
+        "run_sample": lambda session, _sample: rehearsed.append((session, files.was_opened())),
         "remove_java_functions": lambda _spark: None,
         "Eviction": lambda _spark, _files: SimpleNamespace(look=lambda: (0, 0)),
         "end_with_parent": lambda: None,

@@ -12,6 +12,7 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.client.client import Client
+from orchestrator.config.installations import described, is_spark_home
 from orchestrator.config.live_limits import check_limits
 from orchestrator.config.origins import Origin, Setting, local_settings, variables
 from orchestrator.config.settings import Settings, config_file, load_settings
@@ -220,4 +221,6 @@ def _shown(name: str, value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if value and is_spark_home(name):
+        return f"{value} ({described(value)})"
     return format_seconds(value) if field is not None and is_duration(field) else str(value)

@@ -43,7 +43,7 @@ def logs(
     filters = (level, grep, since, executor)
     if not settings.logs.has_search and filters == (None,) * 4 and output is OutputFormat.TABLE:
         with connected() as (client, _):
-            print_logs(client, build_runners(settings), job_id, attempt, streams, follow=follow)
+            print_logs(client, build_runners(settings, warm=False), job_id, attempt, streams, follow=follow)
         return
     query = LogQuery.of(
         level=level_of(level),

@@ -14,8 +14,10 @@ from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.proc import host_memory
 from spark_runner.runners.base import RunState, SubmitRequest
 from spark_runner.runners.class_archive.store import ArchiveStore, Fit
+from spark_runner.runners.installation import SparkInstallation
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.spark_submits import SparkSubmits
+from spark_runner.sql.sample import compiled_sample
 
 _MAX_WAITED_PERCENT = 10.0  # of the last ten seconds in which some process waited for a processor
 _MAX_LOAD = 0.5  # per processor; for kernels that do not report the above
@@ -117,7 +119,7 @@ class ArchiveMaker:
             self._run(submits, fit, [*_DUMP_FLAGS, f"-XX:ArchiveClassesAtExit={made}"])
             # The test: a driver runs the whole sample with the new archive, or does not start.
             self._run(submits, fit, [*_DUMP_FLAGS, f"-XX:SharedArchiveFile={made}", "-Xshare:on"])
-            self._store.publish(fit.key, made)
+            self._store.publish(fit.key, made, fit.spark_home)
         finally:
             submits.close()
             self._store.tidy()
@@ -157,8 +159,9 @@ class ArchiveMaker:
             f"class-archive-{fit.key}",
             uuid.uuid4().hex,
             "class archive",
-            {},
-            environment={"JAVA_HOME": fit.java_home, "SPARK_HOME": fit.spark_home, **_NEUTRAL},
+            {"sample": compiled_sample()},
+            environment={"JAVA_HOME": fit.java_home, **_NEUTRAL},
+            spark=SparkInstallation(fit.spark_home, "", fit.python),
         )
         submits.start(
             request,

@@ -16,6 +16,7 @@ import shutil
 import stat
 import threading
 import zlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Fit:
     spark_home: str
     flags: tuple[str, ...]  # of the JVM; equal when the archive is made and when it is used
     key: str
+    python: str = ""  # that of the driver, with which the archive is made; no part of the key
 
 
 def fit_of(
@@ -77,7 +79,7 @@ def fit_of(
         return None
     facts = [_FORMAT, str(java), spark_home, str(conf_dir), flags, files]
     digest = hashlib.sha256(json.dumps(facts).encode("utf-8", "replace")).hexdigest()
-    return Fit(str(java_home), spark_home, flags, digest[:24])
+    return Fit(str(java_home), spark_home, flags, digest[:24], environment.get("PYSPARK_DRIVER_PYTHON", ""))
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
@@ -94,7 +96,7 @@ def _files(directory: Path) -> list[tuple[str, int, int]]:
     return sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)
 
 
-MAX_ARCHIVES = 4  # about 180 MB each: two kinds of drivers, before and after an upgrade
+MAX_ARCHIVES = 4  # of each Spark, about 180 MB each: two kinds of drivers, before and after an upgrade
 _LEAST_BYTES = 1 << 20  # a smaller file cannot hold Spark's classes
 _CHUNK_BYTES = 1 << 22
 
@@ -121,13 +123,13 @@ class ArchiveStore:
             return None
         return path
 
-    def publish(self, key: str, made: Path) -> None:
+    def publish(self, key: str, made: Path, spark_home: str = "") -> None:
         """Move a finished archive into the store; raises OSError, and ValueError if it is too small."""
         size = made.stat().st_size
         if size < _LEAST_BYTES:
             raise ValueError(f"the archive has only {size} bytes")
         made.chmod(0o444)  # the directory's mode limits the readers
-        note = {"bytes": size, "crc32": _sum(made)}
+        note = {"bytes": size, "crc32": _sum(made), "spark": spark_home}
         self._note(key).unlink(missing_ok=True)  # an old checksum must never be paired with a new archive
         made.replace(self._archive(key))
         write_json(self._note(key), note, mode=None)
@@ -138,9 +140,17 @@ class ArchiveStore:
         self._archive(key).unlink(missing_ok=True)
 
     def tidy(self) -> None:
-        """Remove the least recently used archives and incomplete files; the caller holds the lock."""
+        """Remove each Spark's least recently used archives, all of a Spark that is gone, and other files.
+
+        The caller holds the lock.
+        """
         notes = sorted(self.directory.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-        kept = {note.stem for note in notes[:MAX_ARCHIVES]}
+        by_spark = defaultdict[str, list[str]](list)
+        for note in notes:
+            spark_home = _spark_of(note)
+            if not spark_home or Path(spark_home).is_dir():
+                by_spark[spark_home].append(note.stem)
+        kept = {key for keys in by_spark.values() for key in keys[:MAX_ARCHIVES]}
         for path in self.directory.iterdir():
             key, _, kind = path.name.partition(".")
             if kind and (key not in kept or kind not in {"jsa", "json"}):
@@ -169,6 +179,14 @@ class ArchiveStore:
 
     def _note(self, key: str) -> Path:
         return self.directory / f"{key}.json"
+
+
+def _spark_of(note: Path) -> str:
+    """The home of the Spark of an archive; empty for the note of an older version, or a damaged one."""
+    try:
+        return str(json.loads(note.read_bytes())["spark"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _sum(path: Path) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_runner.runners.launch import installed_spark_home
+from spark_runner.runners.installation import installed_spark_home
 from tests.class_archive import node_environment
 from tests.servers.kubernetes.api import Document
 from tests.servers.kubernetes.volumes import PodFiles
