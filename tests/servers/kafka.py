@@ -1,14 +1,16 @@
 """A real Kafka for tests: from the environment, else a broker on this host, also with TLS and logins."""
 
 import os
+import pickle
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,16 @@ from typing import Any
 import pytest
 
 from queues.embedded.ports import free_ports
-from tests.servers.daemons import END_TIMEOUT_S, JavaDaemon, fetched_jars
+from tests.jobs_support import ENVIRONMENT_MARK
+from tests.servers import kafka_client
+from tests.servers.daemons import JavaDaemon, fetched_jars
+from tests.servers.kafka_client import Record
 from tests.servers.secured import Certificates
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
 VERSION = "4.1.2"
 START_TIMEOUT_S = 90
-TOPIC_TIMEOUT_MS = 20_000
 ADA, BOB = ("ada", "the-secret-of-ada"), ("bob", "the-secret-of-bob")
 """Users of the secured listener: ada may do everything, bob nothing."""
 
@@ -42,106 +46,56 @@ class Kafka:
     daemon: JavaDaemon | None = None
 
     @cached_property
-    def _admin(self) -> Any:
-        from kafka.admin import KafkaAdminClient  # noqa: PLC0415 - not loaded in a test run without Kafka
+    def _client(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", kafka_client.__name__, self.servers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # It outlives the first test that uses it.
+            env={name: os.environ[name] for name in os.environ if name != ENVIRONMENT_MARK},
+        )
 
-        return KafkaAdminClient(bootstrap_servers=self.servers)
+    def _call(self, name: str, *arguments: Any) -> Any:
+        given, answers = self._client.stdin, self._client.stdout
+        assert given is not None
+        assert answers is not None
+        pickle.dump((name, arguments), given)
+        given.flush()
+        succeeded, found = pickle.load(answers)  # noqa: S301 - of our own process
+        assert succeeded, found
+        return found
 
     def close(self) -> None:
-        """Close the connection."""
-        if "_admin" in self.__dict__:
-            self._admin.close()
+        """End the client."""
+        if "_client" in self.__dict__:
+            self._client.communicate()
 
     def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
         """Create a topic; returns its name. A dot in the name of a setting is written as `_`."""
-        wanted = {"num_partitions": partitions, "replication_factor": 1, "configs": _dotted(configs)}
-        self._admin.create_topics({topic: wanted}, timeout_ms=TOPIC_TIMEOUT_MS, wait_for_metadata=True)
+        dotted = {name.replace("_", "."): value for name, value in configs.items()}
+        self._call("create", topic, partitions, dotted)
         return topic
 
-    def delete(self, topics: Iterable[str]) -> None:
-        """Delete topics."""
-        if found := list(topics):
-            self._admin.delete_topics(found, timeout_ms=TOPIC_TIMEOUT_MS)
-
-    def topics(self) -> list[str]:
-        """The names of all topics."""
-        return list(self._admin.list_topics())
+    def delete(self, prefix: str) -> None:
+        """Delete the topics whose names begin with a prefix."""
+        self._call("delete", prefix)
 
     def delete_records(self, topic: str, before: int) -> None:
         """Delete the records of partition 0 before an offset, as the end of their retention does."""
-        from kafka import TopicPartition  # noqa: PLC0415 - likewise
+        self._call("delete_records", topic, before)
 
-        self._admin.delete_records({TopicPartition(topic, 0): before})
-
-    def produce(self, topic: str, values: Iterable["bytes | Record"]) -> None:
+    def produce(self, topic: str, records: Iterable[bytes | Record]) -> None:
         """Add records, each on the broker at return."""
-        from kafka import KafkaProducer  # noqa: PLC0415 - likewise
+        self._call("produce", topic, kafka_client.packed(records))
 
-        producer = KafkaProducer(bootstrap_servers=self.servers, acks="all")
-        try:
-            sent = [producer.send(topic, **_sent(each)) for each in values]
-            producer.flush()
-            for each in sent:
-                each.get(timeout=END_TIMEOUT_S)
-        finally:
-            producer.close()
-
-    def records(self, topic: str) -> list["Record"]:
+    def records(self, topic: str) -> list[Record]:
         """All records of a topic, by partition and offset."""
-        from kafka import KafkaConsumer, TopicPartition  # noqa: PLC0415 - likewise
-
-        consumer = KafkaConsumer(bootstrap_servers=self.servers, enable_auto_commit=False)
-        try:
-            parts = [
-                TopicPartition(topic, each) for each in sorted(consumer.partitions_for_topic(topic) or ())
-            ]
-            consumer.assign(parts)
-            consumer.seek_to_beginning(*parts)
-            ends, found = consumer.end_offsets(parts), list[Record]()
-            while any(consumer.position(each) < ends[each] for each in parts):
-                for batch in consumer.poll(timeout_ms=200).values():
-                    found += [
-                        Record(each.value, each.key, dict(each.headers or ()), each.partition, each.offset)
-                        for each in batch
-                    ]
-            return sorted(found, key=lambda each: (each.partition or 0, each.offset))
-        finally:
-            consumer.close()
+        found: list[Record] = self._call("records", topic)
+        return found
 
     def commit(self, group: str, topic: str, offset: int) -> None:
         """Store the position of a consumer group in partition 0."""
-        from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition  # noqa: PLC0415 - likewise
-
-        consumer = KafkaConsumer(bootstrap_servers=self.servers, group_id=group, enable_auto_commit=False)
-        try:
-            part = TopicPartition(topic, 0)
-            consumer.assign([part])
-            consumer.commit({part: OffsetAndMetadata(offset, "", -1)})
-        finally:
-            consumer.close()
-
-
-@dataclass(frozen=True)
-class Record:
-    """One record."""
-
-    value: bytes | None
-    key: bytes | None = None
-    headers: Mapping[str, bytes] = field(default_factory=dict)
-    partition: int | None = None
-    offset: int = 0
-    timestamp_ms: int | None = None
-
-
-def _dotted(configs: Mapping[str, str]) -> dict[str, str]:
-    return {name.replace("_", "."): value for name, value in configs.items()}
-
-
-def _sent(record: bytes | Record) -> dict[str, Any]:
-    if isinstance(record, bytes):
-        return {"value": record}
-    found = {"value": record.value, "key": record.key, "headers": list(record.headers.items())}
-    return {**found, "partition": record.partition, "timestamp_ms": record.timestamp_ms}
+        self._call("commit", group, topic, offset)
 
 
 @dataclass
@@ -177,7 +131,7 @@ def topics(kafka: Kafka) -> Iterator[Topics]:
     """Topics for one test."""
     made = Topics(kafka, f"test-{uuid.uuid4().hex[:12]}-")
     yield made
-    kafka.delete(each for each in kafka.topics() if each.startswith(made.prefix))
+    kafka.delete(made.prefix)
 
 
 def _started(folder: Path, stack: ExitStack) -> Kafka:
