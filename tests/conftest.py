@@ -25,6 +25,7 @@ pytest_plugins = [
     "tests.servers.elasticsearch",
     "tests.servers.standalone",
     "tests.servers.yarn",
+    "tests.servers.kafka",
     "tests.servers.kubernetes.fixtures",
     "tests.queues_support",
     "tests.jobs_support",

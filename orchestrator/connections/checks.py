@@ -8,7 +8,7 @@ from orchestrator.logs.record.secret_patterns import is_hidden
 from orchestrator.model.errors import InvalidConnection
 from spark_runner.connectors import registry
 from spark_runner.connectors.errors import ConnectorError, OptionError
-from spark_runner.connectors.options import folded, options_of, validate
+from spark_runner.connectors.options import options_of, validate
 from spark_runner.protocol.text import did_you_mean, shortened
 from spark_runner.references.reference import InvalidReference, parse_pieces, references_in
 from spark_runner.sql.compiler.connections import Connection
@@ -39,8 +39,10 @@ def checked_connection(name: str, connector: str, options: Mapping[str, str]) ->
         errors += _value_errors(name, key, value)
     if errors:
         raise InvalidConnection(f"connection {name!r}: " + "\n".join(errors))
-    fields = {folded(field): field for field in options_of(connector).model_fields}
-    return Connection(name, connector, {fields[folded(key)]: value for key, value in options.items()})
+    model = options_of(connector)
+    return Connection(
+        name, connector, {model.option_named(key) or key: each for key, each in options.items()}
+    )
 
 
 def _check_connector(connector: str) -> None:

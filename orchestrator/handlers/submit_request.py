@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from orchestrator.policy.policy import Policy
 from queues import SessionSettings
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.registry import Connector, installed
+from spark_runner.connectors.spark_modules import of_line
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest
@@ -165,6 +167,10 @@ def spark_properties(
     directory = definition.directory
     jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
     packages, more_jars = _of_connectors(connectors, connector_jars)
+    try:
+        packages = [of_line(each, spark_version()) for each in packages]
+    except ConnectorError as error:
+        raise DefinitionError(str(error)) from error
     found = spark.model_copy(
         update={
             "packages": (*spark.packages, *packages),
@@ -174,6 +180,11 @@ def spark_properties(
         }
     )
     return found.properties
+
+
+def spark_version() -> str:
+    """The version of the Spark that submits the jobs of this host."""
+    return metadata.version("pyspark")
 
 
 def python_code(conf: Mapping[str, str], offered: Mapping[str, str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from spark_runner.connectors import registry
@@ -37,11 +37,45 @@ class ConnectorOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     metadata: ClassVar[tuple[str, ...]] = ()  # what it knows of each row, for columns METADATA FROM
     streams: ClassVar[bool] = False  # its source can be read in micro-batches
-    unbounded: ClassVar[bool] = False  # its rows have no end: mode batch cannot read it
+    unbounded: ClassVar[bool] = False  # its rows have no end: without a mode, a script streams them
+    reads_in_batch: ClassVar[bool] = False  # though unbounded: mode batch reads the rows that are there
     is_constant: ClassVar[bool] = False  # its rows never change, so a stream may read them at its start
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
+
+    aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which users write, to fields
+    prefixes: ClassVar[
+        Mapping[str, str]
+    ] = {}  # of names that each table chooses, to a field with all of them
+    without_effect: ClassVar[tuple[str, ...]] = ()  # names of options that change nothing here
+
+    @classmethod
+    def option_named(cls, name: str) -> str | None:
+        """The option that a user means by a name, as a plan names it; None for an unknown one."""
+        known = {folded(each): each for each in cls.model_fields if each not in cls.prefixes.values()}
+        known |= {folded(each): field for each, field in cls.aliases.items()}
+        if found := known.get(folded(name)):
+            return found
+        for prefix, field in cls.prefixes.items():
+            if name.lower().startswith(prefix) and len(name) > len(prefix):
+                return f"{field}.{name[len(prefix) :]}"
+        return None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gathered(cls, values: object) -> object:
+        """The options with those of each prefix together in the field that takes them."""
+        if not isinstance(values, Mapping):
+            return values
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            field, _, rest = name.partition(".")
+            if rest and field in cls.prefixes.values():
+                found.setdefault(field, {})[rest] = value
+            else:
+                found[name] = value
+        return found
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
@@ -78,20 +112,25 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
     Raises OptionError with all errors.
     """
     model = options_of(connector)
-    fields = {folded(name): name for name in model.model_fields}
+    known = [*model.model_fields, *model.aliases]
+    ignored = {folded(name) for name in model.without_effect}
     errors: list[OptionError] = []
     meant = set[str | None]()  # the fields nearest to unknown names: they are not reported as missing, too
     values: dict[str, str] = {}
     written: dict[str, str] = {}  # field -> as the user wrote it
     for name, value in options.items():
-        field = fields.get(folded(name))
+        field = model.option_named(name)
+        if field is None and folded(name) in ignored:
+            continue
         if field is None:
-            hint = did_you_mean(name, model.model_fields) or f"; it takes {', '.join(model.model_fields)}"
+            hint = did_you_mean(name, known) or f"; it takes {', '.join(model.model_fields)}"
             message = f"unknown option '{name}' of connector '{connector}'{hint}"
             errors.append(OptionError(message, option=name))
-            meant.add(nearest(name, model.model_fields))
+            near = nearest(name, known)
+            meant.add(model.aliases.get(near, near) if near else None)
         elif field in values:
-            errors.append(OptionError(f"option '{field}' is given twice", option=name))
+            other = f", also as '{written[field]}'" if folded(written[field]) != folded(name) else ""
+            errors.append(OptionError(f"option '{field}' is given twice{other}", option=name))
         else:
             values[field] = value
             written[field] = name
@@ -118,7 +157,10 @@ def to_plan(options: ConnectorOptions) -> dict[str, Any]:
     """The options as JSON for the plan."""
     fields = type(options).model_fields
     at_default = {name for name in options.unwritten if getattr(options, name) == fields[name].default}
-    return options.model_dump(mode="json", exclude=at_default)
+    found = options.model_dump(mode="json", exclude=at_default)
+    for field in dict.fromkeys(options.prefixes.values()):
+        found |= {f"{field}.{name}": value for name, value in found.pop(field).items()}
+    return found
 
 
 def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, str]) -> OptionError:
@@ -128,7 +170,7 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
     reason = without_prefix(details["msg"])
     given = str(details["input"])
     message = f"option '{field}' of connector '{connector}' cannot be '{given}': {reason}"
-    return OptionError(message, option=written[field], fault="value", quoted=given)
+    return OptionError(message, option=written.get(field, ""), fault="value", quoted=given)
 
 
 def folded(name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_runner.connectors.errors import ConnectorError, NotInstalled
+from spark_runner.connectors.spark_modules import SPARK
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -33,7 +34,9 @@ class Connector:
     options: str
     source: str = ""
     sink: str = ""
-    packages: tuple[str, ...] = ()  # Maven coordinates of what Spark needs for it: group:artifact:version
+    # Maven coordinates of what Spark needs for it, group:artifact:version; `{spark}` is the version
+    # of the modules for the line of Spark that runs the job.
+    packages: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()  # further Python packages that source and sink import
     on_executors: bool = True  # Python code of source or sink runs in the tasks of Spark
 
@@ -76,6 +79,16 @@ BUILT_IN: Mapping[str, Connector] = {
     "inline": Connector(
         "spark_runner.connectors.inline.options:InlineOptions",
         source="spark_runner.connectors.inline.source:InlineSource",
+        on_executors=False,
+    ),
+    "kafka": Connector(
+        "spark_runner.connectors.kafka.options:KafkaOptions",
+        "spark_runner.connectors.kafka.source:KafkaSource",
+        "spark_runner.connectors.kafka.sink:KafkaSink",
+        packages=(
+            f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
+            f"org.apache.spark:spark-avro_2.13:{SPARK}",
+        ),
         on_executors=False,
     ),
     "rate": Connector(

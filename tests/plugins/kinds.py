@@ -13,6 +13,7 @@ class Kind(StrEnum):
     PURE = "pure"
     ZOOKEEPER = "ZooKeeper"
     ELASTICSEARCH = "Elasticsearch"
+    KAFKA = "Kafka"
     SPARK = "local Spark"
     STANDALONE = "standalone"
     YARN = "YARN"
@@ -29,6 +30,7 @@ KIND = pytest.StashKey[Kind]()
 _FIXTURES = {
     "zookeeper_hosts": Kind.ZOOKEEPER,
     "elasticsearch_url": Kind.ELASTICSEARCH,
+    "kafka": Kind.KAFKA,
     "local_spark": Kind.SPARK,
     "warm": Kind.SPARK,
     "standalone": Kind.STANDALONE,
@@ -54,6 +56,7 @@ _GROUPS = {
     Kind.YARN: "yarn and standalone",  # two clusters at a time leave processors for others
     Kind.STANDALONE: "yarn and standalone",
     Kind.ELASTICSEARCH: "elasticsearch",
+    Kind.KAFKA: "kafka",
 }
 _SHARED = ("local_spark", "warm")  # fixtures with a JVM that their tests share
 _HEAVY = {Kind.SPARK: 5.0, Kind.CAMPAIGN: 8.0}

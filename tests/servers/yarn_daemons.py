@@ -1,21 +1,14 @@
 """The real daemons of Hadoop for tests: ResourceManagers and a NodeManager, from Maven Central."""
 
-import os
 import shutil
-import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-import psutil
-
 from queues.embedded.ports import free_ports
-from spark_runner.shim import shim
-from tests.jobs_support import ENVIRONMENT_MARK
-from tests.servers.cache import cached
+from tests.servers.daemons import END_TIMEOUT_S, JavaDaemon, fetched_jars
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
@@ -26,8 +19,6 @@ _ARTIFACTS = {  # the shaded jars of Hadoop, and their missing dependencies
     "ch.qos.reload4j:reload4j": "1.2.26",
     "org.slf4j:slf4j-reload4j": "1.7.36",
 }
-FETCH_TIMEOUT_S = 240
-END_TIMEOUT_S = 30
 NODE_MEMORY_MB = 6144
 _SERVER = "org.apache.hadoop.yarn.server"
 RESOURCE_MANAGER = f"{_SERVER}.resourcemanager.ResourceManager"
@@ -57,74 +48,21 @@ QUEUES = {
 """Queues of the capacity scheduler; the last one accepts no applications."""
 
 
-class Daemon:
-    """One daemon under a shim: it and its children end with this process, however it ends."""
+class Daemon(JavaDaemon):
+    """One daemon of Hadoop."""
 
     def __init__(self, folder: Path, main_class: str, conf_dir: Path, name: str, *arguments: str) -> None:
-        self._folder = folder / name
-        self._folder.mkdir(parents=True)
-        jars = hadoop_jars()
-        self._command = [
+        command = [
             "java",
             *_JVM,
-            f"-Dhadoop.log.dir={self._folder}",
-            f"-Dyarn.log.dir={self._folder}",
+            f"-Dhadoop.log.dir={folder / name}",
+            f"-Dyarn.log.dir={folder / name}",
             "-cp",
-            f"{conf_dir}:{jars}/*",
+            f"{conf_dir}:{hadoop_jars()}/*",
             main_class,
             *arguments,
         ]
-        self._owner, owned = os.pipe()
-        self._owner_end = owned
-        self._shim: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start it; deletes the files of an earlier start."""
-        for name in ("shim.json", "exit.json"):
-            (self._folder / name).unlink(missing_ok=True)
-        script = [sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()), str(self._folder)]
-        self._shim = subprocess.Popen(
-            [*script, "--owner-fd", str(self._owner), *_GRACE, "--", *self._command],
-            cwd=self._folder,
-            # It outlives the first test that uses it.
-            env={name: os.environ[name] for name in os.environ if name != ENVIRONMENT_MARK},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-            pass_fds=[self._owner],
-        )
-
-    def has_ended(self) -> bool:
-        """Whether it has ended for any reason."""
-        return self._shim is None or self._shim.poll() is not None
-
-    def last_words(self) -> str:
-        """The end of its output."""
-        return "\n".join(
-            path.read_text("utf-8", errors="replace")[-2000:] for path in self._folder.glob("*.log")
-        )
-
-    def stop(self) -> None:
-        """Stop it in order, with its children."""
-        if self._shim is not None:
-            self._shim.terminate()
-            self._shim.wait(END_TIMEOUT_S)
-
-    def cut_power(self) -> None:
-        """Kill it and its children at once, without messages to other daemons, as when its machine fails."""
-        assert self._shim is not None
-        for process in psutil.Process(self._shim.pid).children(recursive=True):  # the daemon is the first
-            try:
-                process.send_signal(signal.SIGKILL)
-            except psutil.NoSuchProcess:
-                continue
-        self._shim.wait(END_TIMEOUT_S)
-
-    def close(self) -> None:
-        """Stop it for good."""
-        self.stop()
-        os.close(self._owner)
-        os.close(self._owner_end)
+        super().__init__(folder, name, command, _GRACE)
 
 
 def write_site(path: Path, properties: Mapping[str, str]) -> None:
@@ -240,41 +178,6 @@ def wait_for_daemons(daemons: Sequence[Daemon], url: str, words: str, timeout: f
 
 def hadoop_jars() -> Path:
     """The folder of Hadoop's jars, fetched once for all checkouts of this machine."""
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            unavailable(f"no YARN: YARN_CONF_DIR is not set, and there is no {program}")
-    return cached(f"hadoop-{VERSION}", _fetch)
-
-
-def _fetch(folder: Path) -> None:
-    dependencies = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
-            *artifact.split(":"), _ARTIFACTS[artifact]
-        )
-        for artifact in _ARTIFACTS
-    )
-    pom = folder / "pom.xml"
-    pom.write_text(
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        f"<groupId>tests</groupId><artifactId>yarn</artifactId><version>1</version>"
-        f"<dependencies>{dependencies}</dependencies></project>",
-        "utf-8",
-    )
-    command = [
-        "mvn",
-        "-q",
-        "-B",
-        "--strict-checksums",
-        "-f",
-        str(pom),
-        "dependency:copy-dependencies",
-        f"-DoutputDirectory={folder}",
-    ]
-    try:
-        subprocess.run(
-            command, check=True, cwd=folder, timeout=FETCH_TIMEOUT_S, capture_output=True, text=True
-        )
-    except subprocess.TimeoutExpired:
-        unavailable(f"no YARN: Hadoop {VERSION} was not fetched within {FETCH_TIMEOUT_S} s")
-    except subprocess.CalledProcessError as error:
-        unavailable(f"no YARN: Hadoop {VERSION} was not fetched: {error.stdout[-2000:]}")
+    if shutil.which("java") is None:
+        unavailable("no YARN: YARN_CONF_DIR is not set, and there is no java")
+    return fetched_jars(f"hadoop-{VERSION}", _ARTIFACTS, f"Hadoop {VERSION}")

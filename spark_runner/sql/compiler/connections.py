@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from spark_runner.connectors.options import folded
+from spark_runner.connectors.options import folded, options_of
 from spark_runner.references.reference import InvalidReference, parse_pieces, references_in
 from spark_runner.sql.compiler.option_messages import with_names
 from spark_runner.sql.grammar.statements import CreateTable, Option
@@ -66,10 +66,11 @@ def with_connection(
     statement: CreateTable, options: dict[str, Option], connection: Connection, named: Option
 ) -> dict[str, Option]:
     """The options of the connection, and those of the table, which win; raises SqlError."""
-    own = {folded(key) for key in options}
+    model = options_of(connection.connector)
+    own = {model.option_named(key) or folded(key) for key in options}
     found = dict[str, Option]()
     for key, value in connection.options.items():
-        if folded(key) in own:
+        if (model.option_named(key) or folded(key)) in own:
             continue
         try:
             pieces = parse_pieces(value)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from spark_runner.connectors.options import ConnectorOptions, folded
+from spark_runner.connectors.options import ConnectorOptions, to_plan
 from spark_runner.references.reference import references_in, to_json
 from spark_runner.sql.grammar.statements import CreateTable, Option
 
@@ -15,12 +15,11 @@ def checked_references(
 
     Raises SqlError for an option that is no text, and for one that is a part of `location`.
     """
-    fields = {folded(name): name for name in type(checked).model_fields}
     found = dict[str, list[Any]]()
     for key, option in options.items():
         if not option.pieces:
             continue
-        name = fields.get(folded(key), key)
+        name = type(checked).option_named(key) or key
         first = references_in(option.pieces)[0]
         if str(first) in location:
             message = (
@@ -28,7 +27,7 @@ def checked_references(
                 f" it cannot hold {first}; use a variable, such as ${{name}}"
             )
             raise statement.passage.error(message, option.value_offset)
-        if not _is_text(type(checked), name) or getattr(checked, name) != option.value:
+        if not _is_text(type(checked), name) or to_plan(checked).get(name) != option.value:
             message = f"option '{name}' is no free text, so it cannot hold the reference {first}"
             raise statement.passage.error(message, option.value_offset)
         found[name] = to_json(option.pieces)
@@ -36,5 +35,7 @@ def checked_references(
 
 
 def _is_text(model: type[ConnectorOptions], name: str) -> bool:
+    if name not in model.model_fields:
+        return name.partition(".")[0] in model.prefixes.values()
     annotation = model.model_fields[name].annotation
     return annotation is str or str in get_args(annotation)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import folded, to_plan, validate
+from spark_runner.connectors.options import folded, options_of, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.names import Invalid, Name, Table
 from spark_runner.sql.compiler.option_keys import current_keys
@@ -29,7 +29,9 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
     options = current_keys(statement)
     for key, option in options.items():
         _check_use(table, key, option, passage, reads=reads)
-    kept = {name: value for name, value in table.spec.options.items() if folded(name) not in _keys(options)}
+    model = options_of(table.spec.connector)
+    own = {model.option_named(key) for key in options}
+    kept = {name: value for name, value in table.spec.options.items() if name not in own}
     try:
         checked = validate(
             table.spec.connector,
@@ -106,7 +108,7 @@ class OwnTables:
         if "references" in facts:
             declared = table.spec.options
             facts["references"] = {
-                key: each for key, each in facts["references"].items() if options[key] == declared[key]
+                key: each for key, each in facts["references"].items() if options.get(key) == declared[key]
             }
         step = self.steps.add("table", query.part(use.start, use.end), **facts)
         table.uses += 1
@@ -137,7 +139,3 @@ def _table(use: OptionsUse, names: Mapping[str, Name], query: Passage) -> Table 
         )
         message = f"unknown table '{use.name}'{hint}"
     raise query.error(message, use.start)
-
-
-def _keys(options: Mapping[str, Option]) -> set[str]:
-    return {folded(key) for key in options}

@@ -41,7 +41,7 @@ class TableSpec:
     upserts: bool  # it replaces rows by the primary key
     guarantee: Guarantee  # of its sink
     streams: bool = False  # its new rows can be read in micro-batches, and the table does not refuse that
-    unbounded: bool = False  # its rows have no end
+    unbounded: bool = False  # its rows have no end, and mode batch cannot read them
     may_be_static: bool = False  # a stream may read all its rows at its start
 
 
@@ -93,7 +93,7 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         upserts=checked.upserts,
         guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
         streams=checked.streams and getattr(checked, "streaming", True),
-        unbounded=checked.unbounded,
+        unbounded=checked.unbounded and not checked.reads_in_batch,
         may_be_static=checked.is_constant or not getattr(checked, "streaming", True),
     )
 
@@ -103,7 +103,10 @@ def is_unbounded(statement: CreateTable, find: FindConnection | None) -> bool:
     try:
         options = current_keys(statement)
         shared = take_connection(statement, options, find)
-        return options_of(_connector(statement, options, shared and shared[0])).unbounded
+        is_whole = any(
+            key.lower() == "streaming" and each.value.lower() == "false" for key, each in options.items()
+        )
+        return options_of(_connector(statement, options, shared and shared[0])).unbounded and not is_whole
     except (SqlError, OptionError):
         return False  # the check of the table reports it
 

@@ -8,6 +8,8 @@ from pyspark.sql import functions as sql
 
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, SentTexts, reason
 from spark_runner.sql.execution.judgement import (
+    DROPPED,
+    QUARANTINED,
     Rule,
     has_rules,
     judged,
@@ -45,7 +47,8 @@ class DeclaredColumns:
 
     def judged(self, frame: DataFrame) -> DataFrame:
         """The rows, with a verdict on each if some may leave the table."""
-        return judged(frame, self._rules())
+        ignored = self._step["options"].get("ignore_parse_errors")
+        return judged(frame, self._rules(), unread=DROPPED if ignored else QUARANTINED)
 
     def judged_before_write(self, frame: DataFrame) -> DataFrame:
         """The rows of stored columns alone, likewise."""

@@ -42,13 +42,16 @@ def has_rules(step: Mapping[str, Any]) -> bool:
     return any(each.get("action") in {QUARANTINED, DROPPED} for each in step.get("expectations", ()))
 
 
-def judged(frame: DataFrame, rules: Iterable[Rule]) -> DataFrame:
-    """The rows with a verdict: NULL for those that fit, else the first rule that they do not meet."""
+def judged(frame: DataFrame, rules: Iterable[Rule], *, unread: str = QUARANTINED) -> DataFrame:
+    """The rows with a verdict: NULL for those that fit, else the first rule that they do not meet.
+
+    `unread` is what happens to records that could not be decoded.
+    """
     verdicts = list[tuple[Column, Column]]()
     if RECORD in frame.columns:
         words = "the record does not fit the declared columns"
         is_damaged = _column(RECORD).isNotNull() & _uses_all(frame)
-        verdicts.append((is_damaged, _verdict(sql.lit("decoding"), words, QUARANTINED)))
+        verdicts.append((is_damaged, _verdict(sql.lit("decoding"), words, unread)))
     if CAST in frame.columns:
         name = _column(CAST)
         lost = sql.concat(sql.lit("column '"), name, sql.lit("' cannot hold the value"))

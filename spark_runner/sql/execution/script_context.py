@@ -62,7 +62,7 @@ class ScriptContext:
             return table
         own, options = step["options"], table["options"]
         kept = {
-            name: each for name, each in table.get("references", {}).items() if own[name] == options[name]
+            name: each for name, each in table.get("references", {}).items() if own.get(name) == options[name]
         }
         return {**table, "options": own, "references": kept}
 

@@ -148,7 +148,8 @@ class ScriptSession(ScriptContext):
         declared = self.schema(step)
         if declared is not None and visible(frame) != declared.fieldNames():
             # Spark adds the partitions that it finds in the folder, and moves declared ones to the end.
-            frame = frame.select(*kept_columns(frame, declared.fieldNames()))
+            known = [METADATA] if step.get("metadata") and METADATA in frame.columns else []
+            frame = frame.select(*kept_columns(frame, [*declared.fieldNames(), *known]))
         return frame
 
     def _read(self, step: Mapping[str, Any], schema: StructType | None) -> DataFrame:
@@ -158,7 +159,8 @@ class ScriptSession(ScriptContext):
             return replayed_rows(self.session, step, options, schema, tolerant=self.sets_aside)
         source, options = self.connectors.source(step["connector"]), self.options(step)
         # Columns that were found in the files are no promise about their records.
-        decodes = self.sets_aside and step["columns"] is not None
+        leaves_out = bool(step["options"].get("ignore_parse_errors"))
+        decodes = (self.sets_aside or leaves_out) and step["columns"] is not None
         if decodes and schema is not None and isinstance(source, PermissiveSource):
             frame = self.read_all(source, step, options, schema)
         else:

@@ -1,0 +1,1 @@
+"""Topics of Apache Kafka, by Spark's own source and sink."""

@@ -1,0 +1,62 @@
+"""Errors of Kafka's clients in words that name the thing and what to do."""
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+
+_RULES = (  # words in the chain of causes -> the message, in this order
+    (
+        ("SaslAuthenticationException", "SaslException"),
+        "the brokers at {servers} refuse the login; check username, password and sasl_mechanism",
+    ),
+    (
+        ("SslAuthenticationException", "SSLHandshakeException", "SSLException", "PKIX"),
+        "TLS with {servers} fails: {cause}; check ssl_ca, the name in the broker's certificate, and the port",
+    ),
+    (
+        ("TopicAuthorizationException", "TOPIC_AUTHORIZATION_FAILED"),
+        "this user has no permission for topic '{topic}' at {servers}; its administrator can grant it",
+    ),
+    (("GroupAuthorizationException",), "this user has no permission for its consumer group at {servers}"),
+    (
+        ("ClusterAuthorizationException", "TransactionalIdAuthorizationException"),
+        "this user has no permission to do so at {servers}",
+    ),
+    (
+        ("UnknownTopicOrPartitionException", "not present in metadata"),
+        "topic '{topic}' does not exist at {servers}; create it first, or correct the option 'topic'",
+    ),
+    (("InvalidTopicException",), "'{topic}' is no name of a topic"),
+    (
+        ("RecordTooLargeException",),
+        "a record is larger than topic '{topic}' takes: {cause}; raise max.request.size and its limit",
+    ),
+    (("No resolvable bootstrap urls",), "no host of {servers} has an address; correct bootstrap_servers"),
+    (("Invalid url in bootstrap", "Invalid port in bootstrap"), "{cause}; bootstrap_servers is host:port"),
+    (("ConfigException",), "a setting of the client is wrong: {cause}"),
+    (
+        ("TimeoutException", "DisconnectException", "BrokerNotAvailableException"),
+        "no broker at {servers} answers in time; check the address, TLS and login",
+    ),
+)
+
+
+def explained(error: Exception, servers: str, topic: str) -> str | None:
+    """The words for an error of Java; None for one that is not of Kafka's clients."""
+    chain = _chain(error)
+    text = "\n".join(chain)
+    for words, message in _RULES:
+        if any(word in text for word in words):
+            named = [line for line in chain if any(word in line for word in words)]
+            cause = named[-1].partition(": ")[2].split("\n")[0] or named[-1]
+            return message.format(servers=servers, topic=topic, cause=cause)
+    return None
+
+
+def _chain(error: Exception) -> list[str]:
+    """The class and the message of an error of Java and of each of its causes."""
+    if not isinstance(error, Py4JJavaError):
+        return [f"{type(error).__name__}: {error}"]
+    found, cause = list[str](), error.java_exception
+    while cause is not None:
+        found.append(f"{cause.getClass().getName()}: {cause.getMessage()}")
+        cause = cause.getCause()
+    return found

@@ -1,0 +1,156 @@
+"""Columns from the bytes of records and back: JSON, CSV, raw, Avro."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.files.hadoop import file_system_at
+from spark_runner.connectors.java_classes import java_class
+from spark_runner.connectors.rows import JSON_OPTIONS, column, row_as_json
+
+_SQL_TIMES = {  # as Flink writes them in its format `SQL`
+    "timestampFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
+    "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
+}
+
+
+def decoded(
+    frame: DataFrame,
+    name: str,
+    kind: str,
+    schema: StructType,
+    options: Mapping[str, Any],
+    *,
+    record: str | None,
+) -> Column:
+    """The columns of `schema` from the bytes in the column `name`, as a struct; NULL for NULL.
+
+    With `record`, the struct has one more column of that name: the text of bytes that do not fit, or NULL;
+    without it, they fail the query.
+    """
+    wide = schema if record is None else StructType([*schema.fields, StructField(record, StringType())])
+    reading = {"mode": "FAILFAST" if record is None else "PERMISSIVE"}
+    if record is not None:
+        reading["columnNameOfCorruptRecord"] = record
+    text = column(name).cast("string")
+    match kind:
+        case "json":
+            found = sql.from_json(text, wide, reading)
+            if options["fail_on_missing_field"]:
+                found = _without_missing(found, text, wide, record)
+            return found
+        case "csv":
+            return sql.from_csv(text, wide.simpleString(), {**reading, **_csv(options)})
+        case "raw":
+            return _raw(column(name), schema, record)
+        case "avro":
+            return _avro(frame, column(name), schema, options, record)
+    raise ConnectorError(f"this driver has no format '{kind}'")
+
+
+def encoded(frame: DataFrame, names: Sequence[str], kind: str, options: Mapping[str, Any]) -> Column:
+    """These columns as the bytes of a record; raises ConnectorError if the format cannot hold them."""
+    if not names:
+        return sql.lit(None).cast("binary")
+    struct = sql.struct(*[column(name) for name in names])
+    match kind:
+        case "json" if options["timestamp_format"] == "SQL":
+            found = sql.to_json(struct, {"ignoreNullFields": "false", **JSON_OPTIONS, **_SQL_TIMES})
+        case "json":
+            found = row_as_json(frame, names)
+        case "csv":
+            found = sql.to_csv(struct, _csv(options))
+        case "raw":
+            if len(names) != 1:
+                raise ConnectorError(f"format 'raw' has one column, not {len(names)} ({', '.join(names)})")
+            is_binary = isinstance(frame.schema[names[0]].dataType, BinaryType)
+            found = column(names[0]) if is_binary else column(names[0]).cast("string")
+        case "avro":
+            from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415 - few tables need it
+
+            schema = avro_schema(frame, StructType([frame.schema[name] for name in names]), options)
+            return to_avro(struct, schema)
+        case _:
+            raise ConnectorError(f"this driver has no format '{kind}'")
+    return found.cast("binary")
+
+
+def _csv(options: Mapping[str, Any]) -> dict[str, str]:
+    return {"sep": options["delimiter"], "nullValue": options["null_value"]}
+
+
+def _raw(value: Column, schema: StructType, record: str | None) -> Column:
+    if len(schema.fields) != 1:
+        raise ConnectorError(f"format 'raw' has one column, not {', '.join(schema.fieldNames())}")
+    (field,) = schema.fields
+    text = value.cast("string")
+    if isinstance(field.dataType, BinaryType | StringType):
+        found, unread = value.cast(field.dataType), sql.lit(None).cast("string")
+    elif record is None:
+        found, unread = text.cast(field.dataType), sql.lit(None)
+    else:
+        found = text.try_cast(field.dataType)
+        unread = sql.when(text.isNotNull() & found.isNull(), text)
+    cells = [found.alias(field.name)]
+    return sql.struct(*cells, *([] if record is None else [unread.alias(record)]))
+
+
+def _without_missing(found: Column, text: Column, wide: StructType, record: str | None) -> Column:
+    names = [name for name in wide.fieldNames() if name != record]
+    missing = sql.array_except(sql.array(*map(sql.lit, names)), sql.json_object_keys(text))
+    is_whole = text.isNull() | (sql.size(missing) == 0)
+    if record is None:
+        begin = sql.substring(text, 1, 200)
+        words = sql.concat(sql.lit("a value has no field "), missing[0], sql.lit(": "), begin)
+        return sql.when(is_whole, found).otherwise(sql.raise_error(words))
+    cells = [found[name].alias(name) for name in names]
+    unread = sql.when(is_whole, found[record]).otherwise(text)
+    return sql.when(text.isNotNull(), sql.struct(*cells, unread.alias(record)))
+
+
+def _avro(
+    frame: DataFrame, value: Column, schema: StructType, options: Mapping[str, Any], record: str | None
+) -> Column:
+    from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415 - few tables need it
+
+    mode = {"mode": "FAILFAST" if record is None else "PERMISSIVE"}
+    found = from_avro(value, avro_schema(frame, schema, options), mode)
+    if record is None:
+        return found
+    cells = [found[name] for name in schema.fieldNames()]
+    # Bytes that do not fit become a row of NULL alone.
+    is_unread = value.isNotNull()
+    for cell in cells:
+        is_unread &= cell.isNull()
+    named = [cell.alias(name) for cell, name in zip(cells, schema.fieldNames(), strict=True)]
+    return sql.struct(*named, sql.when(is_unread, sql.base64(value)).alias(record))
+
+
+def avro_schema(frame: DataFrame, schema: StructType, options: Mapping[str, Any]) -> str:
+    """The schema of Avro as JSON: that of the options, or one from the columns."""
+    session = frame.sparkSession
+    if options["avro_schema"]:
+        return str(options["avro_schema"])
+    if options["avro_schema_file"]:
+        return _read(frame, str(options["avro_schema_file"]))
+    convert = java_class(session, "org.apache.spark.sql.avro.SchemaConverters")
+    parsed: Any = session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001 - PySpark has no public way
+    try:
+        return str(convert.toAvroType(parsed, False, "row", ""))
+    except TypeError as error:
+        raise ConnectorError("Spark has no module for Avro here: add spark-avro to its packages") from error
+
+
+def _read(frame: DataFrame, file: str) -> str:
+    files, path = file_system_at(frame.sparkSession, file)
+    if not files.exists(path):
+        raise ConnectorError(f"there is no file '{file}' with the schema of Avro")
+    stream = files.open(path)
+    try:
+        return bytes(stream.readAllBytes()).decode()
+    finally:
+        stream.close()

@@ -1,0 +1,218 @@
+"""The options of topics of Apache Kafka, also by the keys of Spark and of both generations of Flink."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.kafka.positions import EARLIEST, FORMS, SPECIFIC, TIMESTAMP, position
+from spark_runner.connectors.options import ConnectorOptions, Guarantee, Name
+from spark_runner.protocol.text import did_you_mean
+
+Format = Literal["json", "csv", "raw", "avro"]
+_FIXED = {  # settings of Kafka's clients that the source and the sink decide
+    **dict.fromkeys(("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"), ""),
+    "auto.offset.reset": "; the option starting_offsets says where a stream begins",
+    "enable.auto.commit": "; the checkpoint keeps the position",
+    "interceptor.classes": "",
+}
+
+
+def _listed(value: object) -> object:
+    """Names between commas or, as in Flink, semicolons."""
+    return [name.strip() for name in value.replace(";", ",").split(",")] if isinstance(value, str) else value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+Listed = Annotated[tuple[Name, ...], BeforeValidator(_listed)]
+AnyCase = BeforeValidator(_lower)
+
+
+class KafkaOptions(ConnectorOptions):
+    """Topics of Apache Kafka.
+
+    A `PRIMARY KEY` of the table is the key of the records that it writes.
+    """
+
+    streams: ClassVar[bool] = True
+    unbounded: ClassVar[bool] = True
+    reads_in_batch: ClassVar[bool] = True
+    only_adds: ClassVar[bool] = True
+    upserts: ClassVar[bool] = True
+    metadata: ClassVar[tuple[str, ...]] = (
+        *("key", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"),
+    )
+    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger"})
+    aliases: ClassVar[Mapping[str, str]] = {
+        "subscribe": "topic",
+        "subscribePattern": "topic_pattern",
+        "properties.bootstrap.servers": "bootstrap_servers",
+        "kafka.bootstrap.servers": "bootstrap_servers",
+        "bootstrap.servers": "bootstrap_servers",
+        "properties.group.id": "group_id",
+        "kafka.group.id": "group_id",
+        "properties.security.protocol": "security_protocol",
+        "kafka.security.protocol": "security_protocol",
+        "properties.sasl.mechanism": "sasl_mechanism",
+        "kafka.sasl.mechanism": "sasl_mechanism",
+        "scan.startup.mode": "starting_offsets",
+        "startup-mode": "starting_offsets",
+        "scan.startup.timestamp-millis": "starting_timestamp",
+        "startup-timestamp-millis": "starting_timestamp",
+        "scan.startup.specific-offsets": "specific_offsets",
+        "value.format": "format",
+        "key.format": "key_format",
+        "key.fields": "key_fields",
+        "value.fields-include": "value_fields_include",
+        "value.json.ignore-parse-errors": "ignore_parse_errors",
+        "value.json.fail-on-missing-field": "fail_on_missing_field",
+        "timestamp-format.standard": "timestamp_format",
+        "field-delimiter": "delimiter",
+        "null-literal": "null_value",
+        "schema": "avro_schema",
+    }
+    prefixes: ClassVar[Mapping[str, str]] = {"properties.": "properties", "kafka.": "properties"}
+    without_effect: ClassVar[tuple[str, ...]] = (
+        *("scan.topic-partition-discovery.interval", "sink.delivery-guarantee", "sink.semantic"),
+        *("includeHeaders", "properties.auto.offset.reset", "properties.enable.auto.commit"),
+        *("properties.zookeeper.connect", "sink.partitioner"),
+    )
+    topic: Listed = Field((), description="the topics to read, or the one to write")
+    topic_pattern: str = Field("", description="instead of `topic`: a pattern of Java for the topics to read")
+    bootstrap_servers: str = Field(min_length=1, description="`host:port`, with commas between several")
+    format: Format = Field("json", description="of values: `json`, `csv`, `raw` (one column) or `avro`")
+    key_format: Format | None = Field(
+        None, description="of keys: likewise; without it `raw` for one column, else `json`"
+    )
+    key_fields: Listed = Field((), description="columns that are the key of a record; not with a PRIMARY KEY")
+    value_fields_include: Annotated[Literal["all", "except_key"], AnyCase] = Field(
+        "all", description="`all`: the value has the columns of the key, too; else `except_key`"
+    )
+    starting_offsets: str = Field(
+        EARLIEST,
+        description="where it begins: `earliest`, `latest`, `group-offsets`, a time with its zone, or"
+        ' offsets as `partition:0,offset:42;...` or JSON `{"topic": {"0": 42}}`',
+    )
+    starting_timestamp: int | None = Field(
+        None, ge=0, description="of `starting_offsets` `timestamp`: milliseconds since 1970"
+    )
+    specific_offsets: str = Field("", description="of `starting_offsets` `specific-offsets`")
+    ending_offsets: str = Field("latest", description="of mode batch: where it ends, in the same forms")
+    max_offsets_per_trigger: int = Field(
+        1_000_000, ge=1, le=1_000_000_000, description="records of one micro-batch"
+    )
+    min_partitions: int = Field(0, ge=0, le=100_000, description="tasks that read, if more than partitions")
+    fail_on_data_loss: bool = Field(
+        True, description="fail if records are gone before they were read; `false` skips them"
+    )
+    streaming: bool = Field(True, description="of a stream: `false` reads all records once, for joins")
+    ignore_parse_errors: bool = Field(
+        False, description="leave out values that do not fit the columns; they are counted as dropped"
+    )
+    fail_on_missing_field: bool = Field(
+        False, description="of JSON: a value without one of the columns does not fit; else it is NULL"
+    )
+    timestamp_format: Literal["ISO-8601", "SQL"] = Field("ISO-8601", description="of JSON that is written")
+    delimiter: str = Field(",", min_length=1, max_length=1, description="of CSV: one character")
+    null_value: str = Field("", description="of CSV: the text that means NULL")
+    avro_schema: str = Field("", description="of Avro: the schema as JSON; without it, from the columns")
+    avro_schema_file: str = Field("", description="of Avro: instead, the URL of a file with the schema")
+    topic_column: str = Field("", description="the column with the topic of each record")
+    headers_column: str = Field("", description="the column with the headers: a MAP of STRING")
+    delete_column: str = Field(
+        "", description="a BOOLEAN column: true is a record without a value, which deletes its key"
+    )
+    version: Literal["universal", "universal-upsert", "0.11", "0.10"] = Field(
+        "universal", description="`universal-upsert`: the records need a key"
+    )
+    group_id: str = Field("", description="the consumer group: for rights, and for `group-offsets`")
+    security_protocol: Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "", description="without it, `SASL_SSL` with a user name, else `SSL` with certificates"
+    )
+    sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "", description="`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`, the default with a user name"
+    )
+    username: str = Field("", description="of a login by SASL")
+    password: str = Field("", description="its password, as a reference")
+    ssl_ca: str = Field("", description="the certificates of trusted authorities, as PEM")
+    ssl_certificate: str = Field("", description="the certificate of this client with its chain, as PEM")
+    ssl_key: str = Field("", description="its private key, PKCS #8 as PEM, as a reference")
+    ssl_key_password: str = Field("", description="the password of that key, as a reference")
+    properties: dict[str, str] = Field(
+        {}, description="further settings of Kafka's clients: `properties.NAME` or `kafka.NAME`"
+    )
+
+    @field_validator("starting_offsets", "ending_offsets")
+    @classmethod
+    def _is_position(cls, value: str) -> str:
+        return _position(value)
+
+    @field_validator("properties")
+    @classmethod
+    def _can_be_set(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if name.lower() in _FIXED:
+                raise ValueError(f"'{name}' cannot be set{_FIXED[name.lower()]}")
+        return value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> "KafkaOptions":
+        if bool(self.topic) == bool(self.topic_pattern):
+            raise OptionError("connector 'kafka' needs option 'topic' or 'topic_pattern'")
+        if self.starting_offsets == TIMESTAMP and self.starting_timestamp is None:
+            raise OptionError("starting_offsets 'timestamp' needs option 'starting_timestamp'")
+        if self.starting_offsets == SPECIFIC and not self.specific_offsets:
+            raise OptionError("starting_offsets 'specific-offsets' needs option 'specific_offsets'")
+        if self.avro_schema and self.avro_schema_file:
+            raise OptionError("give 'avro_schema' or 'avro_schema_file', not both")
+        if self.username and not self.password:
+            raise OptionError("option 'username' needs option 'password'")
+        if self.specific_offsets:
+            try:
+                position(self.specific_offsets)
+            except ConnectorError as error:
+                raise OptionError(f"option 'specific_offsets': {error}") from error
+        return self
+
+    @classmethod
+    def check_position(cls, position: str) -> None:
+        """A position is `earliest`, `latest`, a time, or offsets."""
+        try:
+            found = _position(position)
+        except ValueError as error:
+            raise OptionError(str(error)) from error
+        if found in {TIMESTAMP, SPECIFIC}:
+            raise OptionError(f"it is no position in a topic; {FORMS}")
+
+    def place(self) -> str:
+        """The servers and the topics."""
+        servers = ",".join(sorted(each.strip() for each in self.bootstrap_servers.split(",")))
+        return f"kafka://{servers}/{','.join(sorted(self.topic)) or self.topic_pattern}"
+
+    def guarantee(self, *, has_primary_key: bool) -> Guarantee:  # noqa: ARG002 - of ConnectorOptions
+        """A repeated task or micro-batch writes its records again, also those with a key."""
+        return Guarantee.AT_LEAST_ONCE
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Check that columns are declared, and that the options name only them."""
+        if not columns:
+            raise OptionError("a table of connector 'kafka' needs declared columns")
+        known = {name.lower() for name in columns}
+        special = [self.topic_column, self.headers_column, self.delete_column]
+        named = {"topic_column": special[:1], "headers_column": special[1:2], "delete_column": special[2:]}
+        for option, names in {"key_fields": self.key_fields, **named}.items():
+            for name in names:
+                if name and name.lower() not in known:
+                    message = f"{option} names '{name}', which is not a column{did_you_mean(name, columns)}"
+                    raise OptionError(message, option=option, fault="value", quoted=name)
+
+
+def _position(value: str) -> str:
+    try:
+        return position(value) if not value.isdigit() else value
+    except ConnectorError as error:
+        raise ValueError(str(error)) from error

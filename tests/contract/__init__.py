@@ -1,0 +1,1 @@
+"""The suite that each connector passes for what it declares."""
