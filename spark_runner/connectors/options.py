@@ -42,6 +42,7 @@ class ConnectorOptions(BaseModel):
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
+    aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, such as those of Spark
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
@@ -78,7 +79,7 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
     Raises OptionError with all errors.
     """
     model = options_of(connector)
-    fields = {folded(name): name for name in model.model_fields}
+    fields = field_names(model)
     errors: list[OptionError] = []
     meant = set[str | None]()  # the fields nearest to unknown names: they are not reported as missing, too
     values: dict[str, str] = {}
@@ -129,6 +130,12 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
     given = str(details["input"])
     message = f"option '{field}' of connector '{connector}' cannot be '{given}': {reason}"
     return OptionError(message, option=written[field], fault="value", quoted=given)
+
+
+def field_names(model: type[ConnectorOptions]) -> dict[str, str]:
+    """The option that each name means; the names are `folded`."""
+    further = {folded(name): field for name, field in model.aliases.items()}
+    return {**further, **{folded(name): name for name in model.model_fields}}
 
 
 def folded(name: str) -> str:

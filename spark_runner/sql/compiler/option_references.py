@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from spark_runner.connectors.options import ConnectorOptions, folded
+from spark_runner.connectors.options import ConnectorOptions, field_names, folded
 from spark_runner.references.reference import references_in, to_json
 from spark_runner.sql.grammar.statements import CreateTable, Option
 
@@ -15,7 +15,7 @@ def checked_references(
 
     Raises SqlError for an option that is no text, and for one that is a part of `location`.
     """
-    fields = {folded(name): name for name in type(checked).model_fields}
+    fields = field_names(type(checked))
     found = dict[str, list[Any]]()
     for key, option in options.items():
         if not option.pieces:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import folded, to_plan, validate
+from spark_runner.connectors.options import field_names, folded, options_of, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.names import Invalid, Name, Table
 from spark_runner.sql.compiler.option_keys import current_keys
@@ -29,8 +29,10 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
     options = current_keys(statement)
     for key, option in options.items():
         _check_use(table, key, option, passage, reads=reads)
-    kept = {name: value for name, value in table.spec.options.items() if folded(name) not in _keys(options)}
     try:
+        fields = field_names(options_of(table.spec.connector))
+        replaced = {fields.get(folded(key)) for key in options}
+        kept = {name: value for name, value in table.spec.options.items() if name not in replaced}
         checked = validate(
             table.spec.connector,
             {**{key: option.value for key, option in options.items()}, **kept},
@@ -137,7 +139,3 @@ def _table(use: OptionsUse, names: Mapping[str, Name], query: Passage) -> Table 
         )
         message = f"unknown table '{use.name}'{hint}"
     raise query.error(message, use.start)
-
-
-def _keys(options: Mapping[str, Option]) -> set[str]:
-    return {folded(key) for key in options}
