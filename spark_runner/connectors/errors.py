@@ -17,6 +17,10 @@ class Unreachable(ConnectorError):
     """A system does not answer, or broke a connection; a further attempt may succeed."""
 
 
+class NothingThere(ConnectorError):
+    """What a table names does not exist; an INSERT of the same script may create it."""
+
+
 class UnlikeColumns(ConnectorError):
     """The rows of an INSERT INTO have other columns than the existing rows."""
 

@@ -59,6 +59,6 @@ def table_name(family: str, text: str) -> TableName:
         plain = found[3] or ""
         parts.append(exact or (plain.lower() if family == POSTGRESQL else plain))
         at = found.end()
-    if not 1 <= len(parts) <= 2:  # noqa: PLR2004 - a schema and a name
+    if not 1 <= len(parts) <= 2 or text.rstrip().endswith("."):  # noqa: PLR2004 - a schema and a name
         raise ConnectorError(f"option 'table': '{text}' is no name of a table; write schema.table")
     return TableName(family, parts[0] if len(parts) > 1 else "", parts[-1])

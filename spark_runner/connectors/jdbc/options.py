@@ -123,6 +123,12 @@ class JdbcOptions(ConnectorOptions):
                 message = f"{option} names '{name}', which is not a column{did_you_mean(name, columns)}"
                 raise OptionError(message, option=option, fault="value", quoted=name)
 
+    @classmethod
+    def check_position(cls, position: str) -> None:
+        """A position is a value of `cursor_column`: rows above it are read."""
+        if not position.strip() or "\0" in position:
+            raise OptionError("a position is a value of the column of the option 'cursor_column'")
+
     def place(self) -> str:
         """The database and the table; the rows of a query are at no known place."""
         return f"{parse(self.url).plain}/{self.table}" if self.table else ""

@@ -19,15 +19,12 @@ class ScramClient:
     def __init__(self, password: str, nonce: str = "") -> None:
         self._password = unicodedata.normalize("NFKC", password).encode()
         self._nonce = nonce or base64.b64encode(secrets.token_bytes(18)).decode()
+        self._first = f"n=,r={self._nonce}"  # the server takes the user from the login
         self._signature = b""
 
     def first(self) -> bytes:
         """The first message of the client."""
         return f"n,,{self._first}".encode()
-
-    @property
-    def _first(self) -> str:
-        return f"n=,r={self._nonce}"
 
     def final(self, challenge: bytes) -> bytes:
         """The answer to the first message of the server; raises ScramError."""
