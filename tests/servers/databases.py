@@ -177,8 +177,10 @@ def _fetch(artifact: str, folder: Path) -> None:
     command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
     try:
         subprocess.run(command, check=True, cwd=folder, timeout=_FETCH_S, capture_output=True, text=True)
-    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
-        unavailable(f"no JDBC drivers: {artifact} was not fetched: {error.stdout}")
+    except subprocess.TimeoutExpired:
+        unavailable(f"no JDBC drivers: {artifact} was not fetched within {_FETCH_S} s")
+    except subprocess.CalledProcessError as error:
+        unavailable(f"no JDBC drivers: {artifact} was not fetched: {error.stdout[-2000:]}")
 
 
 @contextmanager

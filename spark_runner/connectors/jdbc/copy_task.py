@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spark_runner.connectors.jdbc.postgres import TASK_SETTING
 from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
-
-if TYPE_CHECKING:  # loaded where the tasks run
-    import pyarrow as pa
 
 RESULT = "task BIGINT, row_count BIGINT, state STRING, message STRING"
 
@@ -20,9 +17,9 @@ class CopyTask:
     login: Login
     statement: str
 
-    def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Copy the lines of record batches with one column of texts."""
-        import pyarrow as pa  # noqa: PLC0415 - of executors alone
+        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - of executors; it publishes no types
         from pyspark import TaskContext  # noqa: PLC0415 - likewise
 
         context = TaskContext.get()
@@ -49,7 +46,7 @@ class CopyTask:
 
 
 class _Counted:
-    def __init__(self, first: Any, others: "Iterator[pa.RecordBatch]") -> None:
+    def __init__(self, first: Any, others: Iterator[Any]) -> None:
         self._first, self._others = first, others
         self.rows = 0
 

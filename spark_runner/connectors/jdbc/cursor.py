@@ -7,7 +7,7 @@ database makes one JSON text of each row, and Spark parses it, so that no value 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
@@ -16,9 +16,6 @@ from spark_runner.connectors.jdbc.address import POSTGRESQL, parse
 from spark_runner.connectors.jdbc.names import quoted, table_name
 from spark_runner.connectors.jdbc.wire import Login, Wire
 from spark_runner.connectors.python_source import TableSource
-
-if TYPE_CHECKING:  # loaded where the tasks run
-    import pyarrow as pa
 
 COLUMN = "orchestrator_json"
 _CURSOR = "cursor"  # the key of an offset
@@ -85,7 +82,7 @@ class CursorReader(DataSourceStreamReader):
         ends = [first + (last - first) * part // parts for part in range(parts + 1)]
         return [Range(str(one), str(other)) for one, other in itertools.pairwise(ends)]
 
-    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a range, each as a JSON text."""
         assert isinstance(partition, Range)  # noqa: S101 - `partitions` makes no other ones
         condition = f"{self._cursor} <= {_literal(partition.high)}"
@@ -110,8 +107,8 @@ class CursorReader(DataSourceStreamReader):
         return column
 
 
-def _batch(texts: Sequence[str]) -> "pa.RecordBatch":
-    import pyarrow as pa  # noqa: PLC0415 - of executors alone
+def _batch(texts: Sequence[str]) -> Any:
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - of executors; it publishes no types
 
     return pa.RecordBatch.from_pydict({COLUMN: pa.array(texts, pa.string())})
 

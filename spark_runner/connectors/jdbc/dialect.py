@@ -44,6 +44,7 @@ class Dialect(Protocol):
     """The SQL of one family of databases."""
 
     family: str
+    table_options: str  # behind the columns of CREATE TABLE
 
     def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
         """The columns of a table; empty if it does not exist."""
@@ -67,9 +68,7 @@ class Dialect(Protocol):
         """Statements that move staged rows into their target; `may_repeat`: a key may occur twice."""
 
 
-def create_table(
-    dialect: Dialect, table: TableName, columns: StructType, key: Sequence[str], *, end: str = ""
-) -> str:
+def create_table(dialect: Dialect, table: TableName, columns: StructType, key: Sequence[str]) -> str:
     """The statement that creates a table for rows of Spark."""
     wanted = {name.lower() for name in key}
     lines = [
@@ -79,4 +78,4 @@ def create_table(
     ]
     if key:
         lines.append(f"PRIMARY KEY ({table.columns(key)})")
-    return f"CREATE TABLE {table} ({', '.join(lines)}){end}"
+    return f"CREATE TABLE {table} ({', '.join(lines)}){dialect.table_options}"

@@ -62,6 +62,7 @@ class MySql:
     """MySQL 8 and MariaDB 10.5, and newer ones."""
 
     family = MYSQL
+    table_options = " CHARACTER SET utf8mb4"  # that of a server may hold a part of Unicode alone
 
     def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
         """The columns of a table; empty if it does not exist."""

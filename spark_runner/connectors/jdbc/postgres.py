@@ -66,6 +66,7 @@ class Postgres:
     """PostgreSQL 12 and newer."""
 
     family = POSTGRESQL
+    table_options = ""
 
     def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
         """The columns of a table; empty if it does not exist."""

@@ -121,7 +121,8 @@ def _read_as(value: Column, kind: DataType, wanted: StructField) -> Column:
     if kind == wanted.dataType:
         return value
     if isinstance(kind, StringType) and isinstance(wanted.dataType, StructType | MapType | ArrayType):
-        return sql.from_json(value, wanted.dataType, {"mode": "FAILFAST"})
+        found: Any = wanted.dataType  # it takes a map, too
+        return sql.from_json(value, found, {"mode": "FAILFAST"})
     if isinstance(wanted.dataType, BooleanType) and isinstance(kind, StringType):
         return value.cast("boolean")
     return value.cast(wanted.dataType)

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc import sink as sinks
+from spark_runner.connectors.jdbc import staging
 from spark_runner.connectors.jdbc.sink import JdbcSink
 from spark_runner.connectors.options import to_plan, validate
 from spark_runner.sql.execution.streaming import MicroBatches
@@ -82,7 +83,7 @@ def test_a_suspended_driver_does_not_commit_after_a_later_one(
     database.run("CREATE TABLE t (id int)")
     given = {"url": database.url, "username": database.user, "password": PASSWORD, "table": "t"}
     options = to_plan(validate("jdbc", given))
-    frame, fill = jdbc_spark.range(3).selectExpr("CAST(id AS INT) AS id"), sinks.fill
+    frame, fill = jdbc_spark.range(3).selectExpr("CAST(id AS INT) AS id"), staging.fill
     request = WriteRequest("append", Writer("stream-7", 2))
 
     def suspended(*arguments: object) -> object:
