@@ -11,6 +11,7 @@ import pytest
 from tests.class_archive import session_environment
 from tests.jar_support import make_jar
 from tests.jobs_support import ENVIRONMENT_MARK
+from tests.servers.databases import add_drivers
 
 if TYPE_CHECKING:  # not loaded in a test run without Spark
     from pyspark.sql import SparkSession
@@ -115,3 +116,10 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSpark
 def spark(local_spark: LocalSpark) -> "SparkSession":
     """The shared session; a test that sets or names something in it must use a new session."""
     return local_spark.session()
+
+
+@pytest.fixture
+def jdbc_spark(spark: "SparkSession") -> "SparkSession":
+    """The shared session, whose JVM has the JDBC drivers of the connector."""
+    add_drivers(spark)
+    return spark

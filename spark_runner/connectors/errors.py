@@ -13,6 +13,14 @@ class TargetChanged(ConnectorError):
     """Another writer changed the target at the same time; a further attempt may succeed."""
 
 
+class Unreachable(ConnectorError):
+    """A system does not answer, or broke a connection; a further attempt may succeed."""
+
+
+class NothingThere(ConnectorError):
+    """What a table names does not exist; an INSERT of the same script may create it."""
+
+
 class UnlikeColumns(ConnectorError):
     """The rows of an INSERT INTO have other columns than the existing rows."""
 

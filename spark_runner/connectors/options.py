@@ -43,7 +43,6 @@ class ConnectorOptions(BaseModel):
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
-
     aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which users write, to fields
     prefixes: ClassVar[
         Mapping[str, str]

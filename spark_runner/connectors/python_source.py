@@ -85,6 +85,13 @@ def read_by(
     return session.read.format(_registered(source, session, options)).schema(schema).load()
 
 
+def stream_by(
+    source: type[TableSource], session: SparkSession, options: Mapping[str, Any], schema: StructType
+) -> DataFrame:
+    """The rows of the stream reader of the source, with the columns of `schema`."""
+    return session.readStream.format(_registered(source, session, options)).schema(schema).load()
+
+
 def write_by(source: type[TableSource], frame: DataFrame, options: Mapping[str, Any]) -> int:
     """Write all rows with the writer of the source; returns their number."""
     observation = Observation()

@@ -91,6 +91,12 @@ BUILT_IN: Mapping[str, Connector] = {
         ),
         on_executors=False,
     ),
+    "jdbc": Connector(
+        "spark_runner.connectors.jdbc.options:JdbcOptions",
+        "spark_runner.connectors.jdbc.source:JdbcSource",
+        "spark_runner.connectors.jdbc.sink:JdbcSink",
+        packages=("org.postgresql:postgresql:42.7.8", "org.mariadb.jdbc:mariadb-java-client:3.5.6"),
+    ),
     "rate": Connector(
         "spark_runner.connectors.rate.options:RateOptions",
         source="spark_runner.connectors.rate.source:RateSource",

@@ -29,10 +29,10 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
     options = current_keys(statement)
     for key, option in options.items():
         _check_use(table, key, option, passage, reads=reads)
-    model = options_of(table.spec.connector)
-    own = {model.option_named(key) for key in options}
-    kept = {name: value for name, value in table.spec.options.items() if name not in own}
     try:
+        model = options_of(table.spec.connector)
+        own = {model.option_named(key) for key in options}
+        kept = {name: value for name, value in table.spec.options.items() if name not in own}
         checked = validate(
             table.spec.connector,
             {**{key: option.value for key, option in options.items()}, **kept},

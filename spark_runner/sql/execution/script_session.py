@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import SAMPLE_ROWS, PermissiveSource, Source, UnboundedSource
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.errors import ConnectorError, NothingThere
 from spark_runner.connectors.files.source import FileSource
 from spark_runner.references.resolver import Resolver
 from spark_runner.sql.execution import catalogs
@@ -137,6 +137,8 @@ class ScriptSession(ScriptContext):
         try:
             frame = self._read(step, schema)
         except ConnectorError as error:
+            if step["written"] and isinstance(error, NothingThere):
+                return self._no_bad_rows(schema) if self._takes_bad_rows(step) else None
             raise self.error(f"table '{step['name']}': {error}", step) from error
         except SPARK_ERRORS as error:
             if step["written"] and condition(error) in NOTHING_THERE:

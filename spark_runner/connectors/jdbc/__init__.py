@@ -1,0 +1,1 @@
+"""Tables of relational databases, read and written through JDBC, and by COPY of PostgreSQL."""

@@ -1,0 +1,81 @@
+"""What a database needs its own SQL for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql.types import DataType, StructType
+
+from spark_runner.connectors.jdbc.database import Connection
+from spark_runner.connectors.jdbc.names import TableName
+
+ROW = "orchestrator_row"  # the number of a row in a staging table: the last row of a key wins
+TASK = "orchestrator_task"  # the task that wrote it: rows of tasks that were lost do not count
+DELETE = "orchestrator_delete"  # whether the row deletes that of its key
+OWN_COLUMNS = (ROW, TASK, DELETE)
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a table of the database."""
+
+    name: str
+    type: str  # as the database writes it
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The rows of a staging table that count, and where they go."""
+
+    staging: TableName
+    target: TableName
+    columns: Sequence[str]
+    key: Sequence[str]  # rows with an equal key replace each other; empty without one
+    tasks: Sequence[int]  # that wrote the rows; empty: all rows count
+    has_deletes: bool = False
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that are no part of the key."""
+        return [name for name in self.columns if name not in self.key]
+
+
+class Dialect(Protocol):
+    """The SQL of one family of databases."""
+
+    family: str
+    table_options: str  # behind the columns of CREATE TABLE
+
+    def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
+        """The columns of a table; empty if it does not exist."""
+
+    def unique_keys(self, connection: Connection, table: TableName) -> list[frozenset[str]]:
+        """The columns of each unique index."""
+
+    def type_of(self, kind: DataType, *, in_key: bool = False) -> str:
+        """The type of a column for values of Spark; raises ConnectorError without one."""
+
+    def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
+        """Statements that make a staging table for columns of a target."""
+
+    def can_change_tables_in_transactions(self) -> bool:
+        """Whether CREATE, ALTER and DROP TABLE are undone by a rollback."""
+
+    def empty(self, table: TableName, *, at_once: bool) -> str:
+        """The statement that removes all rows."""
+
+    def merge(self, staged: Staged, *, may_repeat: bool) -> list[str]:
+        """Statements that move staged rows into their target; `may_repeat`: a key may occur twice."""
+
+
+def create_table(dialect: Dialect, table: TableName, columns: StructType, key: Sequence[str]) -> str:
+    """The statement that creates a table for rows of Spark."""
+    wanted = {name.lower() for name in key}
+    lines = [
+        f"{table.column(each.name)} {dialect.type_of(each.dataType, in_key=each.name.lower() in wanted)}"
+        + ("" if each.nullable and each.name.lower() not in wanted else " NOT NULL")
+        for each in columns
+    ]
+    if key:
+        lines.append(f"PRIMARY KEY ({table.columns(key)})")
+    return f"CREATE TABLE {table} ({', '.join(lines)}){dialect.table_options}"

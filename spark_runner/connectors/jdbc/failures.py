@@ -1,0 +1,86 @@
+"""Errors of databases as errors of this connector: what is wrong, with which thing, what to do."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+
+from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
+from spark_runner.connectors.jdbc.address import Address
+
+_BROKEN = ("08", "57P", "53", "58")  # classes of SQLSTATE: connection, shutdown, resources, system
+_BUSY = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available
+_MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
+_ADVICE = {
+    "28P01": "check the options 'username' and 'password'",
+    "28000": "check the options 'username' and 'password', and what the server accepts",
+    "3D000": "check the database in the option 'url'",
+    "42501": "grant it to the user of the option 'username'",
+    "42000": "check the names in the options, and the rights of the user",
+    "23505": "a row with this key is there; a PRIMARY KEY of the table lets rows replace each other",
+    "23000": "correct the row, or the constraint of the table",
+    "23502": "the column needs a value",
+    "23503": "write the rows that it refers to before",
+    "23514": "correct the row, or the constraint of the table",
+}
+_COPY_PLACE = re.compile(r"COPY (\S+), line \d+, column (.+)", re.DOTALL)
+
+
+class DatabaseFailed(ConnectorError):
+    """The database refused a statement; `state` is its SQLSTATE, `code` the number of the vendor."""
+
+    def __init__(self, message: str, state: str = "", code: int = 0) -> None:
+        super().__init__(message)
+        self.state, self.code = state, code
+
+
+class DatabaseBroke(Unreachable):
+    """The database does not answer, or the connection to it broke."""
+
+
+class DatabaseBusy(TargetChanged):
+    """Another transaction was in the way."""
+
+
+def failure(address: Address, words: str, state: str, code: int = 0) -> ConnectorError:
+    """The error for a message of the database with its SQLSTATE."""
+    words = _COPY_PLACE.sub(r"column \2", words.strip().removeprefix("ERROR: ").removeprefix("FATAL: "))
+    words = re.sub(r"\s*\n\s*", "; ", words)
+    if state in _BUSY or (address.family == "mysql" and code in _MYSQL_BUSY):
+        return DatabaseBusy(f"another transaction of {address.shown} was in the way: {words}")
+    if state.startswith(_BROKEN):
+        return DatabaseBroke(
+            f"{address.shown} does not answer: {words}; check the option 'url', and the server"
+        )
+    advice = _ADVICE.get(state)
+    return DatabaseFailed(
+        f"{address.shown} refused: {words}" + (f"; {advice}" if advice else ""), state, code
+    )
+
+
+def of_java(address: Address, error: Exception) -> ConnectorError | None:
+    """The error for one of Java that a database caused; None for another."""
+    for cause in causes(error):
+        if (state := _state(cause)) is not None:
+            return failure(address, str(cause.getMessage() or ""), state, int(cause.getErrorCode()))
+    return None
+
+
+def causes(error: Exception) -> Iterator[Any]:
+    """The exception of Java, and those that caused it."""
+    # PySpark keeps the exception of Java where it has a class of its own for it.
+    found = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    while found is not None:
+        yield found
+        found = found.getCause()
+
+
+def _state(error: Any) -> str | None:
+    """The SQLSTATE of an SQLException; None for another exception."""
+    kind = error.getClass()
+    while kind is not None:
+        if kind.getName() == "java.sql.SQLException":
+            return str(error.getSQLState() or "")
+        kind = kind.getSuperclass()
+    return None

@@ -1,0 +1,133 @@
+"""The SQL of PostgreSQL."""
+
+from collections.abc import Sequence
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
+
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.jdbc.address import POSTGRESQL
+from spark_runner.connectors.jdbc.database import Connection
+from spark_runner.connectors.jdbc.dialect import DELETE, ROW, TASK, Staged, TableColumn
+from spark_runner.connectors.jdbc.names import TableName
+
+TASK_SETTING = "orchestrator.task"  # of a connection that fills a staging table
+
+_TYPES: dict[type[DataType], str] = {
+    BooleanType: "boolean",
+    ByteType: "smallint",
+    ShortType: "smallint",
+    IntegerType: "integer",
+    LongType: "bigint",
+    FloatType: "real",
+    DoubleType: "double precision",
+    StringType: "text",
+    BinaryType: "bytea",
+    DateType: "date",
+    TimestampType: "timestamp with time zone",
+    TimestampNTZType: "timestamp without time zone",
+    MapType: "jsonb",
+    StructType: "jsonb",
+    VariantType: "jsonb",
+    NullType: "text",
+}
+
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a
+WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+
+_KEYS = """
+SELECT i.indexrelid::text, a.attname FROM pg_index i
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[])
+WHERE i.indrelid = to_regclass(?) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+AND i.indexprs IS NULL AND i.indimmediate"""
+
+
+class Postgres:
+    """PostgreSQL 12 and newer."""
+
+    family = POSTGRESQL
+    table_options = ""
+
+    def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
+        """The columns of a table; empty if it does not exist."""
+        return [TableColumn(str(name), str(kind)) for name, kind in connection.rows(_COLUMNS, str(table))]
+
+    def unique_keys(self, connection: Connection, table: TableName) -> list[frozenset[str]]:
+        """The columns of each unique index."""
+        found = dict[str, set[str]]()
+        for index, column in connection.rows(_KEYS, str(table)):
+            found.setdefault(str(index), set()).add(str(column))
+        return [frozenset(names) for names in found.values()]
+
+    def type_of(self, kind: DataType, *, in_key: bool = False) -> str:  # noqa: ARG002 - of Dialect
+        """The type of a column for values of Spark."""
+        if isinstance(kind, ArrayType):
+            return f"{self.type_of(kind.elementType)}[]"
+        if isinstance(kind, DecimalType):
+            return f"numeric({kind.precision},{kind.scale})"
+        found = _TYPES.get(type(kind)) or next(
+            (name for each, name in _TYPES.items() if isinstance(kind, each)), None
+        )
+        if found is None:
+            raise ConnectorError(f"PostgreSQL has no type for {kind.simpleString()}; cast the column")
+        return found
+
+    def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
+        """A table without a log of its own: a crash of the server empties it, and the write fails."""
+        task = f"{TASK} bigint DEFAULT current_setting('{TASK_SETTING}', true)::bigint"
+        return [
+            f"CREATE UNLOGGED TABLE {staging} AS SELECT {target.columns(columns)} FROM {target} WITH NO DATA",
+            f"ALTER TABLE {staging} ADD {ROW} bigint, ADD {DELETE} boolean, ADD {task}",
+            f"ALTER TABLE {staging} SET (autovacuum_enabled = false)",
+        ]
+
+    def can_change_tables_in_transactions(self) -> bool:
+        """They are undone by a rollback."""
+        return True
+
+    def empty(self, table: TableName, *, at_once: bool) -> str:
+        """DELETE leaves the old rows to readers until the commit; TRUNCATE lets them wait."""
+        return f"TRUNCATE TABLE {table}" if at_once else f"DELETE FROM {table}"
+
+    def merge(self, staged: Staged, *, may_repeat: bool) -> list[str]:
+        """INSERT, with ON CONFLICT where there is a key; before it DELETE of marked rows."""
+        to, names = staged.target, staged.target.columns(staged.columns)
+        rows = f"{staged.staging} WHERE true"
+        if staged.tasks:
+            rows = f"{staged.staging} WHERE {TASK} IN ({', '.join(map(str, staged.tasks))})"
+        if not staged.key:
+            return [f"INSERT INTO {to} ({names}) SELECT {names} FROM {rows}"]
+        key = to.columns(staged.key)
+        if may_repeat or staged.has_deletes:
+            rows = f"(SELECT DISTINCT ON ({key}) * FROM {rows} ORDER BY {key}, {ROW} DESC) s WHERE true"
+        changes = ", ".join(f"{to.column(name)} = EXCLUDED.{to.column(name)}" for name in staged.others)
+        conflict = f"ON CONFLICT ({key}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
+        insert = f"INSERT INTO {to} ({names}) SELECT {names} FROM {rows}"
+        if not staged.has_deletes:
+            return [f"{insert} {conflict}"]
+        same = " AND ".join(f"t.{to.column(name)} = d.{to.column(name)}" for name in staged.key)
+        return [
+            f"ANALYZE {staged.staging}",
+            f"DELETE FROM {to} t USING (SELECT {key} FROM {rows} AND {DELETE}) d WHERE {same}",
+            f"{insert} AND {DELETE} IS NOT TRUE {conflict}",
+        ]

@@ -1,0 +1,201 @@
+"""Tables of PostgreSQL, MySQL and MariaDB, as sinks.
+
+Each write fills a staging table; then one transaction moves its rows into the target, and records that the
+write has happened.
+"""
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
+from spark_runner.connectors.jdbc.database import Connection, Database
+from spark_runner.connectors.jdbc.dialect import Dialect, Staged
+from spark_runner.connectors.jdbc.failures import DatabaseBusy, DatabaseFailed
+from spark_runner.connectors.jdbc.mysql import MySql
+from spark_runner.connectors.jdbc.names import TableName, table_name
+from spark_runner.connectors.jdbc.postgres import Postgres
+from spark_runner.connectors.jdbc.record import Write, WriteRecord
+from spark_runner.connectors.jdbc.staging import Filled, fill
+from spark_runner.connectors.jdbc.target import Target, find_target
+
+_DIALECTS: Mapping[str, Dialect] = {POSTGRESQL: Postgres(), MYSQL: MySql()}
+_TRIES = 5  # of a transaction that another one was in the way of
+_MAX_KEYS = 1000  # of writers whose writes are counted
+_ERRORS = (PySparkException, Py4JError)
+_REPEATED_KEY = "21000"  # ON CONFLICT met a row that the same statement had written
+
+
+def dialect_of(database: Database) -> Dialect:
+    """The SQL of a database that can be written; raises ConnectorError for another."""
+    found = _DIALECTS.get(database.address.family)
+    if found is None:
+        kind = database.address.kind
+        raise ConnectorError(
+            f"connector 'jdbc' writes to PostgreSQL, MySQL and MariaDB; it can only read '{kind}'"
+        )
+    return found
+
+
+class JdbcSink:
+    """One table; its writes are numbered, as a run may have several INSERTs into a table."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()  # of the two below
+        self._done: OrderedDict[tuple[str, str], int] = OrderedDict()  # writes by run key and place
+        self._cleaned = set[str]()  # places whose record was cleaned
+
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        """Remove the staging tables of earlier attempts; what they have committed stays, and counts."""
+        if writer.attempt > 1:
+            database = Database(session, options)
+            record, _ = _record(database, options)
+            with database.connection() as connection:
+                record.recover(connection, writer)
+
+    def probe(self, session: SparkSession, options: Mapping[str, Any], schema: StructType) -> None:
+        """Check the connection, the table, its columns and the right to insert."""
+        database = Database(session, options)
+        dialect = dialect_of(database)
+        with database.connection() as connection:
+            target = find_target(connection, dialect, options, schema, ())
+            if not target.changes:
+                names = target.table.columns(target.names)
+                with contextlib.suppress(_Undo), connection.transaction():
+                    connection.run(
+                        f"INSERT INTO {target.table} ({names}) SELECT {names} FROM {target.table} WHERE 1 = 0"
+                    )
+                    raise _Undo
+
+    def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
+        """Write all rows, or none; a write of an earlier attempt that has happened is not repeated."""
+        database, writer = Database(frame.sparkSession, options), request.writer
+        dialect, (record, table) = dialect_of(database), _record(database, options)
+        key = writer.run_key, f"{database.address.plain}/{table}"
+        with self._guard:
+            number = self._done.get(key, 0)
+        with database.connection() as connection:
+            target = find_target(connection, dialect, options, frame.schema, request.primary_key)
+            record.create(connection)
+            self._clean(record, connection, key[1])
+            _change(connection, target)
+
+            def make(staging: TableName) -> None:
+                for statement in dialect.create_staging(staging, target.table, target.names):
+                    connection.run(statement)
+
+            write = record.begin(connection, writer, number, make)
+        rows = write.done_rows
+        if rows is None:
+            overwrites = request.mode == "overwrite"
+            rows = _Move(database, dialect, record, write, target, options, overwrites).run(frame)
+        with self._guard:
+            self._done[key] = number + 1
+            self._done.move_to_end(key)
+            if len(self._done) > _MAX_KEYS:
+                self._done.popitem(last=False)
+        return Written(rows)
+
+    def _clean(self, record: WriteRecord, connection: Connection, place: str) -> None:
+        with self._guard:
+            if place in self._cleaned:
+                return
+            self._cleaned.add(place)
+        record.clean(connection)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """One write that has begun."""
+
+    database: Database
+    dialect: Dialect
+    record: WriteRecord
+    write: Write
+    target: Target
+    options: Mapping[str, Any]
+    overwrites: bool
+
+    def run(self, frame: DataFrame) -> int:
+        """Fill the staging table, and commit; returns the number of rows."""
+        try:
+            filled = fill(self.database, frame, self.target, self.write.staging, self.options)
+            with self.database.connection() as connection:
+                for left in reversed(range(_TRIES)):
+                    try:
+                        self._commit(connection, filled)
+                        break
+                    except DatabaseBusy:
+                        if not left:
+                            raise
+        except BaseException:
+            # What cannot be removed now is removed by a further attempt, or as an orphan.
+            with contextlib.suppress(ConnectorError, *_ERRORS), self.database.connection() as connection:
+                self._drop(connection)
+            raise
+        return filled.rows
+
+    def _commit(self, connection: Connection, filled: Filled) -> None:
+        target, is_undone = self.target, self.dialect.can_change_tables_in_transactions()
+        staged = Staged(
+            self.write.staging, target.table, target.names, target.key, filled.tasks, bool(target.delete)
+        )
+        with connection.transaction():
+            self.record.confirm(connection, self.write, filled.rows)
+            if self.overwrites:
+                at_once = bool(self.options["truncate"])
+                connection.run(self.dialect.empty(target.table, at_once=at_once))
+            if filled.rows:
+                _merge(connection, self.dialect, staged)
+            if is_undone:
+                self.record.drop(connection, self.write)
+        if not is_undone:
+            self._drop(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        with connection.transaction():
+            self.record.drop(connection, self.write)
+
+
+class _Undo(Exception):
+    """Ends a transaction that only checks something."""
+
+
+def _record(database: Database, options: Mapping[str, Any]) -> tuple[WriteRecord, TableName]:
+    dialect = dialect_of(database)
+    table = table_name(dialect.family, str(options["table"]))
+    return WriteRecord(dialect, table, str(options["work_schema"])), table
+
+
+def _change(connection: Connection, target: Target) -> None:
+    """Create the table, or add columns: another driver may have done the same meanwhile."""
+    for statement in target.changes:
+        try:
+            with connection.transaction():
+                connection.run(statement)
+        except DatabaseFailed as error:
+            if error.state not in {"42P07", "42701", "23505", "42S01", "42S21"}:
+                raise
+
+
+def _merge(connection: Connection, dialect: Dialect, staged: Staged) -> None:
+    """Move the rows; keys rarely repeat, and the SQL that expects it has to sort all rows."""
+    try:
+        with connection.savepoint():
+            for statement in dialect.merge(staged, may_repeat=False):
+                connection.run(statement)
+    except DatabaseFailed as error:
+        if error.state != _REPEATED_KEY:
+            raise
+        for statement in dialect.merge(staged, may_repeat=True):
+            connection.run(statement)

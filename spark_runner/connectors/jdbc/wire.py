@@ -1,0 +1,236 @@
+"""A connection to PostgreSQL for bytes of COPY, as the tasks of Spark need it.
+
+Clients of the package index cannot travel with a job: they are compiled, or read the metadata of their own
+installation. So this is the part of the protocol (version 3) for a login, a statement, and COPY both ways.
+"""
+
+import hashlib
+import select
+import socket
+import ssl
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+from spark_runner.connectors.jdbc.scram import MECHANISM, ScramClient, ScramError
+
+CONNECT_SECONDS = 30.0
+_CHUNK = 256 * 1024  # bytes of one message
+_PROTOCOL, _TLS = 196_608, 80_877_103
+_SIZE, _MAX_MESSAGE = 4, 1 << 30  # bytes of the size itself, and of a message
+
+
+class WireError(Exception):
+    """The server refused a statement, or the connection broke; `state` is the SQLSTATE, empty without one."""
+
+    def __init__(self, message: str, state: str = "") -> None:
+        super().__init__(message)
+        self.state = state
+
+    def __reduce__(self) -> tuple[type["WireError"], tuple[str, str]]:
+        return type(self), (str(self), self.state)
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where and as whom to connect; `parameters` are those of the JDBC URL."""
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(repr=False)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    KNOWN: ClassVar[frozenset[str]] = frozenset(
+        {"sslmode", "ssl", "sslrootcert", "ApplicationName", "connectTimeout"}
+    )
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether this client has all that the parameters of the URL ask for."""
+        return bool(self.host) and self.parameters.keys() <= self.KNOWN
+
+    @property
+    def tls(self) -> str:
+        """The mode of TLS, as `sslmode` of the driver."""
+        asked = self.parameters.get("ssl", "false").lower() in {"", "true"}
+        return self.parameters.get("sslmode", "verify-full" if asked else "prefer")
+
+
+class Wire:
+    """One connection; a context manager closes it."""
+
+    def __init__(self, login: Login) -> None:
+        seconds = float(login.parameters.get("connectTimeout") or CONNECT_SECONDS)
+        try:
+            self._socket = socket.create_connection((login.host, login.port), timeout=seconds)
+        except OSError as error:
+            raise WireError(f"{login.host}:{login.port} cannot be reached: {error}", "08001") from error
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._encrypt(login)
+            self._log_in(login)
+            self._socket.settimeout(None)  # a server may work for as long as it needs
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._socket.sendall(_message(b"X", b""))
+        except OSError:
+            pass  # the server has closed it before
+        finally:
+            self._socket.close()
+
+    # ------------------------------------------------------------------ login
+    def _encrypt(self, login: Login) -> None:
+        mode = login.tls
+        if mode in {"disable", "allow"}:
+            return
+        self._send(struct.pack("!ii", 8, _TLS))
+        if self._read(1) != b"S":
+            if mode != "prefer":
+                raise WireError(f"the server has no TLS, and sslmode is '{mode}'", "08P01")
+            return
+        context = ssl.create_default_context(cafile=login.parameters.get("sslrootcert") or None)
+        context.check_hostname = mode == "verify-full"
+        if mode not in {"verify-ca", "verify-full"}:
+            context.verify_mode = ssl.CERT_NONE
+        try:
+            self._socket = context.wrap_socket(self._socket, server_hostname=login.host)
+        except (ssl.SSLError, OSError) as error:
+            raise WireError(f"TLS with {login.host}:{login.port} failed: {error}", "08006") from error
+
+    def _log_in(self, login: Login) -> None:
+        given = {
+            "user": login.user,
+            "database": login.database or login.user,
+            "client_encoding": "UTF8",
+            "application_name": login.parameters.get("ApplicationName", "orchestrator"),
+        }
+        body = b"".join(part.encode() + b"\0" for pair in given.items() for part in pair)
+        self._send(struct.pack("!ii", len(body) + 9, _PROTOCOL) + body + b"\0")
+        scram = ScramClient(login.password)
+        try:
+            while (kind := self._receive())[0] != b"Z":
+                if kind[0] == b"R":
+                    self._authenticate(login, scram, kind[1])
+        except (ScramError, UnicodeDecodeError) as error:
+            raise WireError(f"the login failed: {error}", "28P01") from error
+
+    def _authenticate(self, login: Login, scram: ScramClient, body: bytes) -> None:
+        (way,), rest = struct.unpack_from("!i", body), body[4:]
+        match way:
+            case 0:
+                return
+            case 3:
+                self._send(_message(b"p", login.password.encode() + b"\0"))
+            case 5:
+                inner = hashlib.md5((login.password + login.user).encode()).hexdigest()  # noqa: S324 - the server asks for it
+                outer = hashlib.md5(inner.encode() + rest).hexdigest()  # noqa: S324 - likewise
+                self._send(_message(b"p", f"md5{outer}".encode() + b"\0"))
+            case 10 if MECHANISM.encode() in rest.split(b"\0"):
+                first = scram.first()
+                head = MECHANISM.encode() + b"\0" + struct.pack("!i", len(first))
+                self._send(_message(b"p", head + first))
+            case 11:
+                self._send(_message(b"p", scram.final(rest)))
+            case 12:
+                scram.check(rest.split(b",")[0])
+            case _:
+                raise WireError("the server asks for a login that this client does not have", "28000")
+
+    # ------------------------------------------------------------------ statements
+    def run(self, statement: str) -> None:
+        """Run a statement without rows."""
+        self._send(_message(b"Q", statement.encode() + b"\0"))
+        self._finish()
+
+    def copy_in(self, statement: str, chunks: Iterable[bytes | memoryview]) -> None:
+        """Run COPY ... FROM STDIN with these bytes; an error of the server ends it early."""
+        self._send(_message(b"Q", statement.encode() + b"\0"))
+        self._await(b"G")
+        try:
+            for chunk in chunks:
+                view = memoryview(chunk)
+                for start in range(0, len(view), _CHUNK):
+                    part = view[start : start + _CHUNK]
+                    self._send(b"d" + struct.pack("!i", len(part) + 4))
+                    self._send(part)
+                if self._has_answer():
+                    break  # the server sends nothing during COPY but an error
+        except WireError:
+            raise
+        except BaseException:
+            self._send(_message(b"f", b"the rows ended with an error\0"))
+            raise
+        self._send(_message(b"c", b""))
+        self._finish()
+
+    def copy_out(self, statement: str) -> Iterator[bytes]:
+        """Run COPY ... TO STDOUT; each of the bytes is a row."""
+        self._send(_message(b"Q", statement.encode() + b"\0"))
+        self._await(b"H")
+        while (found := self._receive())[0] != b"Z":
+            if found[0] == b"d":
+                yield found[1]
+
+    # ------------------------------------------------------------------ messages
+    def _await(self, code: bytes) -> None:
+        while self._receive()[0] != code:
+            pass
+
+    def _finish(self) -> None:
+        """Read to the end of a statement."""
+        self._await(b"Z")
+
+    def _has_answer(self) -> bool:
+        return bool(select.select([self._socket], [], [], 0)[0])
+
+    def _receive(self) -> tuple[bytes, bytes]:
+        """The next message; raises WireError for one of an error."""
+        head = self._read(5)
+        (size,) = struct.unpack_from("!i", head, 1)
+        if not _SIZE <= size <= _MAX_MESSAGE:
+            raise WireError("the server does not speak the protocol of PostgreSQL", "08P01")
+        code, body = head[:1], self._read(size - _SIZE)
+        if code == b"E":
+            raise _error(body)
+        return code, body
+
+    def _send(self, data: bytes | memoryview) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise WireError(f"the connection to the database broke: {error}", "08006") from error
+
+    def _read(self, size: int) -> bytes:
+        found = bytearray()
+        try:
+            while len(found) < size:
+                part = self._socket.recv(min(size - len(found), 1 << 20))
+                if not part:
+                    raise WireError("the database closed the connection", "08006")
+                found += part
+        except OSError as error:
+            raise WireError(f"the connection to the database broke: {error}", "08006") from error
+        return bytes(found)
+
+
+def _message(code: bytes, body: bytes) -> bytes:
+    return code + struct.pack("!i", len(body) + 4) + body
+
+
+def _error(body: bytes) -> WireError:
+    """The error of a message, with the detail and the place that the server adds."""
+    parts = {part[:1]: part[1:].decode("utf-8", "replace") for part in body.split(b"\0") if part}
+    words = parts.get(b"M", "an error without words")
+    more = "; ".join(parts[key] for key in (b"D", b"W") if key in parts)
+    return WireError(f"{words} ({more})" if more else words, parts.get(b"C", ""))

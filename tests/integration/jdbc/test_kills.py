@@ -1,0 +1,55 @@
+"""Drivers that are killed while they write: each row is in its table once, after the attempt that ends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sampling import chance, times
+from tests.servers.databases import DatabaseServer, driver_jars
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600), pytest.mark.xdist_group("local_spark")]
+
+ROWS = 40_000
+
+
+def attempt(script: str, folder: Path, number: int, seconds: float) -> int:
+    jars = ",".join(map(str, driver_jars()))
+    command = [sys.executable, "-m", "tests.jdbc_driver", str(folder), str(number), str(seconds), jars]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        command, input=script.encode(), env=environment, timeout=300, check=False, capture_output=True
+    )
+    assert done.returncode in {0, -9}, done.stderr.decode()[-2000:]
+    return done.returncode
+
+
+def test_rows_are_written_once_whenever_drivers_are_killed(database: DatabaseServer, tmp_path: Path) -> None:
+    database.run(
+        "CREATE TABLE added (id int, name varchar(20));"
+        "CREATE TABLE kept (id int PRIMARY KEY, name varchar(20))"
+    )
+    database.run("INSERT INTO kept VALUES (1, 'old'), (-1, 'other')")
+    script = f"""CREATE TABLE added (id INT, name STRING) {database.options("added")};
+    CREATE TABLE kept (id INT, name STRING, PRIMARY KEY (id) NOT ENFORCED) {database.options("kept")};
+    CREATE VIEW given AS SELECT CAST(id AS INT) AS id, concat('n', id) AS name FROM range(0, {ROWS}, 1, 4);
+    INSERT INTO added SELECT * FROM given;
+    INSERT INTO kept SELECT * FROM given;
+    INSERT INTO added SELECT id + {ROWS}, name FROM given;"""
+    random, kills, number = chance(f"jdbc kills of {database.kind}"), times(2, 25), 0
+    while kills:
+        number, kills = number + 1, kills - 1
+        if attempt(script, tmp_path, number, random.uniform(0.01, 4)) == 0:
+            break  # it ended before its death
+    assert attempt(script, tmp_path, number + 1, 0) == 0
+    added = database.run("SELECT count(*), count(DISTINCT id), sum(id) FROM added")
+    assert added == [[str(2 * ROWS), str(2 * ROWS), str(sum(range(2 * ROWS)))]]
+    kept = database.run("SELECT count(*), sum(id), min(name) FROM kept")
+    assert kept == [[str(ROWS + 1), str(sum(range(ROWS)) - 1), "n0"]]
+    left = database.run(
+        "SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'orchestrator_staging%'"
+        f" AND '{database.database}' IN (table_schema, table_catalog)"
+    )
+    assert left == [["0"]]

@@ -1,0 +1,105 @@
+"""The parts of connector jdbc that need no database: URLs, options, names, logins."""
+
+import base64
+
+import pytest
+
+from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.jdbc.address import parse
+from spark_runner.connectors.jdbc.names import table_name
+from spark_runner.connectors.jdbc.scram import ScramClient, ScramError
+from spark_runner.connectors.jdbc.wire import Login
+from spark_runner.connectors.options import validate
+
+URL = "jdbc:postgresql://Host:5433/shop?sslmode=require"
+
+
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        (URL, "jdbc:postgresql://host:5433/shop"),
+        ("jdbc:mariadb://h/shop", "jdbc:mysql://h:3306/shop"),
+        ("jdbc:mysql://h:3306/shop?x=y", "jdbc:mysql://h:3306/shop"),
+        ("jdbc:postgresql://[::1]:7/a%20b", "jdbc:postgresql://::1:7/a b"),
+        ("jdbc:postgresql://a,b/shop", "jdbc:postgresql://a,b/shop"),
+        ("jdbc:oracle:thin:@h:1521/x?y", "jdbc:oracle:thin:@h:1521/x"),
+    ],
+)
+def test_one_database_has_one_plain_url(url: str, plain: str) -> None:
+    assert parse(url).plain == plain
+
+
+def test_options_have_the_names_of_spark_and_of_streaming_engines() -> None:
+    engines = {"table-name": "t", "scan.partition.column": "id", "scan.partition.num": "4"}
+    engines |= {"scan.fetch-size": "7", "sink.buffer-flush.max-rows": "5", "scan.partition.lower-bound": "0"}
+    engines |= {"scan.partition.upper-bound": "9"}
+    older = {"table": "t", "read.partition.column": "id", "read.partition.num": "4", "read.fetch-size": "7"}
+    older |= {
+        "write.flush.max-rows": "5",
+        "read.partition.lower-bound": "0",
+        "read.partition.upper-bound": "9",
+    }
+    spark = {
+        "dbtable": "t",
+        "partitionColumn": "id",
+        "numPartitions": "4",
+        "fetchsize": "7",
+        "batchsize": "5",
+    }
+    spark |= {"lowerBound": "0", "upperBound": "9"}
+    found = [validate("jdbc", {"url": URL, **given}) for given in (engines, older, spark)]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "one of the options 'table' and 'query'"),
+        ({"table": "t", "query": "SELECT 1"}, "one of the options 'table' and 'query'"),
+        ({"query": "DROP TABLE t"}, "must begin with SELECT"),
+        ({"table": "t", "url": "jdbc:postgresql://h/d?user=a&password=b"}, "use option 'password'"),
+        ({"table": "t", "url": "jdbc:postgresql://a:b@h/d"}, "use option 'password'"),
+        ({"table": "t", "cursor_column": "ids"}, "cursor_column names 'ids', which is not a column"),
+        ({"table": "t", "lower_bound": "1"}, "given together"),
+        ({"table": "t", "fetchsizes": "1"}, "unknown option 'fetchsizes'"),
+    ],
+)
+def test_wrong_options_are_refused_with_a_reason(given: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        validate("jdbc", {"url": URL, **given}, ["id"])
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "sql"),
+    [
+        ("postgresql", "Shop.Orders", '"shop"."orders"'),
+        ("postgresql", 'shop."Or""d.ers"', '"shop"."Or""d.ers"'),
+        ("mysql", "Shop.`Or``ders`", "`Shop`.`Or``ders`"),
+    ],
+)
+def test_names_are_quoted_as_the_database_has_them(family: str, text: str, sql: str) -> None:
+    assert str(table_name(family, text)) == sql
+
+
+@pytest.mark.parametrize("text", ["a.b.c", "a b", 'a"; DROP TABLE b', ""])
+def test_other_texts_are_no_names(text: str) -> None:
+    with pytest.raises(ConnectorError, match="no name of a table"):
+        table_name("postgresql", text)
+
+
+def test_the_proof_of_a_password_is_that_of_rfc_7677() -> None:
+    client = ScramClient("pencil", "rOprNGfwEbeRWgbNEkqO")
+    challenge = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+    client._first = "n=user,r=rOprNGfwEbeRWgbNEkqO"  # noqa: SLF001 - PostgreSQL takes the user from the login
+    answer = client.final(challenge)
+    assert answer.endswith(b",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
+    client.check(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+    with pytest.raises(ScramError):
+        client.check(b"v=" + base64.b64encode(b"another"))
+
+
+def test_a_url_with_unknown_parameters_is_left_to_the_driver() -> None:
+    assert Login("h", 1, "d", "u", "p", {"sslmode": "require"}).is_possible
+    assert not Login("h", 1, "d", "u", "p", {"gsslib": "sspi"}).is_possible
+    assert not Login("", 1, "d", "u", "p").is_possible
+    assert "p-secret" not in repr(Login("h", 1, "d", "u", "p-secret"))
