@@ -26,6 +26,7 @@ pytest_plugins = [
     "tests.servers.standalone",
     "tests.servers.yarn",
     "tests.servers.kubernetes.fixtures",
+    "tests.servers.redis",
     "tests.queues_support",
     "tests.jobs_support",
     "tests.streams_support",

@@ -13,6 +13,10 @@ class TargetChanged(ConnectorError):
     """Another writer changed the target at the same time; a further attempt may succeed."""
 
 
+class Unavailable(ConnectorError):
+    """A server could not be reached or did not answer in time; a further attempt may succeed."""
+
+
 class UnlikeColumns(ConnectorError):
     """The rows of an INSERT INTO have other columns than the existing rows."""
 

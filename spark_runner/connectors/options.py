@@ -1,6 +1,6 @@
 """The base of the options of all connectors, and their check when a job is submitted.
 
-Option names ignore case, `_` and `-`: `nullValue`, `null_value` and `NULLVALUE` are the same.
+Option names ignore case, `_`, `-` and `.`: `nullValue`, `null_value` and `NULL.VALUE` are the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,13 +35,18 @@ class ConnectorOptions(BaseModel):
 
     # A script uses few connectors; pydantic builds only their models.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which other engines use -> field
     metadata: ClassVar[tuple[str, ...]] = ()  # what it knows of each row, for columns METADATA FROM
     streams: ClassVar[bool] = False  # its source can be read in micro-batches
     unbounded: ClassVar[bool] = False  # its rows have no end: mode batch cannot read it
     is_constant: ClassVar[bool] = False  # its rows never change, so a stream may read them at its start
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
-    upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
+
+    @property
+    def upserts(self) -> bool:
+        """Whether its sink replaces rows by the PRIMARY KEY of the table."""
+        return False
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
@@ -78,7 +83,8 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
     Raises OptionError with all errors.
     """
     model = options_of(connector)
-    fields = {folded(name): name for name in model.model_fields}
+    fields = {folded(name): field for name, field in model.aliases.items()}
+    fields |= {folded(name): name for name in model.model_fields}
     errors: list[OptionError] = []
     meant = set[str | None]()  # the fields nearest to unknown names: they are not reported as missing, too
     values: dict[str, str] = {}
@@ -90,6 +96,8 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
             message = f"unknown option '{name}' of connector '{connector}'{hint}"
             errors.append(OptionError(message, option=name))
             meant.add(nearest(name, model.model_fields))
+        elif field in values and values[field] == value and folded(name) != folded(written[field]):
+            continue  # scripts for two generations of an engine name it twice
         elif field in values:
             errors.append(OptionError(f"option '{field}' is given twice", option=name))
         else:
@@ -132,5 +140,5 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
 
 
 def folded(name: str) -> str:
-    """The name of an option as it is compared: without case, `_` and `-`."""
-    return name.lower().replace("_", "").replace("-", "")
+    """The name of an option as it is compared: without case, `_`, `-` and `.`."""
+    return name.lower().replace("_", "").replace("-", "").replace(".", "")

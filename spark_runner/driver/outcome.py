@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import AnalysisException
 
 from orchestrator.logs.files import replace_file
-from spark_runner.connectors.errors import ConnectorError, TargetChanged
+from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unavailable
 from spark_runner.driver.jvm import JvmGone
 from spark_runner.driver.program import JvmError, exit_code
 from spark_runner.protocol.errors import SparkRunnerError
@@ -41,7 +41,7 @@ def is_permanent(error: BaseException) -> bool:
     if isinstance(error, JvmError | Py4JJavaError):
         return _JAVA.match(_words(error)) is not None
     if isinstance(error, ConnectorError):
-        return not isinstance(error, TargetChanged)
+        return not isinstance(error, TargetChanged | Unavailable)
     # UnboundLocalError, of a name that only one branch assigns, may depend on the data.
     return isinstance(error, _OF_PYTHON) or type(error) is NameError
 
@@ -54,6 +54,13 @@ def _words(error: JvmError | Py4JJavaError) -> str:
         raised = error.java_exception
         return f"{raised.getClass().getName()}: {raised.getMessage()}"
     return ""
+
+
+def _is_of_a_server(error: BaseException | None) -> bool:
+    """Whether a server that did not answer caused the error."""
+    while error is not None and not isinstance(error, Unavailable):
+        error = error.__cause__
+    return error is not None
 
 
 _MAX_MESSAGE_CHARACTERS = 4_000
@@ -91,6 +98,8 @@ def of_error(error: BaseException) -> dict[str, Any]:
         error_class = "memory"
     elif isinstance(error, JvmGone):
         error_class = "lost"
+    elif _is_of_a_server(error):
+        error_class = "infrastructure"
     elif error_class == "user" and is_permanent(error):
         error_class = "definition"
     described = {

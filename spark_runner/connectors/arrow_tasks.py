@@ -1,0 +1,57 @@
+"""Runs a Python function over the rows of a frame in the tasks of Spark, in batches of Arrow.
+
+PySpark's own `mapInArrow` loads pandas in the driver, without need. The function and what it refers to travel
+as one serialized object: no option of a table is in a plan or in Spark's UI.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
+
+from spark_runner.connectors.errors import ConnectorError, Unavailable
+from spark_runner.connectors.python_source import TaskError, masked
+from spark_runner.protocol.redacted import spellings_within
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
+    Task = Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]
+
+_OF_A_TASK = re.compile(rf"{TaskError.__name__}: (?P<type>\w+): (?P<words>.*)")
+
+
+def in_tasks(frame: DataFrame, task: "Task", result: str, texts: tuple[str, ...] = ()) -> DataFrame:
+    """The batches that `task` makes of those of each partition, with the columns of `result` (DDL).
+
+    Known secrets that one of `texts` holds are masked in errors of the task.
+    """
+    secrets = tuple(spellings_within(texts))
+
+    def guarded(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        try:
+            yield from task(batches)
+        except Exception as error:  # noqa: BLE001 - any error has a text
+            raise masked(error, secrets) from None
+
+    function = UserDefinedFunction(
+        guarded, StructType.fromDDL(result), evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    )
+    call = function(*[frame[f"`{name}`"] for name in frame.columns])
+    java: Any = frame._jdf.mapInArrow(call._jc, False, None)  # noqa: SLF001 - see above
+    return DataFrame(java, frame.sparkSession)
+
+
+def error_of_task(error: PySparkException) -> Exception:
+    """The error that a task raised, as the driver reports it; the given one if it came from elsewhere."""
+    found = _OF_A_TASK.search(str(error))
+    if found is None:
+        return error
+    kinds: dict[str, type[ConnectorError]] = {each.__name__: each for each in (ConnectorError, Unavailable)}
+    kind = kinds.get(found["type"])
+    return error if kind is None else kind(found["words"])
