@@ -15,6 +15,7 @@ def row(setting: StreamingSetting) -> str:
     if setting.becomes:
         effect = f"is `{setting.becomes}`"
     else:
+        accepted = accepted or ("each whole number from 1" if setting.takes_values else "")
         effect = f"accepted: {accepted}" if accepted else "refused"
     return f"| `{setting.key}` | {effect} | {setting.instead} |\n"
 

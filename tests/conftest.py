@@ -28,6 +28,7 @@ pytest_plugins = [
     "tests.servers.yarn",
     "tests.servers.kafka",
     "tests.servers.kubernetes.fixtures",
+    "tests.servers.redis",
     "tests.queues_support",
     "tests.jobs_support",
     "tests.streams_support",

@@ -44,9 +44,7 @@ class ConnectorOptions(BaseModel):
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
     aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which users write, to fields
-    prefixes: ClassVar[
-        Mapping[str, str]
-    ] = {}  # of names that each table chooses, to a field with all of them
+    prefixes: ClassVar[Mapping[str, str]] = {}  # of names that a table chooses, to a field with all of them
     without_effect: ClassVar[tuple[str, ...]] = ()  # names of options that change nothing here
 
     @classmethod
@@ -75,6 +73,10 @@ class ConnectorOptions(BaseModel):
             else:
                 found[name] = value
         return found
+
+    def replaces_rows(self) -> bool:
+        """Whether its sink replaces rows by the PRIMARY KEY of the table."""
+        return self.upserts
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
@@ -127,6 +129,8 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
             errors.append(OptionError(message, option=name))
             near = nearest(name, known)
             meant.add(model.aliases.get(near, near) if near else None)
+        elif field in values and values[field] == value and folded(name) != folded(written[field]):
+            continue  # a script for engines of two generations names it twice
         elif field in values:
             other = f", also as '{written[field]}'" if folded(written[field]) != folded(name) else ""
             errors.append(OptionError(f"option '{field}' is given twice{other}", option=name))

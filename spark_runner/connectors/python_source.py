@@ -35,7 +35,7 @@ def _read(self: Any, partition: object) -> Iterator[object]:
     try:
         yield from super(type(self), self).read(partition)
     except Exception as error:  # noqa: BLE001 - any error has a text
-        raise _masked(error, self.secrets) from None
+        raise masked(error, self.secrets) from None
 
 
 def _call(name: str) -> Callable[..., object]:
@@ -45,12 +45,13 @@ def _call(name: str) -> Callable[..., object]:
         try:
             return getattr(super(type(self), self), name)(*arguments)
         except Exception as error:  # noqa: BLE001 - likewise
-            raise _masked(error, self.secrets) from None
+            raise masked(error, self.secrets) from None
 
     return call
 
 
-def _masked(error: Exception, secrets: tuple[str, ...]) -> TaskError:
+def masked(error: Exception, secrets: tuple[str, ...]) -> TaskError:
+    """The error as tasks raise it: its type and its text, without these secrets."""
     text = str(error)
     for secret in secrets:  # the longest first
         text = text.replace(secret, "***")
@@ -64,7 +65,7 @@ def _masking(source: type[TableSource], secrets: tuple[str, ...]) -> dict[str, A
         try:
             made = make()
         except Exception as error:  # noqa: BLE001 - likewise
-            raise _masked(error, secrets) from None
+            raise masked(error, secrets) from None
         made.__class__ = type(type(made).__name__, (type(made),), {"secrets": secrets, **methods})
         return made
 

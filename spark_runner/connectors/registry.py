@@ -71,6 +71,12 @@ BUILT_IN: Mapping[str, Connector] = {
     "parquet": _files("parquet"),
     "csv": _files("csv"),
     "json": _files("json"),
+    "redis": Connector(
+        "spark_runner.connectors.redis.options:RedisOptions",
+        "spark_runner.connectors.redis.source:RedisSource",
+        "spark_runner.connectors.redis.sink:RedisSink",
+        modules=("redis",),
+    ),
     "print": Connector(
         "spark_runner.connectors.print.options:PrintOptions",
         sink="spark_runner.connectors.print.sink:PrintSink",

@@ -249,7 +249,7 @@ def test_a_setting_for_what_spark_always_does_is_accepted_without_a_step(setting
     ("setting", "instead"),
     [
         ("table.exec.mini-batch.enabled = false", "Spark always processes batches"),
-        ("table.exec.mini-batch.size = 5000", "max_files_per_trigger"),
+        ("table.exec.mini-batch.size = 0", "max_files_per_trigger"),
         ("table.optimizer.agg-phase-strategy = ONE_PHASE", "aggregates before and after the shuffle"),
         ("table.optimizer.distinct-agg.split.enabled = false", "aggregates by the distinct values first"),
         ("table.exec.source.idle-timeout = '5 s'", "spark.sql.streaming.multipleWatermarkPolicy"),
@@ -315,7 +315,7 @@ def test_a_key_that_has_set_nothing_resets_nothing() -> None:
 
 def test_a_script_with_several_wrong_settings_shows_all_of_them() -> None:
     script = (
-        "SET job.mode = stream;\nSET 'table.exec.mini-batch.size' = '1';\nSET job.mod = batch;\n"
+        "SET job.mode = stream;\nSET 'pipeline.name' = '1';\nSET job.mod = batch;\n"
         f"SET parallelism.default = x;\nRESET table.exec.mini;\nRESET a b;\nSET spark.a = 1;\n{SHOWN}"
     )
     assert places(script) == [
@@ -324,7 +324,7 @@ def test_a_script_with_several_wrong_settings_shows_all_of_them() -> None:
             16,
             "job.mode cannot be 'stream'",
         ),
-        (2, 5, "'table.exec.mini-batch.size' would have no effect in Spark"),
+        (2, 5, "'pipeline.name' would have no effect in Spark"),
         (3, 5, "unknown setting 'job.mod'"),
         (4, 27, "'parallelism.default' cannot be 'x'"),
         (5, 7, "unknown setting 'table.exec.mini'"),

@@ -33,6 +33,8 @@ def current_keys(statement: CreateTable) -> dict[str, Option]:
             _check_value(statement, option, WITHOUT_EFFECT[written])
             continue
         key = current_key(option.key)
+        if key in found and found[key].value == option.value and found[key].key != option.key:
+            continue  # a script for engines of both generations has both keys
         if key in found:
             message = f"option '{option.key}' is given twice: '{found[key].key}' has the same meaning"
             raise statement.passage.error(message, option.key_offset)

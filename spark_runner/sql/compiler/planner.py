@@ -14,7 +14,7 @@ from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.settings import Settings
 from spark_runner.sql.compiler.statement_set import StatementSets
 from spark_runner.sql.compiler.steps import Steps
-from spark_runner.sql.compiler.streams import Streams
+from spark_runner.sql.compiler.streams import Streams, for_stream
 from spark_runner.sql.compiler.table_declarations import TableDeclarations
 from spark_runner.sql.grammar.parser import declared_name
 from spark_runner.sql.grammar.statements import (
@@ -87,6 +87,7 @@ class Planner:
             return
         if self.streams:
             self.streams.check_statement(statement)
+            statement = for_stream(statement)
         self.steps.needs_own_jvm |= not may_share(statement)
         self.functions.see(statement)
         self._add(statement)

@@ -115,7 +115,7 @@ class Settings:
 
     def _set(self, statement: SetStatement, setting: StreamingSetting) -> SetStatement | None:
         value = " ".join(statement.value.split())
-        if value.lower() in setting.accepted:
+        if value.lower() in setting.accepted or (not setting.becomes and setting.values.fullmatch(value)):
             return None
         if not setting.becomes:
             raise _refused(statement, setting)
@@ -157,7 +157,7 @@ def _written(statement: SetStatement) -> str:
 
 
 def _refused(statement: SetStatement, setting: StreamingSetting) -> SqlError:
-    if setting.accepted:
+    if setting.takes_values:
         message = f"'{statement.key}' cannot be '{_written(statement)}' in Spark; {setting.instead}"
         return statement.passage.error(message, statement.value_offset)
     message = f"'{statement.key}' would have no effect in Spark; {setting.instead}"

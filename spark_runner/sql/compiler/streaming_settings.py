@@ -24,8 +24,9 @@ _BYTES = re.compile(r"-1|[0-9]{1,18}")
 class StreamingSetting:
     """One key, or with `*` at its end all keys that begin so.
 
-    A value in `accepted` (lower case) asks for what Spark always does. Each other value becomes that of the
-    setting `becomes` if it matches `values`; else it is refused, and `instead` is what to do.
+    A value in `accepted` (lower case) asks for what Spark always does. A value that matches `values` becomes
+    that of the setting `becomes`; without one it changes no result. Each other value is refused, and `instead`
+    is what to do.
     """
 
     key: str
@@ -33,6 +34,11 @@ class StreamingSetting:
     accepted: tuple[str, ...] = ()
     becomes: str = ""
     values: re.Pattern[str] = _NONE
+
+    @property
+    def takes_values(self) -> bool:
+        """Whether some values are accepted."""
+        return bool(self.accepted) or self.values is not _NONE
 
 
 def _refused(instead: str, *keys: str) -> tuple[StreamingSetting, ...]:
@@ -81,8 +87,11 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
         "table.exec.mini-batch.enabled", "remove it: Spark always processes batches", accepted=("true",)
     ),
     StreamingSetting("table.exec.mini-batch.allow-latency", f"use {JOB_TRIGGER}", becomes=JOB_TRIGGER),
-    *_refused(
-        "use an option of the table that streams, such as max_files_per_trigger", "table.exec.mini-batch.size"
+    StreamingSetting(
+        "table.exec.mini-batch.size",
+        "it needs a whole number from 1, and only the time ends a micro-batch; to bound its size, use an"
+        " option of the table that streams, such as max_files_per_trigger",
+        values=_COUNT,
     ),
     StreamingSetting(
         "table.optimizer.agg-phase-strategy",

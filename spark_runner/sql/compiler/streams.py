@@ -1,14 +1,15 @@
 """What a script may do in a mode that reads its tables in micro-batches."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from spark_runner.sql.compiler.modes import STREAMING
 from spark_runner.sql.compiler.names import Reads, Table
 from spark_runner.sql.compiler.stream_queries import check_clauses
 from spark_runner.sql.compiler.tables import TableSpec
 from spark_runner.sql.compiler.watermarks import delay_of
+from spark_runner.sql.grammar.distinct_counts import with_collected_sets
 from spark_runner.sql.grammar.statements import (
     AnyStatement,
     BeginSet,
@@ -32,6 +33,18 @@ _STATEMENTS = (
 _OF_CATALOGS = frozenset(
     {CatalogAction.INSERT_INTO, CatalogAction.CREATE_TABLE, CatalogAction.CREATE_NAMESPACE}
 )
+
+
+S = TypeVar("S", bound=AnyStatement)
+
+
+def for_stream(statement: S) -> S:
+    """The statement with queries that Spark can run on streams."""
+    if isinstance(statement, CreateView | Insert):
+        return replace(statement, query=with_collected_sets(statement.query))
+    if isinstance(statement, BeginSet) and statement.first:
+        return replace(statement, first=for_stream(statement.first))
+    return statement
 
 
 @dataclass

@@ -90,7 +90,7 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         writable=bool(found and found.sink),
         references=checked_references(statement, options, checked, location),
         only_adds=checked.only_adds,
-        upserts=checked.upserts,
+        upserts=checked.replaces_rows(),
         guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
         streams=checked.streams and getattr(checked, "streaming", True),
         unbounded=checked.unbounded and not checked.reads_in_batch,

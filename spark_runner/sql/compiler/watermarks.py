@@ -4,6 +4,7 @@ from typing import Any
 
 from spark_runner.sql.grammar.columns import Columns, Watermark
 from spark_runner.sql.grammar.intervals import interval_in
+from spark_runner.sql.grammar.windows import PROCESSING_TIME
 from spark_runner.sql.text.literals import name_value
 
 _INTERVAL = 2  # the index of INTERVAL in `ts - INTERVAL '5' SECOND`
@@ -28,7 +29,7 @@ def delay_of(columns: Columns) -> dict[str, Any]:
     """
     found = columns.watermark
     if found is None:
-        return {}
+        return _of_processing_time(columns)
     tokens, text = found.expression.tokens, found.expression.text
     if _has_interval(found):
         delay = " ".join(text[tokens[_INTERVAL].start :].split())
@@ -38,6 +39,14 @@ def delay_of(columns: Columns) -> dict[str, Any]:
         message = f"a watermark is {found.column} - INTERVAL '5' SECOND, or another interval"
         raise found.expression.error(message)
     return {"watermark": {"column": found.column, "delay": delay}}
+
+
+def _of_processing_time(columns: Columns) -> dict[str, Any]:
+    """The watermark that a column `AS PROCTIME()` is by itself: no row is late, so that windows of it end."""
+    for each in columns.computed:
+        if each.expression.text.strip() == PROCESSING_TIME:
+            return {"watermark": {"column": each.name, "delay": "0 seconds"}}
+    return {}
 
 
 def _has_interval(watermark: Watermark) -> bool:

@@ -16,6 +16,9 @@ from spark_runner.sql.text.cursor import CLOSING
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.tokens import SqlToken, TokenKind
 
+PROCESSING_TIME = "current_timestamp()"
+"""What PROCTIME() is in Spark: the start of the micro-batch."""
+
 _ARGUMENTS = {"TUMBLE": "column, size", "HOP": "column, slide, size", "SESSION": "column, gap"}
 _PARTS = {
     "": "",
@@ -47,19 +50,19 @@ def with_spark_functions(passage: Passage) -> Passage:
     for index, token in enumerate(tokens):
         if index + 1 == len(tokens) or tokens[index + 1].text != "(" or token.kind is not TokenKind.WORD:
             continue
-        if token.start < done or not _is_call(tokens, index):
+        if token.start < done or not is_call(tokens, index):
             continue
         name = token.text.upper()
         if name == "PROCTIME":
-            end, arguments = _arguments(passage, index)
+            end, arguments = call_arguments(passage, index)
             if arguments:
                 raise passage.error("PROCTIME() has no arguments", token.start)
-            words = list[Passage | str](["current_timestamp()"])
+            words = list[Passage | str]([PROCESSING_TIME])
         elif name in _NAMES:
             end, words = _window(passage, index, name)
         else:
             if name in _OF_SPARK:
-                check_window(name, _arguments(passage, index)[1])
+                check_window(name, call_arguments(passage, index)[1])
             continue
         pieces += (passage.part(done, token.start), *words) if token.start > done else words
         done = end
@@ -70,7 +73,8 @@ def with_spark_functions(passage: Passage) -> Passage:
     return passage.rebuilt(pieces)
 
 
-def _is_call(tokens: Sequence[SqlToken], index: int) -> bool:
+def is_call(tokens: Sequence[SqlToken], index: int) -> bool:
+    """Whether the word at this index calls a function."""
     behind = tokens[index + 1] if index + 1 < len(tokens) else None
     before = tokens[index - 1] if index else None
     # Behind AS, WITH or a parenthesis a name with columns is that of a table.
@@ -87,7 +91,7 @@ def _window(passage: Passage, index: int, name: str) -> tuple[int, list[Passage 
     part = _PARTS.get(f"_{suffix}" if suffix else "")
     if part is None:
         raise passage.error(f"Spark has no {name}; use current_timestamp()", start)
-    end, arguments = _arguments(passage, index)
+    end, arguments = call_arguments(passage, index)
     if arguments and arguments[0].tokens[0].is_word("TABLE"):
         message = f"Spark has no table function {kind}; write GROUP BY {kind}({_ARGUMENTS[kind]})"
         raise passage.error(message, start)
@@ -130,7 +134,7 @@ def _number_and_unit(argument: Passage) -> tuple[str, str]:
     raise argument.error(message, argument.tokens[0].start)
 
 
-def _arguments(passage: Passage, index: int) -> tuple[int, list[Passage]]:
+def call_arguments(passage: Passage, index: int) -> tuple[int, list[Passage]]:
     """The offset behind the call of the token `index`, and its arguments."""
     opening = passage.tokens[index + 1]
     arguments, start, depth = list[Passage](), opening.end, 0

@@ -1,0 +1,148 @@
+"""Sends the commands of many rows at once, and reads their replies."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
+    ResponseError,
+    TryAgainError,
+)
+from redis.sentinel import MasterNotFoundError
+
+from spark_runner.connectors.errors import Unreachable
+from spark_runner.connectors.redis.client import LOST, REFUSED, Patience, Servers, clear_errors, where
+
+_NO_KEY = "a column of its key is NULL"
+_NO_VALUE = "a column of its value is NULL"
+# The server, or another one, may accept the same command later.
+_LATER = (
+    *(MovedError, AskError, TryAgainError, ClusterDownError, MasterDownError),
+    *(ReadOnlyError, OutOfMemoryError),
+)
+_NOWHERE = (*LOST, MasterNotFoundError, RedisClusterException)
+_SHOWN_BYTES = 10_000  # of a row that Redis rejects
+
+
+_Row = tuple[bytes, bytes]  # a key and the commands
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row that Redis did not take, and why."""
+
+    reason: str
+    record: str
+
+
+class Pipeline:
+    """The connections of one task; each row has `replies` replies."""
+
+    def __init__(self, options: Mapping[str, Any], replies: int) -> None:
+        self._options, self._replies = options, replies
+        self._servers = Servers(options)
+        self._patience = Patience(options["retry_timeout"])
+
+    def write(self, keys: Sequence[bytes | None], commands: Sequence[bytes | None]) -> list[Rejected]:
+        """Write rows in one round trip for each server; returns those that are rejected.
+
+        Rows without a reply are sent again. Raises Unreachable when the time for that is over, and
+        ConnectorError where the server refuses all.
+        """
+        rejected = [
+            Rejected(_NO_KEY if key is None else _NO_VALUE, "" if key is None else _text(key))
+            for key, command in zip(keys, commands, strict=True)
+            if key is None or command is None
+        ]
+        left: list[_Row] = [
+            (key, command)
+            for key, command in zip(keys, commands, strict=True)
+            if key is not None and command is not None
+        ]
+        with clear_errors(self._options):
+            while left:
+                left, reason = self._sent(left, rejected)
+                if not left:
+                    self._patience.succeeded()
+                elif not self._patience.wait():
+                    raise Unreachable(f"{where(self._options)} does not take rows: {reason}")
+        return rejected
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._servers.forget()
+
+    def _sent(self, rows: list[_Row], rejected: list[Rejected]) -> tuple[list[_Row], Exception | None]:
+        """Send rows to their servers; returns those that must be sent again, and why."""
+        later: list[_Row] = []
+        reason: Exception | None = None
+        try:
+            shares = self._shares(rows)
+        except REFUSED:  # of which redis-py has one as a lost connection
+            raise
+        except _NOWHERE as error:
+            shares, later, reason = {}, rows, error
+        for name, share in shares.items():
+            failed = self._sent_to(name, share, rejected)
+            later += failed[0]
+            reason = failed[1] or reason
+        if later:
+            self._servers.forget()
+        return later, reason
+
+    def _shares(self, rows: list[_Row]) -> dict[str, list[_Row]]:
+        shares = defaultdict[str, list[_Row]](list)
+        for row in rows:
+            shares[self._servers.of_key(row[0])].append(row)
+        return shares
+
+    def _sent_to(
+        self, name: str, rows: list[_Row], rejected: list[Rejected]
+    ) -> tuple[list[_Row], Exception | None]:
+        """Likewise, for the rows of one server."""
+        later, reason, done = list[_Row](), None, 0
+        try:
+            pool = self._servers.client(name).connection_pool
+            connection = pool.get_connection()
+            try:
+                connection.send_packed_command([b"".join([command for _, command in rows])])
+                for row in rows:
+                    error = self._reply(connection)
+                    done += 1
+                    if isinstance(error, _LATER):
+                        later.append(row)
+                        reason = error
+                    elif error is not None:
+                        rejected.append(Rejected(str(error), _text(row[1])))
+            finally:
+                pool.release(connection)
+        except REFUSED:  # as above
+            raise
+        except _NOWHERE as error:
+            return later + rows[done:], error
+        return later, reason
+
+    def _reply(self, connection: Any) -> ResponseError | None:
+        """The first error in the replies of one row; raises an error that holds for all rows."""
+        found = None
+        for _ in range(self._replies):
+            try:
+                connection.read_response(disconnect_on_error=False)
+            except REFUSED:
+                connection.disconnect()  # further replies are on their way
+                raise
+            except ResponseError as error:
+                found = found or error
+        return found
+
+
+def _text(data: bytes) -> str:
+    return data[:_SHOWN_BYTES].decode("utf-8", "replace")

@@ -1,0 +1,112 @@
+"""Rows as values of Redis."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.arrow_tasks import error_of_task, in_tasks
+from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.redis.commands import commands, replies_of_row
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
+_RESULT = "rows BIGINT, reason STRING, record STRING"
+
+
+class RedisSink:
+    """One command, or two with a time to live, for each row."""
+
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        """Leave what earlier attempts wrote: the same rows replace it, but in lists and streams."""
+
+    def write(
+        self,
+        frame: DataFrame,
+        options: Mapping[str, Any],
+        request: WriteRequest,  # noqa: ARG002 - of Sink
+    ) -> Written:
+        """Write all rows; those that Redis rejects are returned. A failure may leave some written.
+
+        Raises ConnectorError, and Unreachable if the server does not answer.
+        """
+        self.probe(frame.sparkSession, options, frame.schema)
+        observation = Observation()
+        # Tasks at the same time are connections at the same time.
+        parts = commands(frame, options).coalesce(options["connections"])
+        done = in_tasks(parts, Writes(dict(options)), _RESULT, tuple(map(str, options.values())))
+        counted = done.observe(
+            observation,
+            sql.coalesce(sql.sum("rows"), sql.lit(0)).alias("rows"),
+            sql.count("reason").alias("rejected"),
+        )
+        try:
+            # Kept, for a further look at the result would write the rows again.
+            kept = counted.localCheckpoint()
+        except PySparkException as error:
+            raise error_of_task(error) from error
+        found = observation.get
+        rejected = kept.where("reason IS NOT NULL").select("reason", "record") if found["rejected"] else None
+        return Written(int(found["rows"]), rejected=rejected)
+
+    def probe(
+        self,
+        session: SparkSession,  # noqa: ARG002 - of ProbedSink
+        options: Mapping[str, Any],
+        schema: StructType,  # noqa: ARG002 - of ProbedSink
+    ) -> None:
+        """Raise ConnectorError if no server answers, or it refuses the credentials."""
+        from spark_runner.connectors.redis.client import Servers, clear_errors  # noqa: PLC0415 - see Writes
+
+        servers = Servers(options)
+        try:
+            with clear_errors(options):
+                for name in servers.names():
+                    servers.client(name).ping()
+        finally:
+            servers.forget()
+
+
+class Writes:
+    """Writes the commands of one partition, in a task of Spark."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options = options
+
+    def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        """The number of rows written, and the rejected rows."""
+        # Not before the packages of the job are on the path of the executor.
+        import pyarrow as pa  # noqa: PLC0415
+
+        from spark_runner.connectors.redis.pipeline import Pipeline  # noqa: PLC0415
+
+        pipeline, size = Pipeline(self.options, replies_of_row(self.options)), self.options["batch_size"]
+        try:
+            for batch in batches:
+                rows, reasons, records = 0, list[str](), list[str]()
+                for start in range(0, batch.num_rows, size):
+                    part = batch.slice(start, size)
+                    for row in pipeline.write(part.column(0).to_pylist(), part.column(1).to_pylist()):
+                        reasons.append(row.reason)
+                        records.append(row.record)
+                rows = batch.num_rows - len(reasons)
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "rows": [rows, *[0] * len(reasons)],
+                        "reason": [None, *reasons],
+                        "record": [None, *records],
+                    },
+                    pa.schema(
+                        [
+                            ("rows", pa.int64()),
+                            ("reason", pa.string()),
+                            ("record", pa.string()),
+                        ]
+                    ),
+                )
+        finally:
+            pipeline.close()

@@ -1,0 +1,127 @@
+"""What a task does when the server of a table restarts, is full, moves keys or refuses its user."""
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.cluster import RedisCluster
+
+from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.redis.client import slot
+from spark_runner.connectors.redis.options import RedisOptions
+from spark_runner.connectors.redis.pipeline import Pipeline
+from tests.servers.redis import RedisServer, local_redis, start_redis
+from tests.waiting import wait_until
+
+WORD = "open sesame"
+
+
+def options(server: RedisServer, **more: Any) -> dict[str, Any]:
+    return RedisOptions(**{**server.options, "key": "k", "retry_timeout": 30, **more}).model_dump()
+
+
+def packed(*words: str) -> bytes:
+    texts = [word.encode() for word in words]
+    return b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%b\r\n" % (len(text), text) for text in texts)
+
+
+def pushed(values: range) -> tuple[list[bytes | None], list[bytes | None]]:
+    return [b"k" for _ in values], [packed("RPUSH", "k", str(value)) for value in values]
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    with local_redis() as found:
+        yield found
+
+
+def test_rows_without_an_answer_go_to_the_restarted_server() -> None:
+    with tempfile.TemporaryDirectory() as folder, local_redis() as server:
+        pipeline = Pipeline(options(server), 1)
+        pipeline.write(*pushed(range(100)))
+        with server.client() as client:
+            assert client.llen("k") == 100
+            client.shutdown(nosave=True)
+        thread = threading.Thread(target=pipeline.write, args=pushed(range(100, 200)))
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        again = start_redis(server, folder)
+        try:
+            thread.join(30)
+            with server.client() as client:
+                assert client.lrange("k", 0, -1) == [str(value) for value in range(100, 200)]
+        finally:
+            pipeline.close()
+            again.kill()
+
+
+def test_a_full_server_makes_a_task_wait_and_then_fails_it(server: RedisServer) -> None:
+    with server.client() as client:
+        client.config_set("maxmemory", "1")
+        pipeline = Pipeline(options(server, retry_timeout=0.5), 1)
+        with pytest.raises(Unreachable, match=r"does not take rows: .*maxmemory"):
+            pipeline.write(*pushed(range(10)))
+        patient = Pipeline(options(server), 1)
+        thread = threading.Thread(target=patient.write, args=pushed(range(10)))
+        thread.start()
+        wait_until(lambda: client.info("stats")["total_error_replies"] > 20, 30, "the task has tried again")
+        client.config_set("maxmemory", "0")
+        thread.join(30)
+        assert client.lrange("k", 0, -1) == [str(value) for value in range(10)]
+        pipeline.close()
+        patient.close()
+
+
+def test_a_user_without_the_right_to_write_is_an_error_of_all_rows(server: RedisServer) -> None:
+    with server.client() as client:
+        client.acl_setuser(
+            "reader", enabled=True, passwords=[f"+{WORD}"], keys=["*"], commands=["+@read", "+ping"]
+        )
+        pipeline = Pipeline(options(server, username="reader", password=WORD), 1)
+        with pytest.raises(ConnectorError, match=r"refused: .*rights of the user") as found:
+            pipeline.write(*pushed(range(10)))
+        assert not isinstance(found.value, Unreachable)
+        assert client.llen("k") == 0
+        pipeline.close()
+
+
+def test_a_row_of_the_wrong_type_is_rejected_and_its_neighbours_are_written(server: RedisServer) -> None:
+    with server.client() as client:
+        client.set("k", "a string")
+        pipeline = Pipeline(options(server), 1)
+        keys: list[bytes | None] = [b"a", b"k", b"b", None]
+        commands = [packed("RPUSH", "a", "1"), packed("RPUSH", "k", "2"), packed("RPUSH", "b", "3"), None]
+        rejected = pipeline.write(keys, commands)
+        assert [each.reason.split()[0] for each in rejected] == ["a", "WRONGTYPE"]
+        assert (client.llen("a"), client.llen("b")) == (1, 1)
+        pipeline.close()
+
+
+def test_rows_follow_a_slot_that_moves_to_another_master(redis_cluster: list[str]) -> None:
+    host, _, port = redis_cluster[0].rpartition(":")
+    settings = RedisOptions(
+        mode="cluster", nodes=tuple(redis_cluster), key="k", retry_timeout=30
+    ).model_dump()
+    key, number = "moved-key", slot(b"moved-key")
+    with RedisCluster(host=host, port=int(port)) as cluster:
+        cluster.delete(key)
+        owner: Any = cluster.get_node_from_key(key)
+        other: Any = next(node for node in cluster.get_primaries() if node.name != owner.name)
+        pipeline = Pipeline(settings, 1)
+        pipeline.write([key.encode()], [packed("RPUSH", key, "0")])
+        nodes = [Redis(host=node.host, port=node.port) for node in (owner, other)]
+        ids = [node.cluster("myid").decode() for node in nodes]
+        nodes[1].execute_command("CLUSTER", "SETSLOT", number, "IMPORTING", ids[0])
+        nodes[0].execute_command("CLUSTER", "SETSLOT", number, "MIGRATING", ids[1])
+        nodes[0].execute_command("MIGRATE", other.host, other.port, key, 0, 5000)
+        for node in reversed(nodes):
+            node.execute_command("CLUSTER", "SETSLOT", number, "NODE", ids[1])
+        pipeline.write([key.encode()], [packed("RPUSH", key, "1")])
+        assert nodes[1].lrange(key, 0, -1) == [b"0", b"1"]
+        pipeline.close()
+        for node in nodes:
+            node.close()

@@ -1,0 +1,152 @@
+"""Real servers of Redis for tests: one alone, a cluster of three, and one behind a Sentinel."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from redis import Redis
+from redis.exceptions import RedisError
+from redis.sentinel import MasterNotFoundError, Sentinel
+
+from queues.embedded.guarded import GuardedProcess
+from queues.embedded.ports import free_ports
+from tests.servers.zookeeper import unavailable
+from tests.waiting import wait_until
+
+START_TIMEOUT_S = 30
+_COMMON = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisServer:
+    """The address of a server, and the options of its tables."""
+
+    host: str
+    port: int
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of tables on this server."""
+        return {"host": self.host, "port": str(self.port)}
+
+    def client(self, **settings: object) -> Redis:
+        """A client that returns text."""
+        return Redis(host=self.host, port=self.port, decode_responses=True, **settings)  # type: ignore[arg-type]  # of many types
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A server for all tests; each uses keys of its own (`redis_keys`)."""
+    if url := os.environ.get("REDIS_URL"):
+        parts = urlsplit(url)
+        yield RedisServer(parts.hostname or "127.0.0.1", parts.port or 6379)
+        return
+    with local_redis() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_keys(redis_server: RedisServer) -> Iterator[str]:
+    """A prefix of keys for one test, which are removed afterwards."""
+    prefix = f"test-{uuid.uuid4().hex[:12]}"
+    yield prefix
+    with redis_server.client() as client:
+        for key in client.scan_iter(f"{prefix}*"):
+            client.delete(key)
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[list[str]]:
+    """`host:port` of the three masters of a cluster."""
+    ports = free_ports("127.0.0.1", 3)
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(local_redis("--cluster-enabled", "yes", port=port)) for port in ports]
+        addresses = [f"{node.host}:{node.port}" for node in nodes]
+        subprocess.run(
+            [_program("redis-cli"), "--cluster", "create", *addresses, "--cluster-yes"],
+            check=True,
+            capture_output=True,
+            timeout=START_TIMEOUT_S,
+        )
+        wait_until(lambda: _is_whole(nodes), START_TIMEOUT_S, "the cluster covers all slots")
+        yield addresses
+
+
+@pytest.fixture(scope="session")
+def redis_sentinel(redis_server: RedisServer) -> Iterator[str]:
+    """`host:port` of a Sentinel that watches the server as `main`."""
+    with tempfile.TemporaryDirectory(prefix="sentinel-") as folder:
+        settings = Path(folder, "sentinel.conf")
+        settings.write_text(f"sentinel monitor main {redis_server.host} {redis_server.port} 1\n", "utf-8")
+        with local_redis("--sentinel", file=settings) as sentinel:
+            known = Sentinel([(sentinel.host, sentinel.port)])
+            wait_until(lambda: _knows_master(known), START_TIMEOUT_S, "the Sentinel knows the server")
+            yield f"{sentinel.host}:{sentinel.port}"
+
+
+@contextmanager
+def local_redis(*options: str, port: int = 0, file: Path | None = None) -> Iterator[RedisServer]:
+    """A server of our own with these options; a given `file` is its configuration."""
+    server = RedisServer("127.0.0.1", port or free_ports("127.0.0.1", 1)[0])
+    with tempfile.TemporaryDirectory(prefix="redis-") as folder:
+        process = start_redis(server, folder, options, file)
+        try:
+            yield server
+        finally:
+            process.kill()
+
+
+def start_redis(
+    server: RedisServer, folder: str, options: Sequence[str] = (), file: Path | None = None
+) -> GuardedProcess:
+    """Start a server at its address and wait until it answers."""
+    given = [str(file)] if file else []
+    limits = ["--bind", "127.0.0.1"] if "--sentinel" in options else list(_COMMON)
+    command = [
+        _program("redis-server"),
+        *given,
+        "--port",
+        str(server.port),
+        "--dir",
+        folder,
+        *limits,
+        *options,
+    ]
+    log = Path(folder, "redis.log")
+    with log.open("ab") as output:
+        process = GuardedProcess(command, Path(folder), output)
+    password = options[options.index("--requirepass") + 1] if "--requirepass" in options else None
+
+    def answers() -> bool:
+        assert process.exit_code() is None, f"redis-server has ended:\n{log.read_text('utf-8', 'replace')}"
+        try:
+            with server.client(password=password) as client:
+                return bool(client.ping())
+        except (RedisError, OSError):
+            return False
+
+    wait_until(answers, START_TIMEOUT_S, f"redis-server answers at port {server.port}")
+    return process
+
+
+def _program(name: str) -> str:
+    return shutil.which(name) or unavailable(f"{name} is missing: install Debian's package redis-server")
+
+
+def _is_whole(nodes: Sequence[RedisServer]) -> bool:
+    return all(node.client().cluster("info")["cluster_state"] == "ok" for node in nodes)
+
+
+def _knows_master(sentinel: Sentinel) -> bool:
+    try:
+        return bool(sentinel.discover_master("main"))
+    except (MasterNotFoundError, RedisError):
+        return False
