@@ -25,8 +25,8 @@ class StreamingSetting:
     """One key, or with `*` at its end all keys that begin so.
 
     A value in `accepted` (lower case) asks for what Spark always does. A value that matches `values` becomes
-    that of the setting `becomes`; without one it changes no result. Each other value is refused, and `instead`
-    is what to do.
+    that of the setting `becomes`; without one it changes no result. Each other value is refused; `instead` is
+    what to do.
     """
 
     key: str
