@@ -25,7 +25,9 @@ class RedisOptions(ConnectorOptions):
     aliases: ClassVar[Mapping[str, str]] = {
         "redis-mode": "mode",
         "cluster-nodes": "nodes",
+        "cluster.nodes": "nodes",
         "sentinel-nodes": "nodes",
+        "sentinel.nodes": "nodes",
         "sentinels.info": "nodes",
         "sentinel.master": "master_name",
         "db": "database",
