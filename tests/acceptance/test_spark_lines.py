@@ -147,7 +147,9 @@ def test_four_lines_run_side_by_side_on_one_worker_each_with_its_python_and_clas
         name: site.submit(pool, python="together.py", arguments=[name, *pools])
         for name, pool in pools.items()
     }
-    found = {name: site.output(job).split("versions: ")[1].split() for name, job in jobs.items()}
+    found = {
+        name: site.output(job).split("versions: ")[1].splitlines()[0].split() for name, job in jobs.items()
+    }
     own = own_installation()
     assert own is not None
     assert found.pop(OWN)[:3] == [own.version] * 3
