@@ -31,7 +31,7 @@ def main(folder: Path, attempt: int, seconds: float, jars: str) -> None:
             timer.start()
         return begin(*given)
 
-    WriteRecord.begin = begin_and_die  # type: ignore[method-assign]  # the point of this program
+    WriteRecord.begin = begin_and_die  # type: ignore[method-assign, assignment]  # the point of this program
     builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
