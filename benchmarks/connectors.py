@@ -45,6 +45,7 @@ def session() -> SparkSession:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, known))  # for the tasks, as the zip of a job
     builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(map(str, driver_jars())))
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     return builder.getOrCreate()
 
