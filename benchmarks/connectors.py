@@ -41,9 +41,11 @@ BATCH = 1000  # rows of `executemany`
 def session() -> SparkSession:
     """Two tasks at a time."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])  # for the tasks, as the zip of a job
+    known = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, known))  # for the tasks, as the zip of a job
     builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(map(str, driver_jars())))
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     return builder.getOrCreate()
 
