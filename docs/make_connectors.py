@@ -31,7 +31,7 @@ def row(model: type[ConnectorOptions], name: str) -> str:
     default = field.get_default(call_default_factory=True)
     if field.is_required():
         shown = "required"
-    elif default in {"", ()}:
+    elif default in ("", (), {}, None):
         shown = ""
     else:
         shown = f"`{str(default).lower() if isinstance(default, bool) else default}`"
