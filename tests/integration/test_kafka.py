@@ -12,6 +12,7 @@ from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.execution.preview import preview
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
+from tests.contract.suite import inline
 from tests.kafka_support import add_kafka
 from tests.servers.kafka import Topics
 from tests.servers.kafka_client import Record
@@ -43,9 +44,9 @@ class Tables:
         return execute(self._spark, plan, lambda _: None, control=control, bad_rows=self.bad_rows)
 
     def preview(self, script: str, name: str) -> list[list[str | None]]:
-        rows: list[list[str | None]] = preview(self._spark, plan_of(script, self.folder), name, 10, 80)[
-            "rows"
-        ]
+        rows: list[list[str | None]] = preview(
+            self._spark, plan_of(f"{script}SELECT 1", self.folder), name, 10, 80
+        )["rows"]
         return rows
 
     def written(self) -> list[tuple[Any, ...]]:
@@ -66,8 +67,11 @@ def values(*rows: Any) -> list[bytes]:
 def test_types_survive_a_format_there_and_back(tables: Tables, topics: Topics, kind: str) -> None:
     topic = topics.new()
     columns = "id BIGINT, price DECIMAL(10,2), at TIMESTAMP, day DATE, ok BOOLEAN, name STRING"
-    rows = [[1, 1.25, "2026-11-01T10:00:00.123456Z", "2026-11-01", True, 'a;"b",ü'], [2] + [None] * 5]
-    given = f"CREATE TABLE given ({columns}) USING inline OPTIONS (rows '{json.dumps(rows)}');\n"
+    rows: list[list[Any]] = [
+        [1, 1.25, "2026-11-01T10:00:00.123456Z", "2026-11-01", True, 'a;"b",ü'],
+        [2] + [None] * 5,
+    ]
+    given = inline(rows, columns)
     kafka = tables.kafka("dst", columns, topic, format=kind)
     assert tables.run(BATCH + given + kafka + LAST)[0]["rows"] == 2
     back = tables.kafka("src", columns, topic, format=kind) + tables.files(columns)
@@ -84,7 +88,7 @@ def test_keys_headers_and_the_topic_of_each_row_are_written_and_read(tables: Tab
     given = f"CREATE TABLE given ({columns}) USING inline OPTIONS (rows '{rows}');\n"
     options = {"format": "raw", "key_fields": "id", "headers_column": "tags", "topic_column": "place"}
     tables.run(BATCH + given + tables.kafka("dst", columns, one, **options) + LAST)
-    found = topics.kafka.records(one)
+    found = sorted(topics.kafka.records(one), key=lambda each: each.key or b"")
     assert [(each.key, each.value, dict(each.headers)) for each in found] == [
         (b"1", b"a", {"x": b"1"}),
         (b"3", b"c", {}),
@@ -146,7 +150,7 @@ def test_a_record_that_does_not_fit_fails_the_job(tables: Tables, topics: Topics
         tables.run(STREAM + tables.kafka("src", "id BIGINT", topic) + tables.files("id BIGINT") + COPY)
     topics.kafka.produce(other := topics.new("other"), values({"id": 1}, {"other": 2}))
     strict = tables.kafka("src", "id BIGINT", other, fail_on_missing_field=True)
-    with pytest.raises(SqlError, match="a value has no field id"):
+    with pytest.raises(SqlError, match=r"does not fit the declared columns: topic .*other"):
         tables.run(BATCH + strict + tables.files("id BIGINT") + COPY)
 
 
@@ -187,7 +191,7 @@ def test_a_drain_is_limited_per_batch_and_shows_the_lag_of_each_partition(
     (result,) = tables.run(STREAM + script + COPY, control)
     assert (result["rows"], result["batches"]) == (6, 3)
     lags = [each["lag"] for each in shown if "lag" in each]
-    assert [each["records"] for each in lags][:3] == [4, 2, 0]
+    assert [each["records"] for each in lags][:2] == [4, 2]  # the last trigger may come after the end
     assert lags[0]["partitions"] == {f"{topic}-0": 2, f"{topic}-1": 2}
 
 

@@ -93,8 +93,8 @@ def test_a_script_that_reads_a_topic_drains_it_and_may_also_read_it_as_a_batch()
 
 
 def test_one_topic_at_one_cluster_is_one_place() -> None:
-    one = KafkaOptions(topic=("a", "b"), bootstrap_servers="x:1, y:1")  # type: ignore[call-arg]  # the others have defaults
-    other = KafkaOptions(topic=("b", "a"), bootstrap_servers="y:1,x:1")  # type: ignore[call-arg]  # likewise
+    one = KafkaOptions(topic=("a", "b"), bootstrap_servers="x:1, y:1")
+    other = KafkaOptions(topic=("b", "a"), bootstrap_servers="y:1,x:1")
     assert one.place() == other.place() == "kafka://x:1,y:1/a,b"
 
 
