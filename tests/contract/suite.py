@@ -1,7 +1,7 @@
 """The tests of a connector: a module with a fixture `kit` imports all names of this one to collect them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ BATCH, STREAM = "SET job.mode = 'batch';\n", "SET job.mode = 'available-now';\n"
 Run = Callable[[str], list[dict[str, Any]]]
 
 
-def inline(rows: list[tuple[Any, ...]], columns: str = COLUMNS) -> str:
+def inline(rows: Sequence[Sequence[Any]], columns: str = COLUMNS) -> str:
     text = json.dumps(rows).replace("\\", "\\\\").replace("'", "\\'")
     return f"CREATE TABLE given ({columns}) USING inline OPTIONS (rows '{text}');\n"
 

@@ -12,6 +12,8 @@ from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.rows import JSON_OPTIONS, column, row_as_json
 
+_UNREAD = "__orchestrator_unread"
+_SHOWN = 200  # characters of a record in an error message
 _SQL_TIMES = {  # as Flink writes them in its format `SQL`
     "timestampFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
     "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
@@ -32,19 +34,19 @@ def decoded(
     With `record`, the struct has one more column of that name: the text of bytes that do not fit, or NULL;
     without it, they fail the query.
     """
-    wide = schema if record is None else StructType([*schema.fields, StructField(record, StringType())])
-    reading = {"mode": "FAILFAST" if record is None else "PERMISSIVE"}
-    if record is not None:
-        reading["columnNameOfCorruptRecord"] = record
     text = column(name).cast("string")
     match kind:
-        case "json":
-            found = sql.from_json(text, wide, reading)
-            if options["fail_on_missing_field"]:
-                found = _without_missing(found, text, wide, record)
-            return found
-        case "csv":
-            return sql.from_csv(text, wide.simpleString(), {**reading, **_csv(options)})
+        case "json" | "csv":
+            unread = record or _UNREAD
+            wide = StructType([*schema.fields, StructField(unread, StringType())])
+            reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread}
+            if kind == "csv":
+                found = sql.from_csv(text, wide.simpleString(), {**reading, **_csv(options)})
+            else:
+                found = sql.from_json(text, wide, reading)
+            if kind == "json" and options["fail_on_missing_field"]:
+                found = _without_missing(found, text, wide, unread)
+            return found if record is not None else _or_failure(found, schema)
         case "raw":
             return _raw(column(name), schema, record)
         case "avro":
@@ -63,7 +65,7 @@ def encoded(frame: DataFrame, names: Sequence[str], kind: str, options: Mapping[
         case "json":
             found = row_as_json(frame, names)
         case "csv":
-            found = sql.to_csv(struct, _csv(options))
+            found = sql.to_csv(struct, {**_csv(options), **JSON_OPTIONS})
         case "raw":
             if len(names) != 1:
                 raise ConnectorError(f"format 'raw' has one column, not {len(names)} ({', '.join(names)})")
@@ -99,17 +101,29 @@ def _raw(value: Column, schema: StructType, record: str | None) -> Column:
     return sql.struct(*cells, *([] if record is None else [unread.alias(record)]))
 
 
-def _without_missing(found: Column, text: Column, wide: StructType, record: str | None) -> Column:
+def _without_missing(found: Column, text: Column, wide: StructType, record: str) -> Column:
     names = [name for name in wide.fieldNames() if name != record]
     missing = sql.array_except(sql.array(*map(sql.lit, names)), sql.json_object_keys(text))
-    is_whole = text.isNull() | (sql.size(missing) == 0)
-    if record is None:
-        begin = sql.substring(text, 1, 200)
-        words = sql.concat(sql.lit("a value has no field "), missing[0], sql.lit(": "), begin)
-        return sql.when(is_whole, found).otherwise(sql.raise_error(words))
+    unread = sql.when(sql.size(missing) == 0, found[record]).otherwise(text)
     cells = [found[name].alias(name) for name in names]
-    unread = sql.when(is_whole, found[record]).otherwise(text)
     return sql.when(text.isNotNull(), sql.struct(*cells, unread.alias(record)))
+
+
+def _or_failure(found: Column, schema: StructType) -> Column:
+    """The columns without that of unread text, which fails the query with the place of the record."""
+    place = [
+        sql.col("topic"),
+        sql.lit(", partition "),
+        sql.col("partition"),
+        sql.lit(", offset "),
+        sql.col("offset"),
+    ]
+    begin = sql.substring(found[_UNREAD], 1, _SHOWN)
+    words = sql.concat(
+        sql.lit("a record does not fit the declared columns: topic "), *place, sql.lit(": "), begin
+    )
+    cells = [found[name].alias(name) for name in schema.fieldNames()]
+    return sql.when(found[_UNREAD].isNull(), sql.struct(*cells)).otherwise(sql.raise_error(words))
 
 
 def _avro(

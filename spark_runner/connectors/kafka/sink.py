@@ -48,7 +48,9 @@ class KafkaSink:
         observation = Observation()
         counted = records.observe(observation, sql.expr("count(1)").alias("rows"))
         given = {f"kafka.{name}": each for name, each in _PRODUCER.items()} | spark_options(options)
-        given |= {"includeHeaders": "true"} | ({"topic": _topic(options)} if _topic(options) else {})
+        given |= {"includeHeaders": "true"} | (
+            {} if options["topic_column"] else {"topic": _topic(options)}  # it would win over the column
+        )
         frame.sparkSession.conf.set(_ON_V1, _WITHOUT_KAFKA)
         try:
             counted.write.format("kafka").mode("append").options(**given).save()

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.client import Brokers, brokers, spark_options
 from spark_runner.connectors.kafka.formats import decoded
-from spark_runner.connectors.kafka.positions import GROUP, SPECIFIC, TIMESTAMP, position
+from spark_runner.connectors.kafka.positions import GROUP, LATEST, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.kafka.positions import spark_options as position_options
 
 METADATA = "_metadata"  # the column with what Kafka keeps of each record; Spark has one for files alone
@@ -112,6 +112,8 @@ def _begin(
             start = position(options["specific_offsets"])
         elif start == GROUP:
             start = _of_group(found, options, partitions)
+        elif start == LATEST and with_end:  # which Spark refuses for a batch
+            start = json.dumps(_last(found.ends(partitions)))
         end = position_options(str(options["ending_offsets"]), "ending", partitions) if with_end else {}
         return position_options(start, "starting", partitions) | end
 
@@ -123,6 +125,10 @@ def _partitions(found: Brokers, options: Mapping[str, Any]) -> dict[str, list[in
             f"no topic at {options['bootstrap_servers']} matches '{options['topic_pattern']}'"
         )
     return found.partitions(topics)
+
+
+def _last(ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> dict[str, dict[str, int]]:
+    return {topic: {str(number): last for number, (_, last) in each.items()} for topic, each in ends.items()}
 
 
 def _of_group(found: Brokers, options: Mapping[str, Any], partitions: Mapping[str, list[int]]) -> str:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from spark_runner.sql.execution.batch_writer import BatchWriter
+from spark_runner.sql.execution.lags import lag_of
 
 IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 IDLE_MILLISECONDS = 1000  # at most one report of an idle trigger in this time
@@ -53,6 +54,7 @@ class Triggers(StreamingQueryListener):
                 "at": progress.timestamp,
                 "seconds": round(milliseconds / 1000, 3),
                 "rows_per_second": round(progress.inputRowsPerSecond or 0.0, 1),
+                **lag_of(progress.sources),
             },
         )
 

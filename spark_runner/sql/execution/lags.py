@@ -1,0 +1,39 @@
+"""How many records of topics a streaming query has yet to read, from what Spark reports of a trigger."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+SHOWN = 32  # partitions with the largest lag: a progress is stored in ZooKeeper
+
+
+def lag_of(sources: Iterable[Any]) -> dict[str, Any]:
+    """The part `lag` of a trigger: the number of `records`, and of each partition; empty without topics.
+
+    A partition that is read to its end is left out.
+    """
+    found, has_topics = dict[str, int](), False
+    for source in sources:
+        if not str(source.description).startswith("KafkaV2["):
+            continue
+        reached, there = _offsets(source.endOffset), _offsets(source.latestOffset)
+        if reached is None or there is None:
+            continue
+        has_topics = True
+        for topic, partitions in there.items():
+            for number, offset in partitions.items():
+                behind = int(offset) - int(reached.get(topic, {}).get(number, 0))
+                name = f"{topic}-{number}"
+                found[name] = found.get(name, 0) + max(0, behind)
+    if not has_topics:
+        return {}
+    worst = sorted((name for name in found if found[name]), key=lambda name: -found[name])[:SHOWN]
+    return {"lag": {"records": sum(found.values()), "partitions": {name: found[name] for name in worst}}}
+
+
+def _offsets(text: str | None) -> dict[str, dict[str, int]] | None:
+    try:
+        found = json.loads(text or "")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,144 @@
+"""The options of Kafka: the keys of Spark and of both generations of Flink, and the errors of wrong ones."""
+
+from typing import Any
+
+import pytest
+
+from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.kafka.options import KafkaOptions
+from spark_runner.connectors.kafka.positions import position, spark_options
+from spark_runner.connectors.spark_modules import of_line
+from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.text.errors import SqlError
+
+COLUMNS = "id BIGINT, name STRING"
+USE = "; CREATE TABLE p USING print; INSERT INTO p SELECT * FROM t"
+PARTITIONS = {"t": [0, 1]}
+
+
+def options(text: str) -> dict[str, Any]:
+    script = f"CREATE TABLE t ({COLUMNS}) {text}{USE}"
+    plan = compile_script(script, file="s.sql", base_dir="", variables={})
+    found: dict[str, Any] = plan["steps"][0]["options"]
+    return found
+
+
+SPARK = """USING kafka OPTIONS (subscribe 'clicks', 'kafka.bootstrap.servers' 'h:9092',
+  startingOffsets 'latest',
+  maxOffsetsPerTrigger 500, 'kafka.fetch.max.bytes' '9', ignore_parse_errors 'true')"""
+FLINK = """WITH ('connector' = 'kafka', 'topic' = 'clicks', 'properties.bootstrap.servers' = 'h:9092',
+  'scan.startup.mode' = 'latest-offset', 'format' = 'json', 'json.ignore-parse-errors' = 'true',
+  'properties.fetch.max.bytes' = '9', 'max_offsets_per_trigger' = '500')"""
+FIRST_FLINK = """WITH ('connector.type' = 'kafka', 'connector.version' = 'universal',
+  'connector.topic' = 'clicks',
+  'connector.properties.bootstrap.servers' = 'h:9092', 'connector.startup-mode' = 'latest-offset',
+  'connector.properties.fetch.max.bytes' = '9', 'format.type' = 'json', 'format.derive-schema' = 'true',
+  'format.ignore-parse-errors' = 'true', 'update-mode' = 'append', 'max_offsets_per_trigger' = '500')"""
+
+
+def test_the_keys_of_spark_and_of_both_generations_of_flink_mean_the_same() -> None:
+    found = options(SPARK)
+    assert found == options(FLINK) == options(FIRST_FLINK)
+    assert found["topic"] == ["clicks"]
+    assert found["starting_offsets"] == "latest"
+    assert found["properties.fetch.max.bytes"] == "9"
+    assert found["ignore_parse_errors"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("'scan.startup.mod' = 'x'", "did you mean 'scan.startup.mode'?"),
+        ("'scan.startup.mode' = 'newest'", "it is no position in a topic"),
+        ("'subscribe' = 'u'", "option 'topic' is given twice, also as 'topic'"),
+        ("'properties.key.deserializer' = 'x'", "'key.deserializer' cannot be set"),
+        ("'key.fields' = 'nam'", "key_fields names 'nam', which is not a column; did you mean 'name'?"),
+        ("'delete_column' = 'gone'", "delete_column names 'gone', which is not a column"),
+        ("'scan.startup.mode' = 'timestamp'", "needs option 'starting_timestamp'"),
+        ("'username' = 'ada'", "option 'username' needs option 'password'"),
+        ("'format' = 'xml'", "option 'format' of connector 'kafka' cannot be 'xml'"),
+    ],
+)
+def test_a_wrong_option_is_an_error_with_the_reason(more: str, words: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        options(f"WITH ('connector' = 'kafka', 'topic' = 'clicks', 'bootstrap_servers' = 'h:1', {more})")
+    assert words in str(caught.value)
+
+
+def test_a_table_without_topic_or_columns_is_refused() -> None:
+    with pytest.raises(SqlError, match="needs option 'topic' or 'topic_pattern'"):
+        options("USING kafka OPTIONS (bootstrap_servers 'h:1')")
+    with pytest.raises(SqlError, match="needs declared columns"):
+        compile_script(
+            "CREATE TABLE t USING kafka OPTIONS (topic 'a', bootstrap_servers 'h:1')",
+            file="s.sql",
+            base_dir="",
+            variables={},
+        )
+
+
+def test_a_password_stays_a_reference_in_the_plan_also_in_a_setting_of_the_client() -> None:
+    script = f"""CREATE TABLE t ({COLUMNS}) USING kafka OPTIONS (topic 'a', bootstrap_servers 'h:1',
+      username 'ada',
+      password '${{secret:kafka/password}}', 'kafka.ssl.key.password' '${{secret:kafka/key}}')"""
+    plan = compile_script(script + USE, file="s.sql", base_dir="", variables={})
+    assert plan["steps"][0]["references"].keys() == {"password", "properties.ssl.key.password"}
+
+
+def test_a_script_that_reads_a_topic_drains_it_and_may_also_read_it_as_a_batch() -> None:
+    script = f"CREATE TABLE t ({COLUMNS}) {SPARK}{USE}"
+    assert compile_script(script, file="s.sql", base_dir="", variables={})["mode"] == "available-now"
+    batch = f"SET job.mode = 'batch'; {script}"
+    assert "mode" not in compile_script(batch, file="s.sql", base_dir="", variables={})
+
+
+def test_one_topic_at_one_cluster_is_one_place() -> None:
+    one = KafkaOptions(topic=("a", "b"), bootstrap_servers="x:1, y:1")
+    other = KafkaOptions(topic=("b", "a"), bootstrap_servers="y:1,x:1")
+    assert one.place() == other.place() == "kafka://x:1,y:1/a,b"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("earliest-offset", {"startingOffsets": "earliest"}),
+        ("2026-11-01T00:00:00.5Z", {"startingTimestamp": "1793491200500"}),
+        ("partition:1,offset:42", {"startingOffsets": '{"t": {"0": -2, "1": 42}}'}),
+        ("partition:0,offset:latest;partition:1,offset:7;", {"startingOffsets": '{"t": {"0": -1, "1": 7}}'}),
+        ('{"t": {"0": 5}}', {"startingOffsets": '{"t": {"0": 5, "1": -2}}'}),
+    ],
+)
+def test_a_position_becomes_options_of_spark(text: str, expected: dict[str, str]) -> None:
+    assert spark_options(position(text), "starting", PARTITIONS).items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-11-01", "partition:0", "partition:a,offset:1", '{"t": 5}']
+)
+def test_a_text_that_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(ConnectorError):
+        position(text)
+    with pytest.raises(OptionError):
+        KafkaOptions.check_position(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("partition:2,offset:1", "topic 't' has no partition 2; it has 2"),
+        ('{"u": {"0": 1}}', "name topic 'u'"),
+    ],
+)
+def test_offsets_of_another_topic_or_partition_are_refused(text: str, words: str) -> None:
+    with pytest.raises(ConnectorError, match=words):
+        spark_options(position(text), "starting", PARTITIONS)
+
+
+def test_a_module_of_spark_has_the_version_of_the_line_and_a_line_without_one_is_named() -> None:
+    assert (
+        of_line("org.apache.spark:spark-avro_2.13:{spark}", "4.1.4")
+        == "org.apache.spark:spark-avro_2.13:4.1.1"
+    )
+    assert of_line("a:b:1", "4.3.0") == "a:b:1"
+    with pytest.raises(ConnectorError, match=r"'spark-avro_2\.13' has no version for Spark 4\.3\.0"):
+        of_line("org.apache.spark:spark-avro_2.13:{spark}", "4.3.0")
