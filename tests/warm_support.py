@@ -35,7 +35,11 @@ names = [thread.getName() for thread in threads]
 found = {
     "jobs": list(context.statusTracker().getActiveJobsIds()),
     "threads": [name for name in names if name.startswith("tenant-")],
-    "tasks": [name for name in names if " in stage " in name],
+    "tasks": [  # an idle thread may keep the name of its last task
+        name
+        for thread, name in zip(threads, names, strict=True)
+        if " in stage " in name and any("TaskRunner" in str(call) for call in thread.getStackTrace())
+    ],
 }
 print(json.dumps(found))
 jvm.leave()

@@ -26,6 +26,7 @@ from spark_runner.sql.restrictions import JAVA_FUNCTIONS
 # Such a query costs the JVM: its other drivers are lost and run again, as after a crash.
 PATIENCE_SECONDS = 5.0
 _TASK = re.compile(r"Executor task launch worker for task .* in stage (\d+)\.\d+ \(TID \d+\)")
+_TASK_CLASS = "org.apache.spark.executor.Executor$TaskRunner"
 
 
 class Eviction:
@@ -73,13 +74,18 @@ class Eviction:
         """Whether a task of these jobs still runs: a cancelled job may have running tasks for a while."""
         infos = (self._tracker.getJobInfo(job) for job in jobs)
         stages = {stage for info in infos if info is not None for stage in info.stageIds}
-        running = filter(None, map(_TASK.fullmatch, threads))
-        return any(int(task[1]) in stages for task in running)
+        named = ((_TASK.fullmatch(name), thread) for name, thread in threads.items())
+        return any(int(task[1]) in stages and _is_in_task(thread) for task, thread in named if task)
 
     def _threads(self) -> dict[str, Any]:
         """All threads of the JVM by name."""
         threads = self._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
         return {thread.getName(): thread for thread in threads}
+
+
+def _is_in_task(thread: Any) -> bool:
+    """Whether a thread with the name of a task runs it: in Spark 4.1, it keeps the name while it is idle."""
+    return any(frame.getClassName() == _TASK_CLASS for frame in thread.getStackTrace())
 
 
 LOOK_SECONDS = 0.25

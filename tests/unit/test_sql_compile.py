@@ -108,10 +108,10 @@ P = "USING parquet OPTIONS (path"
         ("SET job.mode = streamin", 1, 16, "did you mean 'streaming'?"),
         ("CREATE TABLE t\n  USING parquet\n  OPTIONS (pth 'x')", 3, 12, "did you mean 'path'?"),
         ("CREATE TABLE t USING parqet", 1, 22, "unknown connector 'parqet'; did you mean 'parquet'?"),
-        ("CREATE TABLE t USING wxyz", 1, 22, "known are parquet, csv, json, print, inline"),
+        ("CREATE TABLE t USING wxyz", 1, 22, "known are parquet, csv, json, redis, print, inline"),
         ("CREATE TABLE t USING filesystem", 1, 22, "unknown connector 'filesystem'"),
         (
-            "CREATE TABLE t WITH ('connector.type'='csv', 'connector'='csv')",
+            "CREATE TABLE t WITH ('connector.type'='csv', 'connector'='json')",
             1,
             46,
             "'connector.type' has the same",

@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_runner.connectors.java_classes import java_class
 from spark_runner.sql.execution.catalog_plans import (
     catalog_tables,
     plan_of,
@@ -33,7 +34,7 @@ _MISSING = {
     "REQUIRES_SINGLE_PART_NAMESPACE",  # of spark_catalog, which gets each name without a catalog of its own
 }
 _UNSUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "_LEGACY_ERROR_TEMP_1121")  # DELETE of tables of JDBC
-_ROWS = "numOutputRows"
+_WRITE = "org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec"
 
 
 def run(script: ScriptContext, step: Mapping[str, Any], of_set: Collection[str] = ()) -> DataFrame:
@@ -77,14 +78,17 @@ def located(session: SparkSession, sent: SentTexts, error: Exception, query: Pas
 def rows_written(frame: DataFrame, action: str) -> int | None:
     """How many rows an INSERT has written; None if Spark does not count them, or counts others, too.
 
-    The metric is that of the write, which counts the rows of each committed task once. A MERGE or DELETE may
+    The number is that of the write, which counts the rows of each committed task once. A MERGE or DELETE may
     write rows anew that it does not change.
     """
     if action not in CATALOG_INSERTS:
         return None
     plan: Any = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark has no public way to metrics
-    metric = plan.commandPhysicalPlan().metrics().get(_ROWS)
-    return int(metric.get().value()) if metric.isDefined() else None
+    write = plan.commandPhysicalPlan()
+    if not java_class(frame.sparkSession, "java.lang.Class").forName(_WRITE).isInstance(write):
+        return None  # of a catalog whose rows Spark writes as it writes those of JDBC
+    progress = write.commitProgress()  # of all lines of Spark; 4.1 has no metric for it
+    return int(progress.get().numOutputRows()) if progress.isDefined() else None
 
 
 def check_analysed(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame | None:
