@@ -1,6 +1,6 @@
 """A driver is killed by -9 while it drains a topic into another: after the next run no row is missing.
 
-With a key, the last record of each key is that of a drain without a kill; without one, repeated records are counted.
+With a key, the last record of each key is that of a drain without a kill; without one, repeated records count.
 """
 
 import json
@@ -31,11 +31,12 @@ START_S = 120
 
 def script(topics: Topics, source: str, target: str) -> str:
     servers = topics.kafka.servers
-    return f"""CREATE TABLE src (id BIGINT, n BIGINT) USING kafka OPTIONS (topic '{source}',
+    tables = f"""CREATE TABLE src (id BIGINT, n BIGINT) USING kafka OPTIONS (topic '{source}',
       bootstrap_servers '{servers}', max_offsets_per_trigger {BATCH});
     CREATE TABLE dst (id BIGINT, n BIGINT, gone BOOLEAN, PRIMARY KEY (id) NOT ENFORCED) USING kafka
       OPTIONS (topic '{target}', bootstrap_servers '{servers}', delete_column 'gone');
-    INSERT INTO dst SELECT id, n, n % 7 = 0 AS gone FROM src"""
+    """
+    return tables + "INSERT INTO dst SELECT id, n, n % 7 = 0 AS gone FROM src"
 
 
 def last_by_key(records: list[Record]) -> dict[bytes | None, bytes | None]:
