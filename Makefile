@@ -13,8 +13,8 @@ SINCE  ?= HEAD
 TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
 	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
-.PHONY: run test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills fuzz campaigns
-.PHONY: format lock audit audit-where-reachable clean
+.PHONY: run test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills
+.PHONY: fuzz campaigns format lock audit audit-where-reachable clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
@@ -68,6 +68,9 @@ trials: $(VENV)/installed-test  ## workers killed at random on each real backend
 log-kills: $(VENV)/installed-test  ## processes that log killed at random: make log-kills COUNT=200
 	ORCHESTRATOR_LOG_KILLS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_log_kills.py
 
+connector-kills: prepared  ## drivers killed at random while they write: make connector-kills
+	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest tests/integration/jdbc/test_kills.py tests/integration/test_kafka_kills.py
+
 fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long as you like: make fuzz MINUTES=120
 	for target in definition script settings nodes log_lines; do \
 		$(BIN)/python -m tests.fuzz $$target --seconds `expr 60 \* $(MINUTES) / 5` \
@@ -78,7 +81,8 @@ fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long a
 CAMPAIGNS = tests/chaos tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py \
 	tests/integration/test_doctor.py tests/integration/test_driver_logs.py tests/integration/test_scrubber.py \
 	tests/integration/test_sql_streams.py tests/integration/test_sql_bad_rows_kills.py \
-	tests/integration/test_sql_stream_bad_rows.py
+	tests/integration/test_sql_stream_bad_rows.py tests/integration/jdbc/test_kills.py \
+	tests/integration/test_kafka_kills.py
 
 campaigns: prepared  ## every campaign to its full length, of which CI tries a sample
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest --durations 20 $(CAMPAIGNS)

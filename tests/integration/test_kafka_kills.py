@@ -1,6 +1,6 @@
 """A driver is killed by -9 while it drains a topic into another: after the next run no row is missing.
 
-With a key, the last record of each key is that of a drain without a kill; without one, repeated records count.
+With a key, the last record of each key is that of a drain without a kill; without one, doubles count.
 """
 
 import json
@@ -22,11 +22,12 @@ from tests.spark_programs import program_environment
 from tests.stream_driver import plan_of
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300), pytest.mark.xdist_group("local_spark")]
 
 ROWS, KEYS, BATCH = 400, 60, 20
 NEVER = "1000000"  # the number of the micro-batch in which the driver would end by itself
 START_S = 120
+COPY = "INSERT INTO dst SELECT id, n, n % 7 = 0 AS gone FROM src"
 
 
 def script(topics: Topics, source: str, target: str) -> str:
@@ -36,7 +37,7 @@ def script(topics: Topics, source: str, target: str) -> str:
     CREATE TABLE dst (id BIGINT, n BIGINT, gone BOOLEAN, PRIMARY KEY (id) NOT ENFORCED) USING kafka
       OPTIONS (topic '{target}', bootstrap_servers '{servers}', delete_column 'gone');
     """
-    return tables + "INSERT INTO dst SELECT id, n, n % 7 = 0 AS gone FROM src"
+    return tables + COPY
 
 
 def last_by_key(records: list[Record]) -> dict[bytes | None, bytes | None]:

@@ -10,7 +10,7 @@ import pytest
 from tests.sampling import chance, times
 from tests.servers.databases import DatabaseServer, driver_jars
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600), pytest.mark.xdist_group("local_spark")]
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(3600), pytest.mark.xdist_group("local_spark")]
 
 ROWS = 40_000
 
@@ -38,7 +38,7 @@ def test_rows_are_written_once_whenever_drivers_are_killed(database: DatabaseSer
     INSERT INTO added SELECT * FROM given;
     INSERT INTO kept SELECT * FROM given;
     INSERT INTO added SELECT id + {ROWS}, name FROM given;"""
-    random, kills, number = chance(f"jdbc kills of {database.kind}"), times(2, 25), 0
+    random, kills, number = chance(f"jdbc kills of {database.kind}"), times(1, 25), 0
     while kills:
         number, kills = number + 1, kills - 1
         if attempt(script, tmp_path, number, random.uniform(0.01, 4)) == 0:
