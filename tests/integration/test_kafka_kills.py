@@ -1,6 +1,6 @@
 """A driver is killed by -9 while it drains a topic into another: after the next run no row is missing.
 
-With a key, the last record of each key is that of a drain without a kill; without one, repeated records are counted.
+With a key, the last record of each key is that of a drain without a kill; repeated records are counted.
 """
 
 import json
@@ -25,6 +25,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.timeout(300)
 
 ROWS, KEYS, BATCH = 400, 60, 20
+INSERT = "INSERT INTO dst SELECT id, n, n % 7 = 0 AS gone FROM src"
 NEVER = "1000000"  # the number of the micro-batch in which the driver would end by itself
 START_S = 120
 
@@ -35,7 +36,7 @@ def script(topics: Topics, source: str, target: str) -> str:
       bootstrap_servers '{servers}', max_offsets_per_trigger {BATCH});
     CREATE TABLE dst (id BIGINT, n BIGINT, gone BOOLEAN, PRIMARY KEY (id) NOT ENFORCED) USING kafka
       OPTIONS (topic '{target}', bootstrap_servers '{servers}', delete_column 'gone');
-    INSERT INTO dst SELECT id, n, n % 7 = 0 AS gone FROM src"""
+    {INSERT}"""
 
 
 def last_by_key(records: list[Record]) -> dict[bytes | None, bytes | None]:
