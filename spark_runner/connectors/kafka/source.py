@@ -16,6 +16,9 @@ from spark_runner.connectors.kafka.positions import spark_options as position_op
 
 METADATA = "_metadata"  # the column with what Kafka keeps of each record; Spark has one for files alone
 _SPECIAL = ("topic_column", "headers_column", "delete_column")
+# The second reader of Spark 4.1 fails after a micro-batch that a restart repeats (SPARK-55271).
+_ON_FIRST_READER = "spark.sql.streaming.disabledV2MicroBatchReaders"
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _VALUE = "__orchestrator_value"
 _KEY = "__orchestrator_key"
 
@@ -78,6 +81,7 @@ class KafkaSource:
 
     def _stream(self, session: SparkSession, options: Mapping[str, Any], begin: str | None) -> DataFrame:
         given = {**_subscribed(options), **_begin(session, options, begin, with_end=False)}
+        session.conf.set(_ON_FIRST_READER, _PROVIDER)
         given["maxOffsetsPerTrigger"] = str(options.get("max_offsets_per_trigger", 1_000_000))
         return session.readStream.format("kafka").options(**given).load()
 

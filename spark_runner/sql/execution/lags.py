@@ -14,7 +14,7 @@ def lag_of(sources: Iterable[Any]) -> dict[str, Any]:
     """
     found, has_topics = dict[str, int](), False
     for source in sources:
-        if not str(source.description).startswith("KafkaV2["):
+        if not str(source.description).startswith("Kafka"):
             continue
         reached, there = _offsets(source.endOffset), _offsets(source.latestOffset)
         if reached is None or there is None:
