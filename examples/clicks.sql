@@ -5,6 +5,7 @@
 -- It runs until it is asked to end. `make demo-streaming` runs it with a Kafka and a Redis of its own.
 
 SET 'execution.runtime-mode' = 'streaming';
+SET 'parallelism.default' = '2';
 SET 'table.exec.mini-batch.enabled' = 'true';
 SET 'table.exec.mini-batch.allow-latency' = '1 s';
 SET 'table.exec.mini-batch.size' = '5000';

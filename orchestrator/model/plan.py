@@ -209,7 +209,7 @@ def literal_secrets(definition: Definition, plan: Plan | None) -> list[str]:
         if secrets_in({name: value})
     ]
     for step in () if plan is None else plan["steps"]:
-        options = {name: str(value) for name, value in (step.get("options") or {}).items()}
+        options = {name: str(value) for name, value in (step.get("options") or {}).items() if value}
         found += [f"{step['name']}.{name}" for name in options if secrets_in({name: options[name]})]
     # Texts of programs are left out: code that reads a secret looks like code that contains it.
     url = definition.callback.url

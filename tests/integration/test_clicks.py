@@ -16,7 +16,7 @@ from tests.servers.redis import RedisServer
 from tests.stream_driver import plan_of
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "clicks.sql"
-SHA256 = "8d5fe14d1af58accf5625750e5acac47a9e8e605f6045cce511a64fa6d885464"
+SHA256 = "2c531f088792182f96268857995465fb502ef16a7a47641f90ca89e131d7ea2a"
 PAGES = ("home", "shop")
 COUNTS = re.compile(r"(?P<start>\S+ \S+) (?P<end>\S+ \S+) clicks=(\d+) visitors=(\d+) referrers=(\d+)")
 

@@ -123,7 +123,7 @@ def kafka() -> Iterator[Kafka]:
         tempfile.TemporaryDirectory(prefix="kafka-", ignore_cleanup_errors=True) as name,
         ExitStack() as stack,
     ):
-        yield _started(Path(name), stack)
+        yield start_kafka(Path(name), stack)
 
 
 @pytest.fixture
@@ -134,7 +134,8 @@ def topics(kafka: Kafka) -> Iterator[Topics]:
     kafka.delete(made.prefix)
 
 
-def _started(folder: Path, stack: ExitStack) -> Kafka:
+def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
+    """A broker with its files in a folder, which ends with the stack."""
     jars = fetched_jars(f"kafka-{VERSION}", {"org.apache.kafka:kafka_2.13": VERSION}, f"Kafka {VERSION}")
     certificates = Certificates(folder)
     plain, secured, controller = free_ports("127.0.0.1", 3)

@@ -74,7 +74,9 @@ class RedisOptions(ConnectorOptions):
     retry_timeout: float = Field(
         60.0, ge=0, le=3600, description="seconds in which a task opens a lost connection again"
     )
-    connections: int = Field(8, ge=1, le=10_000, description="tasks that use the server at the same time")
+    connections: int = Field(
+        0, ge=0, le=10_000, description="the most tasks that write at the same time; 0: each task of the job"
+    )
     max_idle: int = Field(8, ge=0, description="without effect: a task keeps one connection until its end")
     min_idle: int = Field(0, ge=0, description="likewise")
     batch_size: int = Field(1000, ge=1, le=100_000, description="rows of one round trip")

@@ -36,8 +36,9 @@ class RedisSink:
         """
         self.probe(frame.sparkSession, options, frame.schema)
         observation = Observation()
-        # Tasks at the same time are connections at the same time.
-        parts = commands(frame, options).coalesce(options["connections"])
+        parts = commands(frame, options)
+        if options["connections"]:  # a task has one connection to each server
+            parts = parts.coalesce(options["connections"])
         done = in_tasks(parts, Writes(dict(options)), _RESULT, tuple(map(str, options.values())))
         counted = done.observe(
             observation,
