@@ -13,6 +13,8 @@ MODULES = {
     "org.apache.spark:spark-sql-kafka-0-10_2.13": _VERSION,
     "org.apache.spark:spark-avro_2.13": _VERSION,
 }
+# Ivy takes the newest version that any module names, and Maven the nearest one.
+_NEWEST = {"org.xerial.snappy:snappy-java": "1.1.10.8", "org.slf4j:slf4j-api": "2.0.17"}
 _OF_SPARK = ("hadoop-", "scala-", "slf4j-", "snappy-", "lz4-", "spark-tags", "xz-", "jsr305-")
 
 
@@ -28,3 +30,21 @@ def add_kafka(spark: SparkSession) -> None:
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     for jar in kafka_jars():
         loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+
+
+def ivy_settings(folder: Path) -> Path:
+    """Settings for Ivy, by which Spark finds the packages of the modules on this host alone."""
+    repository = fetched_jars(
+        f"spark-kafka-repository-{_VERSION}",
+        {**MODULES, **_NEWEST},
+        f"module of Spark {_VERSION} for Kafka",
+        as_repository=True,
+    )
+    file = folder / "ivysettings.xml"
+    file.write_text(
+        f"""<ivysettings><settings defaultResolver="here"/><caches defaultCacheDir="{folder}/ivy/cache"/>
+        <resolvers><ibiblio name="here" m2compatible="true" root="{repository.as_uri()}/"/></resolvers>
+        </ivysettings>""",
+        "utf-8",
+    )
+    return file

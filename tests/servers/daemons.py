@@ -79,17 +79,18 @@ class JavaDaemon:
         os.close(self._owner_end)
 
 
-def fetched_jars(name: str, artifacts: Mapping[str, str], what: str) -> Path:
+def fetched_jars(name: str, artifacts: Mapping[str, str], what: str, *, as_repository: bool = False) -> Path:
     """The folder `name` of the cache with these artifacts (group:artifact -> version) and what they need.
 
-    They are fetched once for all checkouts of this machine. `what` is missing without them.
+    They are fetched once for all checkouts of this machine. `what` is missing without them. `as_repository`:
+    the folder is a repository of Maven, with their descriptions.
     """
     if shutil.which("mvn") is None:
         unavailable(f"no {what}: there is no mvn")
-    return cached(name, lambda folder: _fetch(folder, artifacts, what))
+    return cached(name, lambda folder: _fetch(folder, artifacts, what, as_repository))
 
 
-def _fetch(folder: Path, artifacts: Mapping[str, str], what: str) -> None:
+def _fetch(folder: Path, artifacts: Mapping[str, str], what: str, as_repository: bool) -> None:
     dependencies = "".join(
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
             *artifact.split(":"), artifacts[artifact]
@@ -104,7 +105,9 @@ def _fetch(folder: Path, artifacts: Mapping[str, str], what: str) -> None:
         "utf-8",
     )
     command = ["mvn", "-q", "-B", "--strict-checksums", "-f", str(pom), "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={folder / 'jars' if as_repository else folder}"]
+    if as_repository:
+        command += [f"-Dmaven.repo.local={folder}"]
     try:
         subprocess.run(
             command, check=True, cwd=folder, timeout=FETCH_TIMEOUT_S, capture_output=True, text=True

@@ -46,7 +46,7 @@ CREATE TABLE t WITH ('connector' = 'filesystem', 'format' = 'parqet', 'path' = '
 -- case: a connector that is nearly right
 CREATE TABLE t WITH ('connector' = 'filesistem')
 
--- case: a connector of a later version
+-- case: a topic without its servers
 CREATE TABLE t WITH ('connector' = 'kafka', 'topic' = 'x')
 
 -- case: the connector in both generations
