@@ -84,7 +84,7 @@ class Eviction:
 
 
 def _is_in_task(thread: Any) -> bool:
-    """Whether a thread with the name of a task runs it: in Spark 4.1, it keeps the name while it is idle."""
+    """Whether a thread with the name of a task runs it: before Spark 4.2, it keeps it while it is idle."""
     return any(frame.getClassName() == _TASK_CLASS for frame in thread.getStackTrace())
 
 

@@ -21,7 +21,7 @@ def request(cluster: str, memory: str = "256m") -> dict[str, Any]:
     """A driver that fails at once: spark-submit prints its version there."""
     return {
         "action": "CreateSubmissionRequest",
-        "clientSparkVersion": "4.3.0",
+        "clientSparkVersion": "4.0.0",
         "appResource": "",
         "mainClass": "org.apache.spark.deploy.SparkSubmit",
         "appArgs": ["--no-such-option"],

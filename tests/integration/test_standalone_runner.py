@@ -367,7 +367,7 @@ def check_who_leads_is_asked(pair: StandaloneCluster) -> None:
         wrong_way.create_driver(
             {
                 "action": "CreateSubmissionRequest",
-                "clientSparkVersion": "4.3.0",
+                "clientSparkVersion": "4.0.0",
                 "appResource": "",
                 "mainClass": "any",
                 "appArgs": [],

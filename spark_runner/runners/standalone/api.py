@@ -158,7 +158,7 @@ class StandaloneMasters:
         page = self._leader()[0].page
         token = _CSRF_TOKEN.search(self._http.get(f"{page}/").text())
         fields = {"id": application, "terminate": "true"}
-        if token:  # since Spark 4.3; one token for all requests, until the master restarts
+        if token:  # of recent releases; one token for all requests, until the master restarts
             fields["csrfToken"] = token[1]
         reply = self._http.post_form(f"{page}/app/kill/", fields)
         if reply.status != _FOUND:

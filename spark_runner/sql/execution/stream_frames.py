@@ -46,7 +46,7 @@ _CSV_PUSHDOWN = "spark.sql.csv.filterPushdown.enabled"
 def without_csv_pushdown(session: SparkSession, frame: DataFrame) -> Iterator[None]:
     """Keep a condition on no column, as `WHERE false`, from the decoder of CSV while a query is started.
 
-    The query copies the settings of the session. Spark 4.3 fails at such a condition if the query uses no
+    The query copies the settings of the session. Spark fails at such a condition if the query uses no
     column of the file: OrderedFilters looks for the first one.
     """
     state: Any = frame.sparkSession._jsparkSession.sessionState()  # noqa: SLF001 - PySpark has no public way to it
