@@ -90,7 +90,8 @@ def submit_request(
     used = plan_references(plan)
     scopes = {each.scope for each in used} - {""}
     references = references or ReferenceSettings()
-    conf = spark_properties(definition, spark, connectors, connector_jars)
+    version = installation.version if installation else spark_version()
+    conf = spark_properties(definition, spark, connectors, connector_jars, version)
     if spark.target.backend == "kubernetes":
         conf |= {f"{_MOUNT}{name}": folder for name, folder in references.mounts(scopes).items()}
     script = program.script if isinstance(program, SqlProgram) else None
@@ -159,16 +160,17 @@ def spark_properties(
     spark: Spark,
     connectors: Mapping[str, Connector],
     connector_jars: Mapping[str, tuple[str, ...]],
+    version: str,
 ) -> dict[str, str]:
     """The Spark properties of a definition, with absolute paths; raises DefinitionError for missing files.
 
-    `connector_jars` replace the packages of connectors.
+    `connector_jars` replace the packages of connectors, which are those for the `version` of Spark.
     """
     directory = definition.directory
     jars = (*spark.jars, definition.jar) if definition.jar else spark.jars
     packages, more_jars = _of_connectors(connectors, connector_jars)
     try:
-        packages = [of_line(each, spark_version()) for each in packages]
+        packages = [of_line(each, version) for each in packages]
     except ConnectorError as error:
         raise DefinitionError(str(error)) from error
     found = spark.model_copy(

@@ -20,6 +20,7 @@ from spark_runner.connectors.registry import Connector, find, load, names
 from spark_runner.protocol.errors import SubmissionError
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.installation import SparkInstallation
 from spark_runner.sql.compiler.compile import check_script
 from tests.connector_support import install_example
 from tests.unit.test_submit_request import request_with_jars
@@ -113,6 +114,27 @@ def test_its_packages_are_fetched_or_replaced_by_jars_of_the_operator(
     replaced = request_with_jars({"http": (str(tmp_path / "y.jar"),)}, tmp_path, {}, script=script)
     assert "spark.jars.packages" not in replaced.conf
     assert replaced.conf["spark.jars"] == str(tmp_path / "y.jar")
+
+
+@pytest.mark.parametrize(("version", "module"), [("4.0.5", "4.0.0"), ("4.1.4", "4.1.1"), ("4.2.1", "4.2.0")])
+def test_modules_of_spark_are_those_for_the_spark_of_the_pool(
+    tmp_path: Path, version: str, module: str
+) -> None:
+    installation = SparkInstallation("/opt/spark", version)
+    script = "CREATE TABLE a (n INT) USING kafka OPTIONS (topic 't', bootstrap_servers 'b:1'); TABLE a;"
+    script = f"SET job.mode = 'batch'; {script}"
+    made = request_with_jars({}, tmp_path, {}, script=script, installation=installation)
+    kafka = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+    assert f"{kafka}:{module}" in made.conf["spark.jars.packages"].split(",")
+
+
+def test_a_pool_with_a_spark_without_such_a_module_fails_the_job_in_words(tmp_path: Path) -> None:
+    installation = SparkInstallation("/opt/spark", "4.3.0")
+    script = "CREATE TABLE a (n INT) USING kafka OPTIONS (topic 't', bootstrap_servers 'b:1'); TABLE a;"
+    with pytest.raises(DefinitionError, match=r"has no version for Spark 4\.3\.0; use Spark 4\.0,"):
+        request_with_jars(
+            {}, tmp_path, {}, script=f"SET job.mode = 'batch'; {script}", installation=installation
+        )
 
 
 def test_the_zip_of_the_driver_holds_its_files(tmp_path: Path, site: Path) -> None:

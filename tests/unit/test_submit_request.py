@@ -16,6 +16,7 @@ from orchestrator.policy.policy import Policy
 from queues.session import SessionSettings
 from spark_runner.protocol.attempt import Attempt
 from spark_runner.runners.base import SubmitRequest
+from spark_runner.runners.installation import SparkInstallation
 
 MAIN: dict[str, Any] = {"class": "Main"}
 RUN_KEY = "0f0e0d0c-0b0a-0908-0706-050403020100"
@@ -35,6 +36,7 @@ def request_with_jars(
     plan: Plan | None = None,
     quarantine: str = "",
     functions: dict[str, str] | None = None,
+    installation: SparkInstallation | None = None,
     **fields: Any,
 ) -> SubmitRequest:
     document = {"name": "job", "directory": str(directory), "spark": spark, **fields}
@@ -58,6 +60,7 @@ def request_with_jars(
         policy=policy or Policy(),
         connector_jars=jars,
         quarantine=quarantine,
+        installation=installation,
         functions=functions,
         references=references,
     )

@@ -12,7 +12,7 @@ from orchestrator.cli.output import stderr_console
 from orchestrator.cli.sql.script import Script
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.handlers.functions import offered_functions
-from orchestrator.handlers.submit_request import connectors_of, python_code, spark_properties
+from orchestrator.handlers.submit_request import connectors_of, python_code, spark_properties, spark_version
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from spark_runner.runners.class_archive.archives import ClassArchives
 from spark_runner.runners.local_analysis import analyse
@@ -22,7 +22,10 @@ from spark_runner.sql.text.built_ins import values_of
 def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dict[str, Any]:
     """The answer of a local Spark about a script, which ends before this returns."""
     settings, definition = load_settings(), script.definition
-    conf = spark_properties(definition, definition.spark, connectors_of(script.plan), settings.connector_jars)
+    connectors = connectors_of(script.plan)
+    conf = spark_properties(
+        definition, definition.spark, connectors, settings.connector_jars, spark_version()
+    )
     REDACTOR.add_of_job([*secrets_in({**definition.variables, **conf}), *secrets_of(script.plan)])
     return ask(
         {
