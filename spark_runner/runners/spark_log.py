@@ -52,7 +52,7 @@ def spark_event(line: bytes) -> SparkEvent | None:
             logger=str(found["log.logger"]),
             thread=thread,
             message=str(found["message"]),
-            trace=str(found.get("error.stack_trace", "")),
+            trace=str(found.get("error.stack_trace", "")).removeprefix(" "),  # which log4j before 2.25 adds
             stage=stage,
             task=task,
         )

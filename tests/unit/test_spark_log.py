@@ -43,8 +43,10 @@ def test_a_line_that_is_no_event_is_shown_unchanged(other: bytes) -> None:
     assert readable_lines(other) == other
 
 
-def test_people_read_a_line_and_the_trace_below_it() -> None:
-    text = readable_lines(line(message="bad", **{"error.stack_trace": "a.B: c\n\tat d\n"}) + b"no end")
+@pytest.mark.parametrize("before", ["", " "])  # log4j writes a space in Spark 4.0 and 4.1
+def test_people_read_a_line_and_the_trace_below_it(before: str) -> None:
+    trace = f"{before}a.B: c\n\tat d\n"
+    text = readable_lines(line(message="bad", **{"error.stack_trace": trace}) + b"no end")
     time, rest = text.decode().split(" ", 1)
     assert time.startswith("2026-0")
     assert rest == "WARN Executor: bad\na.B: c\n\tat d\nno end"
