@@ -120,9 +120,9 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
     values: dict[str, str] = {}
     written: dict[str, str] = {}  # field -> as the user wrote it
     for name, value in options.items():
-        field = model.option_named(name)
-        if field is None and folded(name) in ignored:
+        if folded(name) in ignored:
             continue
+        field = model.option_named(name)
         if field is None:
             hint = did_you_mean(name, known) or f"; it takes {', '.join(model.model_fields)}"
             message = f"unknown option '{name}' of connector '{connector}'{hint}"
@@ -171,6 +171,8 @@ def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, s
     if details["type"] == "missing":
         return OptionError(f"connector '{connector}' needs option '{field}'")
     reason = without_prefix(details["msg"])
+    if isinstance(details["input"], Mapping):  # its values may be secrets
+        return OptionError(f"options of connector '{connector}' are wrong: {reason}")
     given = str(details["input"])
     message = f"option '{field}' of connector '{connector}' cannot be '{given}': {reason}"
     return OptionError(message, option=written.get(field, ""), fault="value", quoted=given)

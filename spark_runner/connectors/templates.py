@@ -4,11 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column
-from pyspark.sql import functions as sql
-
-from spark_runner.connectors.rows import column
-
 _PIECE = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}]+)\}|(?P<stray>[{}])|[^{}]+")
 
 
@@ -38,16 +33,6 @@ def pieces(template: str) -> list[Piece]:
 def columns_of(template: str) -> list[str]:
     """The names of the columns in a template."""
     return [piece.text for piece in pieces(template) if piece.is_column]
-
-
-def filled(template: str) -> Column:
-    """The text of each row, as STRING; NULL where one of its columns is NULL."""
-    return sql.concat(
-        *[
-            column(piece.text).cast("string") if piece.is_column else sql.lit(piece.text)
-            for piece in pieces(template)
-        ]
-    )
 
 
 def unknown_column(template: str, columns: Sequence[str]) -> str | None:

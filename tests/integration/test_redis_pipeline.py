@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from redis import Redis
 from redis.cluster import RedisCluster
+from redis.exceptions import ReadOnlyError
 
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.redis.client import slot
@@ -40,7 +41,7 @@ def server() -> Iterator[RedisServer]:
 
 def test_rows_without_an_answer_go_to_the_restarted_server() -> None:
     with tempfile.TemporaryDirectory() as folder, local_redis() as server:
-        pipeline = Pipeline(options(server), 1)
+        pipeline = Pipeline(options(server))
         pipeline.write(*pushed(range(100)))
         with server.client() as client:
             assert client.llen("k") == 100
@@ -62,10 +63,10 @@ def test_rows_without_an_answer_go_to_the_restarted_server() -> None:
 def test_a_full_server_makes_a_task_wait_and_then_fails_it(server: RedisServer) -> None:
     with server.client() as client:
         client.config_set("maxmemory", "1")
-        pipeline = Pipeline(options(server, retry_timeout=0.5), 1)
+        pipeline = Pipeline(options(server, retry_timeout=0.5))
         with pytest.raises(Unreachable, match=r"does not take rows: .*maxmemory"):
             pipeline.write(*pushed(range(10)))
-        patient = Pipeline(options(server), 1)
+        patient = Pipeline(options(server))
         thread = threading.Thread(target=patient.write, args=pushed(range(10)))
         thread.start()
         wait_until(lambda: client.info("stats")["total_error_replies"] > 20, 30, "the task has tried again")
@@ -81,7 +82,7 @@ def test_a_user_without_the_right_to_write_is_an_error_of_all_rows(server: Redis
         client.acl_setuser(
             "reader", enabled=True, passwords=[f"+{WORD}"], keys=["*"], commands=["+@read", "+ping"]
         )
-        pipeline = Pipeline(options(server, username="reader", password=WORD), 1)
+        pipeline = Pipeline(options(server, username="reader", password=WORD))
         with pytest.raises(ConnectorError, match=r"refused: .*rights of the user") as found:
             pipeline.write(*pushed(range(10)))
         assert not isinstance(found.value, Unreachable)
@@ -92,7 +93,7 @@ def test_a_user_without_the_right_to_write_is_an_error_of_all_rows(server: Redis
 def test_a_row_of_the_wrong_type_is_rejected_and_its_neighbours_are_written(server: RedisServer) -> None:
     with server.client() as client:
         client.set("k", "a string")
-        pipeline = Pipeline(options(server), 1)
+        pipeline = Pipeline(options(server))
         keys: list[bytes | None] = [b"a", b"k", b"b", None]
         commands = [packed("RPUSH", "a", "1"), packed("RPUSH", "k", "2"), packed("RPUSH", "b", "3"), None]
         rejected = pipeline.write(keys, commands)
@@ -111,7 +112,7 @@ def test_rows_follow_a_slot_that_moves_to_another_master(redis_cluster: list[str
         cluster.delete(key)
         owner: Any = cluster.get_node_from_key(key)
         other: Any = next(node for node in cluster.get_primaries() if node.name != owner.name)
-        pipeline = Pipeline(settings, 1)
+        pipeline = Pipeline(settings)
         pipeline.write([key.encode()], [packed("RPUSH", key, "0")])
         nodes = [Redis(host=node.host, port=node.port) for node in (owner, other)]
         ids = [node.cluster("myid").decode() for node in nodes]
@@ -125,3 +126,33 @@ def test_rows_follow_a_slot_that_moves_to_another_master(redis_cluster: list[str
         pipeline.close()
         for node in nodes:
             node.close()
+
+
+def test_only_keys_of_rows_that_were_written_expire(server: RedisServer) -> None:
+    with server.client() as client:
+        client.set("k", "of someone else")
+        pipeline = Pipeline(options(server, command="RPUSH", ttl=100))
+        rejected = pipeline.write([b"a", b"k", b"a"], [packed("RPUSH", key, "1") for key in ("a", "k", "a")])
+        assert [each.reason.split()[0] for each in rejected] == ["WRONGTYPE"]
+        assert client.ttl("k") == -1
+        assert 0 < client.ttl("a") <= 100
+        assert client.llen("a") == 2
+        pipeline.close()
+
+
+def test_a_row_that_replaces_one_without_an_answer_stays_the_last(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, answers = Pipeline(options(server, command="SET")), [0]
+    reply = Pipeline._reply  # noqa: SLF001 - the answers of a server that is a replica for a moment
+
+    def refused_at_first(self: Pipeline, connection: Any) -> Any:
+        answers[0] += 1
+        found = reply(self, connection)
+        return ReadOnlyError("READONLY of a replica") if answers[0] == 1 else found
+
+    monkeypatch.setattr(Pipeline, "_reply", refused_at_first)
+    pipeline.write([b"k", b"k"], [packed("SET", "k", "old"), packed("SET", "k", "new")])
+    with server.client() as client:
+        assert client.get("k") == "new"
+    pipeline.close()

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.errors import ConnectorError, OptionError, Unreachable
+from spark_runner.connectors.kafka.failures import explained_or_passing
 from spark_runner.connectors.kafka.options import KafkaOptions
 from spark_runner.connectors.kafka.positions import position, spark_options
+from spark_runner.connectors.options import validate
 from spark_runner.connectors.spark_modules import of_line
 from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.text.errors import SqlError
@@ -142,3 +144,33 @@ def test_a_module_of_spark_has_the_version_of_the_line_and_a_line_without_one_is
     assert of_line("a:b:1", "4.3.0") == "a:b:1"
     with pytest.raises(ConnectorError, match=r"'spark-avro_2\.13' has no version for Spark 4\.3\.0"):
         of_line("org.apache.spark:spark-avro_2.13:{spark}", "4.3.0")
+
+
+def test_an_error_of_a_setting_of_the_client_does_not_show_the_others() -> None:
+    given = {"topic": "t", "bootstrap_servers": "b:1", "properties.sasl.jaas.config": 'x password="hunter2";'}
+    with pytest.raises(OptionError) as found:
+        validate("kafka", {**given, "properties.key.deserializer": "x"}, ("a",))
+    errors = [found.value, *found.value.others]
+    assert any("key.deserializer" in str(each) for each in errors)
+    assert not any("hunter2" in f"{each} {each.quoted}" for each in errors)
+
+
+@pytest.mark.parametrize("name", ["properties.auto.offset.reset", "properties.enable.auto.commit"])
+def test_settings_of_the_client_that_change_nothing_are_left_out(name: str) -> None:
+    given = {"topic": "t", "bootstrap_servers": "b:1", name: "x"}
+    assert validate("kafka", given, ("a",)).model_dump()["properties"] == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "passes"),
+    [
+        ("org.apache.kafka.common.errors.TimeoutException: no answer", True),
+        ("No resolvable bootstrap urls given in bootstrap.servers", True),
+        ("org.apache.kafka.common.errors.KafkaStorageException: disk", True),
+        ("org.apache.kafka.common.errors.SaslAuthenticationException: no", False),
+        ("org.apache.kafka.common.errors.TopicAuthorizationException: no", False),
+    ],
+)
+def test_a_further_attempt_may_succeed_unless_the_brokers_refuse(words: str, passes: bool) -> None:
+    found = explained_or_passing(RuntimeError(words), "b:1", "t")
+    assert isinstance(found, Unreachable) is passes

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.java_classes import java_class
-from spark_runner.connectors.kafka.failures import explained
+from spark_runner.connectors.kafka.failures import explained_or_passing
 
 ANSWER_SECONDS = 10  # for the brokers to answer before a read or a write begins
 _ADMIN = "org.apache.kafka.clients.admin.AdminClient"
@@ -127,7 +127,7 @@ class Brokers:
         try:
             return future.get(ANSWER_SECONDS + 5, seconds)
         except Py4JJavaError as error:
-            raise ConnectorError(explained(error, self._servers, topic) or str(error)) from error
+            raise explained_or_passing(error, self._servers, topic) from error
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def brokers(session: SparkSession, options: Mapping[str, Any]) -> Iterator[Broke
             "Spark has no module for Kafka here: give its jars by `connector_jars`, or let Spark fetch them"
         ) from error
     except Py4JJavaError as error:
-        raise ConnectorError(explained(error, servers, "") or str(error)) from error
+        raise explained_or_passing(error, servers, "") from error
     except Py4JError as error:
         raise ConnectorError(f"the client of Kafka cannot start: {error}") from error
     try:

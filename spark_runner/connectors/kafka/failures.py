@@ -2,6 +2,8 @@
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 
+from spark_runner.connectors.errors import ConnectorError, Unreachable
+
 _RULES = (  # words in the chain of causes -> the message, in this order
     (
         ("SaslAuthenticationException", "SaslException"),
@@ -37,18 +39,30 @@ _RULES = (  # words in the chain of causes -> the message, in this order
         "no broker at {servers} answers in time; check the address, TLS and login",
     ),
 )
+_PASSING = tuple(
+    words for words, _ in _RULES if words[0] in {"No resolvable bootstrap urls", "TimeoutException"}
+)
 
 
-def explained(error: Exception, servers: str, topic: str) -> str | None:
-    """The words for an error of Java; None for one that is not of Kafka's clients."""
+def explained(error: Exception, servers: str, topic: str) -> ConnectorError | None:
+    """The error with a message for users; None for one that is not of Kafka's clients.
+
+    Unreachable where a further attempt may succeed.
+    """
     chain = _chain(error)
     text = "\n".join(chain)
     for words, message in _RULES:
         if any(word in text for word in words):
             named = [line for line in chain if any(word in line for word in words)]
             cause = named[-1].partition(": ")[2].split("\n")[0] or named[-1]
-            return message.format(servers=servers, topic=topic, cause=cause)
+            kind = Unreachable if words in _PASSING else ConnectorError
+            return kind(message.format(servers=servers, topic=topic, cause=cause))
     return None
+
+
+def explained_or_passing(error: Exception, servers: str, topic: str) -> ConnectorError:
+    """Likewise for an error of a request to the brokers; one without a rule is taken for one that passes."""
+    return explained(error, servers, topic) or Unreachable(f"the brokers at {servers} failed: {error}")
 
 
 def _chain(error: Exception) -> list[str]:

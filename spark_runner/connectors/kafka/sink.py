@@ -55,10 +55,10 @@ class KafkaSink:
         try:
             counted.write.format("kafka").mode("append").options(**given).save()
         except Exception as error:
-            words = explained(error, str(options["bootstrap_servers"]), _topic(options))
-            if words is None:
+            found = explained(error, str(options["bootstrap_servers"]), _topic(options))
+            if found is None:
                 raise
-            raise ConnectorError(words) from error
+            raise found from error
         return Written(int(observation.get["rows"]))
 
 

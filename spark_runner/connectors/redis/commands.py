@@ -11,28 +11,29 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType
 
 from spark_runner.connectors.rows import column, row_as_json
-from spark_runner.connectors.templates import columns_of, filled
+from spark_runner.connectors.templates import columns_of, pieces
 
 
 def commands(frame: DataFrame, options: Mapping[str, Any]) -> DataFrame:
     """The rows as `key` and `command`, both BINARY; `command` is NULL where a row cannot be written."""
     arguments = frame.select(
-        _binary(filled(options["key"])).alias("key"), *_values(frame, options, options["command"])
+        _binary(_filled(options["key"])).alias("key"), *_values(frame, options, options["command"])
     )
     # A step of its own, so that Spark computes each value once and not for its length as well.
     return arguments.select("key", _command(arguments.columns[1:], options).alias("command"))
 
 
-def replies_of_row(options: Mapping[str, Any]) -> int:
-    """The number of commands that one row becomes."""
-    return 2 if options["ttl"] and options["command"] != "SET" else 1
+def expiry_of(key: bytes, seconds: int) -> bytes:
+    """The command that lets a key expire."""
+    number = str(seconds).encode()
+    return b"*3\r\n" + _words("EXPIRE") + b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(key), key, len(number), number)
 
 
 def _values(frame: DataFrame, options: Mapping[str, Any], command: str) -> list[Column]:
-    value = filled(options["value"]) if options["value"] else row_as_json(frame, frame.columns)
+    value = _filled(options["value"]) if options["value"] else row_as_json(frame, frame.columns)
     match command:
         case "HSET" if options["field"]:
-            values = {"field": filled(options["field"]), "value": value}
+            values = {"field": _filled(options["field"]), "value": value}
         case "HSET" | "XADD":
             in_key = {name.lower() for name in columns_of(options["key"])} if command == "HSET" else set()
             names = [name for name in frame.columns if name.lower() not in in_key]
@@ -44,6 +45,16 @@ def _values(frame: DataFrame, options: Mapping[str, Any], command: str) -> list[
     return [_binary(each).alias(name) for name, each in values.items()]
 
 
+def _filled(template: str) -> Column:
+    """The text of each row, as STRING; NULL where one of its columns is NULL."""
+    return sql.concat(
+        *[
+            column(piece.text).cast("string") if piece.is_column else sql.lit(piece.text)
+            for piece in pieces(template)
+        ]
+    )
+
+
 def _binary(value: Column) -> Column:
     return value.cast("string").cast("binary")
 
@@ -52,7 +63,7 @@ def _command(names: list[str], options: Mapping[str, Any]) -> Column:
     key, ttl, name = _bulk(sql.col("key")), options["ttl"], options["command"]
     values = [sql.col(f"`{each.replace('`', '``')}`") for each in names]
     match name:
-        case "HSET" | "XADD" if not options["field"]:
+        case "HSET" | "XADD" if name == "XADD" or not options["field"]:
             limit = ["MAXLEN", "~", str(options["max_length"])] if options["max_length"] else []
             fixed = [*limit, "*"] if name == "XADD" else []
             pairs = [
@@ -71,9 +82,7 @@ def _command(names: list[str], options: Mapping[str, Any]) -> Column:
         case _:
             head = f"*{2 + len(values)}\r\n".encode()
             made = sql.concat(_text(_words(name, head=head)), key, *map(_bulk, values))
-    if replies_of_row(options) == 1:
-        return made
-    return sql.concat(made, _text(_words("EXPIRE", head=b"*3\r\n")), key, _text(_words(str(ttl))))
+    return made
 
 
 def _bulk(value: Column) -> Column:

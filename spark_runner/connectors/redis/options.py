@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
+from spark_runner.connectors.redis.kinds import REPLACING
 from spark_runner.connectors.templates import pieces, unknown_column
 from spark_runner.protocol.text import did_you_mean
 
@@ -15,7 +16,6 @@ Command = Annotated[
     Literal["SET", "HSET", "LPUSH", "RPUSH", "SADD", "ZADD", "XADD"],
     BeforeValidator(lambda value: str(value).upper()),
 ]
-_REPLACING = frozenset({"SET", "HSET", "SADD", "ZADD"})  # the same row again changes nothing
 
 
 class RedisOptions(ConnectorOptions):
@@ -116,7 +116,7 @@ class RedisOptions(ConnectorOptions):
 
     def guarantee(self, *, has_primary_key: bool) -> Guarantee:  # noqa: ARG002 - of ConnectorOptions
         """A row that arrives again replaces itself, but in lists and streams."""
-        return Guarantee.EXACTLY_ONCE if self.command in _REPLACING else Guarantee.AT_LEAST_ONCE
+        return Guarantee.EXACTLY_ONCE if self.command in REPLACING else Guarantee.AT_LEAST_ONCE
 
     def place(self) -> str:
         """The server, the database and the keys."""

@@ -20,6 +20,8 @@ from redis.sentinel import MasterNotFoundError
 
 from spark_runner.connectors.errors import Unreachable
 from spark_runner.connectors.redis.client import LOST, REFUSED, Patience, Servers, clear_errors, where
+from spark_runner.connectors.redis.commands import expiry_of
+from spark_runner.connectors.redis.kinds import REPLACING
 
 _NO_KEY = "a column of its key is NULL"
 _NO_VALUE = "a column of its value is NULL"
@@ -32,7 +34,8 @@ _NOWHERE = (*LOST, MasterNotFoundError, RedisClusterException)
 _SHOWN_BYTES = 10_000  # of a row that Redis rejects
 
 
-_Row = tuple[bytes, bytes]  # a key and the commands
+_Row = tuple[bytes, bytes]  # a key and the command
+_Refused = tuple[_Row, ResponseError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,12 @@ class Rejected:
 
 
 class Pipeline:
-    """The connections of one task; each row has `replies` replies."""
+    """The connections of one task."""
 
-    def __init__(self, options: Mapping[str, Any], replies: int) -> None:
-        self._options, self._replies = options, replies
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._expires = bool(options["ttl"]) and options["command"] != "SET"  # which has it as an argument
+        self._replaces = options["command"] in REPLACING
         self._servers = Servers(options)
         self._patience = Patience(options["retry_timeout"])
 
@@ -57,30 +62,36 @@ class Pipeline:
         Rows without a reply are sent again. Raises Unreachable when the time for that is over, and
         ConnectorError where the server refuses all.
         """
-        rejected = [
-            Rejected(_NO_KEY if key is None else _NO_VALUE, "" if key is None else _text(key))
-            for key, command in zip(keys, commands, strict=True)
-            if key is None or command is None
-        ]
-        left: list[_Row] = [
-            (key, command)
-            for key, command in zip(keys, commands, strict=True)
-            if key is not None and command is not None
-        ]
+        rejected, rows = list[Rejected](), list[_Row]()
+        for key, command in zip(keys, commands, strict=True):
+            if key is None or command is None:
+                rejected.append(Rejected(_NO_KEY if key is None else _NO_VALUE, _text(key or b"")))
+            else:
+                rows.append((key, command))
         with clear_errors(self._options):
-            while left:
-                left, reason = self._sent(left, rejected)
-                if not left:
-                    self._patience.succeeded()
-                elif not self._patience.wait():
-                    raise Unreachable(f"{where(self._options)} does not take rows: {reason}")
-        return rejected
+            refused = self._deliver(rows)
+            if self._expires:  # the key of a rejected row belongs to someone else
+                of_others = {id(row) for row, _ in refused}
+                written = dict.fromkeys(row[0] for row in rows if id(row) not in of_others)
+                self._deliver([(key, expiry_of(key, self._options["ttl"])) for key in written])
+        return rejected + [Rejected(str(error), _text(command)) for (_, command), error in refused]
 
     def close(self) -> None:
         """Close all connections."""
         self._servers.forget()
 
-    def _sent(self, rows: list[_Row], rejected: list[Rejected]) -> tuple[list[_Row], Exception | None]:
+    def _deliver(self, rows: list[_Row]) -> list[_Refused]:
+        """Send rows until each has an answer; returns those that are refused."""
+        refused = list[_Refused]()
+        while rows:
+            rows, reason = self._sent(rows, refused)
+            if not rows:
+                self._patience.succeeded()
+            elif not self._patience.wait():
+                raise Unreachable(f"{where(self._options)} does not take rows: {reason}")
+        return refused
+
+    def _sent(self, rows: list[_Row], refused: list[_Refused]) -> tuple[list[_Row], Exception | None]:
         """Send rows to their servers; returns those that must be sent again, and why."""
         later: list[_Row] = []
         reason: Exception | None = None
@@ -91,7 +102,7 @@ class Pipeline:
         except _NOWHERE as error:
             shares, later, reason = {}, rows, error
         for name, share in shares.items():
-            failed = self._sent_to(name, share, rejected)
+            failed = self._sent_to(name, share, refused)
             later += failed[0]
             reason = failed[1] or reason
         if later:
@@ -105,10 +116,11 @@ class Pipeline:
         return shares
 
     def _sent_to(
-        self, name: str, rows: list[_Row], rejected: list[Rejected]
+        self, name: str, rows: list[_Row], refused: list[_Refused]
     ) -> tuple[list[_Row], Exception | None]:
         """Likewise, for the rows of one server."""
         later, reason, done = list[_Row](), None, 0
+        waiting = set[bytes]()  # keys of those rows
         try:
             pool = self._servers.client(name).connection_pool
             connection = pool.get_connection()
@@ -117,11 +129,13 @@ class Pipeline:
                 for row in rows:
                     error = self._reply(connection)
                     done += 1
-                    if isinstance(error, _LATER):
+                    # A row that replaces another one must follow it again.
+                    if isinstance(error, _LATER) or (self._replaces and not error and row[0] in waiting):
                         later.append(row)
-                        reason = error
+                        waiting.add(row[0])
+                        reason = error or reason
                     elif error is not None:
-                        rejected.append(Rejected(str(error), _text(row[1])))
+                        refused.append((row, error))
             finally:
                 pool.release(connection)
         except REFUSED:  # as above
@@ -131,17 +145,15 @@ class Pipeline:
         return later, reason
 
     def _reply(self, connection: Any) -> ResponseError | None:
-        """The first error in the replies of one row; raises an error that holds for all rows."""
-        found = None
-        for _ in range(self._replies):
-            try:
-                connection.read_response(disconnect_on_error=False)
-            except REFUSED:
-                connection.disconnect()  # further replies are on their way
-                raise
-            except ResponseError as error:
-                found = found or error
-        return found
+        """The error in the reply to one row; raises an error that holds for all rows."""
+        try:
+            connection.read_response(disconnect_on_error=False)
+        except REFUSED:
+            connection.disconnect()  # further replies are on their way
+            raise
+        except ResponseError as error:
+            return error
+        return None
 
 
 def _text(data: bytes) -> str:

@@ -10,16 +10,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from spark_runner.connectors.errors import Unreachable
 from spark_runner.connectors.redis.client import LOST, REFUSED, Patience, Servers, clear_errors, where
 from spark_runner.connectors.redis.keys import pattern_of
+from spark_runner.connectors.redis.kinds import TYPES
 
-_TYPES = {
-    "SET": "string",
-    "HSET": "hash",
-    "LPUSH": "list",
-    "RPUSH": "list",
-    "SADD": "set",
-    "ZADD": "zset",
-    "XADD": "stream",
-}
 _AT_ONCE = {"string": "get", "hash": "hgetall", "set": "smembers"}  # types that one command reads as a whole
 _PAGE = 1000  # members of one value that are read at once
 Row = tuple[str, str | None, float | None, str | None]
@@ -53,7 +45,7 @@ class ValueReader(DataSourceReader):
         Redis may return a key twice while the table of its keys grows or shrinks.
         """
         assert isinstance(partition, Master)  # noqa: S101 - those of `partitions`
-        pattern, kind = pattern_of(self._options["key"]), _TYPES[self._options["command"]]
+        pattern, kind = pattern_of(self._options["key"]), TYPES[self._options["command"]]
         server, cursor = _Server(self._options, partition.name), 0
         count = self._options["batch_size"]
         with clear_errors(self._options):
@@ -70,11 +62,12 @@ class ValueReader(DataSourceReader):
 
 
 class _Server:
-    """One master, which is asked again while a lost connection is opened again."""
+    """One master, which a task waits for at its begin."""
 
     def __init__(self, options: Mapping[str, Any], name: str) -> None:
         self._options, self._name = options, name
         self._servers, self._patience = Servers(options), Patience(options["retry_timeout"])
+        self._has_answered = False
 
     def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
         """The answer to a command of redis-py; raises Unreachable."""
@@ -100,10 +93,11 @@ class _Server:
                 raise
             except LOST as error:
                 self._servers.forget()
-                if not self._patience.wait():
+                # A restarted server, or another one, has its keys in another order: the task begins anew.
+                if self._has_answered or not self._patience.wait():
                     raise Unreachable(f"{where(self._options)} does not answer: {error}") from error
             else:
-                self._patience.succeeded()
+                self._has_answered = True
                 return answer
 
 

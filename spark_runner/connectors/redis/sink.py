@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.arrow_tasks import error_of_task, in_tasks
 from spark_runner.connectors.base import Writer, WriteRequest, Written
-from spark_runner.connectors.redis.commands import commands, replies_of_row
+from spark_runner.connectors.redis.commands import commands
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
@@ -85,7 +85,7 @@ class Writes:
 
         from spark_runner.connectors.redis.pipeline import Pipeline  # noqa: PLC0415
 
-        pipeline, size = Pipeline(self.options, replies_of_row(self.options)), self.options["batch_size"]
+        pipeline, size = Pipeline(self.options), self.options["batch_size"]
         try:
             for batch in batches:
                 rows, reasons, records = 0, list[str](), list[str]()

@@ -34,6 +34,7 @@ _MISSING = {
     "REQUIRES_SINGLE_PART_NAMESPACE",  # of spark_catalog, which gets each name without a catalog of its own
 }
 _UNSUPPORTED = ("UNSUPPORTED_FEATURE.TABLE_OPERATION", "_LEGACY_ERROR_TEMP_1121")  # DELETE of tables of JDBC
+_ROWS = "numOutputRows"
 _WRITE = "org.apache.spark.sql.execution.datasources.v2.V2TableWriteExec"
 
 
@@ -85,9 +86,12 @@ def rows_written(frame: DataFrame, action: str) -> int | None:
         return None
     plan: Any = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark has no public way to metrics
     write = plan.commandPhysicalPlan()
+    metric = write.metrics().get(_ROWS)
+    if metric.isDefined():  # of a table of Spark; of others since 4.2
+        return int(metric.get().value())
     if not java_class(frame.sparkSession, "java.lang.Class").forName(_WRITE).isInstance(write):
         return None  # of a catalog whose rows Spark writes as it writes those of JDBC
-    progress = write.commitProgress()  # of all lines of Spark; 4.1 has no metric for it
+    progress = write.commitProgress()
     return int(progress.get().numOutputRows()) if progress.isDefined() else None
 
 
