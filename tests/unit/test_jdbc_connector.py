@@ -1,15 +1,18 @@
 """The parts of connector jdbc that need no database: URLs, options, names, logins."""
 
 import base64
+import re
 
 import pytest
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.jdbc.address import parse
+from spark_runner.connectors.jdbc.failures import DatabaseBroke, DatabaseBusy, DatabaseFailed, failure
 from spark_runner.connectors.jdbc.names import table_name
 from spark_runner.connectors.jdbc.scram import ScramClient, ScramError
 from spark_runner.connectors.jdbc.wire import Login
 from spark_runner.connectors.options import validate
+from spark_runner.driver.outcome import is_permanent
 
 URL = "jdbc:postgresql://Host:5433/shop?sslmode=require"
 
@@ -67,6 +70,25 @@ def test_options_have_the_names_of_spark_and_of_streaming_engines() -> None:
 def test_wrong_options_are_refused_with_a_reason(given: dict[str, str], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         validate("jdbc", {"url": URL, **given}, ["id"])
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "words"),
+    [
+        ("25006", DatabaseBroke, "takes no writes.*primary"),
+        ("57014", DatabaseBroke, "statement_timeout"),
+        ("57P01", DatabaseBroke, "does not answer"),
+        ("40001", DatabaseBusy, "another transaction"),
+        ("42501", DatabaseFailed, "grant it"),
+    ],
+)
+def test_states_of_a_server_that_pass_allow_a_further_attempt(
+    state: str, kind: type[ConnectorError], words: str
+) -> None:
+    found = failure(parse(URL), "ERROR: no", state)
+    assert type(found) is kind
+    assert re.search(words, str(found))
+    assert is_permanent(found) == (kind is DatabaseFailed)
 
 
 @pytest.mark.parametrize(
