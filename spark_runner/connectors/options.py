@@ -41,6 +41,9 @@ class ConnectorOptions(BaseModel):
     reads_in_batch: ClassVar[bool] = False  # though unbounded: mode batch reads the rows that are there
     is_constant: ClassVar[bool] = False  # its rows never change, so a stream may read them at its start
     unwritten: ClassVar[frozenset[str]] = frozenset()  # options that a plan leaves out at their default
+    unquoted: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # options whose values may hold a secret: no error has them
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
     aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which users write, to fields
@@ -143,7 +146,7 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
         checked.check_columns(columns)
     except ValidationError as error:
         errors += [
-            _option_error(connector, details, written)
+            _option_error(connector, details, written, model.unquoted)
             for details in error.errors()
             if not (details["type"] == "missing" and details["loc"][0] in meant)
         ]
@@ -166,13 +169,18 @@ def to_plan(options: ConnectorOptions) -> dict[str, Any]:
     return found
 
 
-def _option_error(connector: str, details: ErrorDetails, written: Mapping[str, str]) -> OptionError:
+def _option_error(
+    connector: str, details: ErrorDetails, written: Mapping[str, str], unquoted: frozenset[str]
+) -> OptionError:
     field = str(details["loc"][0])
     if details["type"] == "missing":
         return OptionError(f"connector '{connector}' needs option '{field}'")
     reason = without_prefix(details["msg"])
     if isinstance(details["input"], Mapping):  # its values may be secrets
         return OptionError(f"options of connector '{connector}' are wrong: {reason}")
+    if field in unquoted:
+        message = f"option '{field}' of connector '{connector}' cannot have this value: {reason}"
+        return OptionError(message, option=written.get(field, ""), fault="value")
     given = str(details["input"])
     message = f"option '{field}' of connector '{connector}' cannot be '{given}': {reason}"
     return OptionError(message, option=written.get(field, ""), fault="value", quoted=given)

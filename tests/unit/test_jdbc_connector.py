@@ -1,15 +1,18 @@
 """The parts of connector jdbc that need no database: URLs, options, names, logins."""
 
 import base64
+import re
 
 import pytest
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.jdbc.address import parse
+from spark_runner.connectors.jdbc.failures import DatabaseBroke, DatabaseBusy, DatabaseFailed, failure
 from spark_runner.connectors.jdbc.names import table_name
 from spark_runner.connectors.jdbc.scram import ScramClient, ScramError
 from spark_runner.connectors.jdbc.wire import Login
 from spark_runner.connectors.options import validate
+from spark_runner.driver.outcome import is_permanent
 
 URL = "jdbc:postgresql://Host:5433/shop?sslmode=require"
 
@@ -67,6 +70,71 @@ def test_options_have_the_names_of_spark_and_of_streaming_engines() -> None:
 def test_wrong_options_are_refused_with_a_reason(given: dict[str, str], words: str) -> None:
     with pytest.raises(OptionError, match=words):
         validate("jdbc", {"url": URL, **given}, ["id"])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://h/d?user=a&password=tulip-42",
+        "jdbc:postgresql://h/d?sslpassword=tulip-42",
+        "jdbc:postgresql://a:tulip-42@h/d",
+        "jdbc:postgresql://h/d?a=with space&password=tulip-42",
+        "jdbc:mysql://h/d?trustCertificateKeyStorePassword=tulip-42",
+        "jdbc:mysql://h/d?password2=tulip-42",
+        "jdbc:mysql://(host=h,user=a,password=tulip-42)/d",
+        "jdbc:oracle:thin:scott/tulip-42@//h:1521/x",
+        "jdbc:oracle:thin:scott/tulip-42@h:1521:x",
+        "jdbc:oracle:oci:scott/tulip-42@x",
+        "jdbc:sqlserver://h:1433;databaseName=d;trustStorePassword=tulip-42",
+        "jdbc:sqlserver://h:1433;keyStorePassword=tulip-42;encrypt=true",
+        "jdbc:sqlserver://h:1433;PWD=tulip-42",
+        "jdbc:sqlserver://h:1433;keyStoreSecret=tulip-42",
+        "jdbc:trino://h:443/d?accessToken=tulip-42",
+        "jdbc:other://h?a=b&token=tulip-42",
+        "jdbc:other://h?secret=tulip-42",
+        "jdbc:other://h?secret_key=tulip-42",
+    ],
+)
+def test_a_url_with_a_secret_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(OptionError, match="option 'url' of connector 'jdbc'") as caught:
+        validate("jdbc", {"url": url, "table": "t"})
+    assert "tulip-42" not in f"{caught.value}{caught.value.quoted}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://h:5432/d?user=a@b&sslmode=require&sslkey=/keys/a",
+        "jdbc:mysql://h/d?passwordCharacterEncoding=UTF-8&allowPublicKeyRetrieval=true",
+        "jdbc:oracle:thin:@//h:1521/x",
+        "jdbc:oracle:thin:@(DESCRIPTION=(ADDRESS=(PROTOCOL=tcp)(HOST=h)(PORT=1521)))",
+        "jdbc:oracle:thin:scott@//h:1521/x",
+        "jdbc:oracle:thin:/@wallet",
+        "jdbc:sqlserver://h:1433;databaseName=tokens;trustServerCertificate=true",
+        "jdbc:sqlite:/data/a@b.db",
+    ],
+)
+def test_a_url_without_a_secret_is_taken(url: str) -> None:
+    validate("jdbc", {"url": url, "table": "t"})
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "words"),
+    [
+        ("25006", DatabaseBroke, "takes no writes.*primary"),
+        ("57014", DatabaseBroke, "statement_timeout"),
+        ("57P01", DatabaseBroke, "does not answer"),
+        ("40001", DatabaseBusy, "another transaction"),
+        ("42501", DatabaseFailed, "grant it"),
+    ],
+)
+def test_states_of_a_server_that_pass_allow_a_further_attempt(
+    state: str, kind: type[ConnectorError], words: str
+) -> None:
+    found = failure(parse(URL), "ERROR: no", state)
+    assert type(found) is kind
+    assert re.search(words, str(found))
+    assert is_permanent(found) == (kind is DatabaseFailed)
 
 
 @pytest.mark.parametrize(

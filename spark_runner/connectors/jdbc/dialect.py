@@ -64,6 +64,12 @@ class Dialect(Protocol):
     def empty(self, table: TableName, *, at_once: bool) -> str:
         """The statement that removes all rows."""
 
+    def freeze(self, staging: TableName) -> list[str]:
+        """Statements that let no other transaction change a staging table until the commit."""
+
+    def count(self, staged: Staged) -> str:
+        """The query for the number of staged rows that count."""
+
     def merge(self, staged: Staged, *, may_repeat: bool) -> list[str]:
         """Statements that move staged rows into their target; `may_repeat`: a key may occur twice."""
 

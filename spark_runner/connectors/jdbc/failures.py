@@ -11,6 +11,10 @@ from spark_runner.connectors.jdbc.address import Address
 
 _BROKEN = ("08", "57P", "53", "58")  # classes of SQLSTATE: connection, shutdown, resources, system
 _BUSY = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available
+_PASSING = {  # states of a server that answers, which may be over at a further attempt
+    "25006": "it takes no writes, as after a failover; check that the option 'url' leads to the primary",
+    "57014": "it canceled the statement; check its statement_timeout, and its load",
+}
 _MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
 _ADVICE = {
     "28P01": "check the options 'username' and 'password'",
@@ -36,7 +40,7 @@ class DatabaseFailed(ConnectorError):
 
 
 class DatabaseBroke(Unreachable):
-    """The database does not answer, or the connection to it broke."""
+    """The database does not answer or take writes for now, or the connection to it broke."""
 
 
 class DatabaseBusy(TargetChanged):
@@ -53,6 +57,8 @@ def failure(address: Address, words: str, state: str, code: int = 0) -> Connecto
         return DatabaseBroke(
             f"{address.shown} does not answer: {words}; check the option 'url', and the server"
         )
+    if state in _PASSING:
+        return DatabaseBroke(f"{address.shown} refused: {words}; {_PASSING[state]}")
     advice = _ADVICE.get(state)
     return DatabaseFailed(
         f"{address.shown} refused: {words}" + (f"; {advice}" if advice else ""), state, code

@@ -105,6 +105,14 @@ class MySql:
         """The statement that removes all rows; readers see the old ones until the commit."""
         return f"DELETE FROM {table}"
 
+    def freeze(self, staging: TableName) -> list[str]:  # noqa: ARG002 - `count` locks
+        """Nothing: the query for the number of rows locks them, and the places between them."""
+        return []
+
+    def count(self, staged: Staged) -> str:
+        """The number of rows, which it locks against changes as the merge does."""
+        return f"SELECT count(*) FROM {staged.staging} LOCK IN SHARE MODE"
+
     def merge(self, staged: Staged, *, may_repeat: bool) -> list[str]:  # noqa: ARG002 - rows go one by one
         """INSERT, with ON DUPLICATE KEY where there is a key; before it DELETE of marked rows."""
         to, names = staged.target, staged.target.columns(staged.columns)

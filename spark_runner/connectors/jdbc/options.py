@@ -11,7 +11,13 @@ from spark_runner.connectors.jdbc.address import parse
 from spark_runner.connectors.options import ConnectorOptions, Guarantee
 from spark_runner.protocol.text import did_you_mean
 
-_PASSWORD = re.compile(r"[?&;](?:password|pwd|sslpassword)=|//[^/@]*:[^/@]*@", re.IGNORECASE)
+_PASSWORD = re.compile(
+    r"""[?&;(,]\s*[^=?&;(,]*(?:passw(?:or)?d|passphrase|passcode|pwd|secret|token)(?:_?key)?\d*\s*=
+    | [?&;(,]\s*[^=?&;(,]*(?:api|access|client|private)_?key\s*=
+    | //[^/@]*:[^/@]*@
+    | ^jdbc:oracle:\w+:[^/@]+/[^@]+@""",  # user/password@
+    re.IGNORECASE | re.VERBOSE,
+)
 _ENGINES = {  # keys of streaming SQL engines, of both generations
     "table-name": "table",
     "scan.partition.column": "partition_column",
@@ -47,6 +53,7 @@ class JdbcOptions(ConnectorOptions):
 
     upserts: ClassVar[bool] = True
     streams: ClassVar[bool] = True
+    unquoted: ClassVar[frozenset[str]] = frozenset({"url", "password"})
     aliases: ClassVar[Mapping[str, str]] = {**_ENGINES, **_SPARK}
 
     url: str = Field(pattern=r"^jdbc:\S+$", description="such as `jdbc:postgresql://host:5432/database`")

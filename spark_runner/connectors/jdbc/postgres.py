@@ -93,7 +93,7 @@ class Postgres:
         return found
 
     def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
-        """A table without a log of its own: a crash of the server empties it, and the write fails."""
+        """A table without a log of its own: a crash of the server empties it, which `count` finds."""
         task = f"{TASK} bigint DEFAULT current_setting('{TASK_SETTING}', true)::bigint"
         return [
             f"CREATE UNLOGGED TABLE {staging} AS SELECT {target.columns(columns)} FROM {target} WITH NO DATA",
@@ -109,12 +109,18 @@ class Postgres:
         """DELETE leaves the old rows to readers until the commit; TRUNCATE lets them wait."""
         return f"TRUNCATE TABLE {table}" if at_once else f"DELETE FROM {table}"
 
+    def freeze(self, staging: TableName) -> list[str]:
+        """A lock: each statement sees what others have committed before it."""
+        return [f"LOCK TABLE {staging} IN SHARE MODE"]
+
+    def count(self, staged: Staged) -> str:
+        """The number of rows of the tasks that count."""
+        return f"SELECT count(*) FROM {_rows(staged)}"
+
     def merge(self, staged: Staged, *, may_repeat: bool) -> list[str]:
         """INSERT, with ON CONFLICT where there is a key; before it DELETE of marked rows."""
         to, names = staged.target, staged.target.columns(staged.columns)
-        rows = f"{staged.staging} WHERE true"
-        if staged.tasks:
-            rows = f"{staged.staging} WHERE {TASK} IN ({', '.join(map(str, staged.tasks))})"
+        rows = _rows(staged)
         if not staged.key:
             return [f"INSERT INTO {to} ({names}) SELECT {names} FROM {rows}"]
         key = to.columns(staged.key)
@@ -131,3 +137,9 @@ class Postgres:
             f"DELETE FROM {to} t USING (SELECT {key} FROM {rows} AND {DELETE}) d WHERE {same}",
             f"{insert} AND {DELETE} IS NOT TRUE {conflict}",
         ]
+
+
+def _rows(staged: Staged) -> str:
+    """The staged rows that count, for FROM; further conditions may follow."""
+    tasks = f"{TASK} IN ({', '.join(map(str, staged.tasks))})" if staged.tasks else "true"
+    return f"{staged.staging} WHERE {tasks}"

@@ -21,7 +21,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.database import Connection, Database
 from spark_runner.connectors.jdbc.dialect import Dialect, Staged
-from spark_runner.connectors.jdbc.failures import DatabaseBusy, DatabaseFailed
+from spark_runner.connectors.jdbc.failures import DatabaseBroke, DatabaseBusy, DatabaseFailed
 from spark_runner.connectors.jdbc.mysql import MySql
 from spark_runner.connectors.jdbc.names import TableName, table_name
 from spark_runner.connectors.jdbc.postgres import Postgres
@@ -152,6 +152,8 @@ class _Move:
         )
         with connection.transaction():
             self.record.confirm(connection, self.write, filled.rows)
+            if filled.rows:
+                _check(connection, self.dialect, staged, filled.rows)
             if self.overwrites:
                 at_once = bool(self.options["truncate"])
                 connection.run(self.dialect.empty(target.table, at_once=at_once))
@@ -186,6 +188,18 @@ def _change(connection: Connection, target: Target) -> None:
         except DatabaseFailed as error:
             if error.state not in {"42P07", "42701", "23505", "42S01", "42S21"}:
                 raise
+
+
+def _check(connection: Connection, dialect: Dialect, staged: Staged, rows: int) -> None:
+    """Raise DatabaseBroke if the staged rows are not those that the tasks have written."""
+    for statement in dialect.freeze(staged.staging):
+        connection.run(statement)
+    found = int(connection.value(dialect.count(staged)) or 0)
+    if found != rows:
+        raise DatabaseBroke(
+            f"table '{staged.target.shown}' of {connection.shown} was not changed: its staging table has"
+            f" {found} rows instead of {rows}; a crash of the server empties it"
+        )
 
 
 def _merge(connection: Connection, dialect: Dialect, staged: Staged) -> None:

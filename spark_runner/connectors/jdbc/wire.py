@@ -4,8 +4,8 @@ Clients of the package index cannot travel with a job: they are compiled, or rea
 installation. So this is the part of the protocol (version 3) for a login, a statement, and COPY both ways.
 """
 
+import contextlib
 import hashlib
-import select
 import socket
 import ssl
 import struct
@@ -18,6 +18,7 @@ from spark_runner.connectors.jdbc.scram import MECHANISM, ScramClient, ScramErro
 CONNECT_SECONDS = 30.0
 _CHUNK = 256 * 1024  # bytes of one message
 _PROTOCOL, _TLS = 196_608, 80_877_103
+_NOTHING_YET = (BlockingIOError, ssl.SSLWantReadError)
 _SIZE, _MAX_MESSAGE = 4, 1 << 30  # bytes of the size itself, and of a message
 
 
@@ -64,6 +65,7 @@ class Wire:
 
     def __init__(self, login: Login) -> None:
         seconds = float(login.parameters.get("connectTimeout") or CONNECT_SECONDS)
+        self._ahead = b""  # what was read to see whether the server has sent something
         try:
             self._socket = socket.create_connection((login.host, login.port), timeout=seconds)
         except OSError as error:
@@ -154,7 +156,7 @@ class Wire:
         self._finish()
 
     def copy_in(self, statement: str, chunks: Iterable[bytes | memoryview]) -> None:
-        """Run COPY ... FROM STDIN with these bytes; an error of the server ends it early."""
+        """Run COPY ... FROM STDIN with these bytes; raises WireError, early if the server ends it."""
         self._send(_message(b"Q", statement.encode() + b"\0"))
         self._await(b"G")
         try:
@@ -164,8 +166,8 @@ class Wire:
                     part = view[start : start + _CHUNK]
                     self._send(b"d" + struct.pack("!i", len(part) + 4))
                     self._send(part)
-                if self._has_answer():
-                    break  # the server sends nothing during COPY but an error
+                    while self._has_answer():
+                        self._read_during_copy()
         except WireError:
             raise
         except BaseException:
@@ -192,7 +194,26 @@ class Wire:
         self._await(b"Z")
 
     def _has_answer(self) -> bool:
-        return bool(select.select([self._socket], [], [], 0)[0])
+        """Whether the server has sent something; select would take records of TLS itself for that."""
+        self._socket.settimeout(0)
+        try:
+            self._ahead = self._take(1)
+        except _NOTHING_YET:
+            return False
+        finally:
+            self._socket.settimeout(None)
+        return True
+
+    def _read_during_copy(self) -> None:
+        """Read a message that the server sends while it takes rows: notices, changed settings, an error."""
+        try:
+            code, _ = self._receive()
+        except WireError:
+            with contextlib.suppress(WireError):
+                self._finish()  # the server drops what was sent of the rows, and takes statements again
+            raise
+        if code not in {b"N", b"S"}:
+            raise WireError("the server ended COPY early", "08006")
 
     def _receive(self) -> tuple[bytes, bytes]:
         """The next message; raises WireError for one of an error."""
@@ -212,16 +233,21 @@ class Wire:
             raise WireError(f"the connection to the database broke: {error}", "08006") from error
 
     def _read(self, size: int) -> bytes:
-        found = bytearray()
+        found, self._ahead = bytearray(self._ahead), b""
+        while len(found) < size:
+            found += self._take(size - len(found))
+        return bytes(found)
+
+    def _take(self, most: int) -> bytes:
         try:
-            while len(found) < size:
-                part = self._socket.recv(min(size - len(found), 1 << 20))
-                if not part:
-                    raise WireError("the database closed the connection", "08006")
-                found += part
+            part = self._socket.recv(min(most, 1 << 20))
+        except _NOTHING_YET:
+            raise
         except OSError as error:
             raise WireError(f"the connection to the database broke: {error}", "08006") from error
-        return bytes(found)
+        if not part:
+            raise WireError("the database closed the connection", "08006")
+        return part
 
 
 def _message(code: bytes, body: bytes) -> bytes:

@@ -1,10 +1,14 @@
 """Writes to real databases: append, overwrite, upsert, delete, and what a further attempt does."""
 
 import uuid
+from typing import Any
 
 import pytest
 
+from spark_runner.connectors.jdbc.failures import DatabaseBroke
 from spark_runner.connectors.jdbc.record import WriteRecord
+from spark_runner.connectors.jdbc.staging import fill
+from spark_runner.driver.outcome import is_permanent
 from spark_runner.sql.text.errors import SqlError
 from tests.jdbc_support import Run
 from tests.servers.databases import DatabaseServer
@@ -45,6 +49,33 @@ def test_without_the_record_an_attempt_would_add_rows_twice(
     monkeypatch.setattr(WriteRecord, "_id", lambda *_: uuid.uuid4().hex)
     run_script(script, key, 2)
     assert database.run("SELECT count(*) FROM t") == [["2"]]
+
+
+@pytest.mark.parametrize("change", ["TRUNCATE TABLE {}", "INSERT INTO {0} SELECT * FROM {0}"])
+def test_a_write_whose_staged_rows_changed_behind_it_fails_and_is_tried_again(
+    database: DatabaseServer, run_script: Run, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    database.run("CREATE TABLE t (id int); INSERT INTO t VALUES (7);")
+    script = f"""CREATE TABLE t (id INT) {database.options("t")};
+    INSERT OVERWRITE t SELECT id FROM range(1, 5);"""
+    key = uuid.uuid4().hex
+
+    def changed(*given: Any) -> Any:
+        filled = fill(*given)
+        ((name,),) = staging_tables(database)
+        database.run(change.format(name))  # a crash of the server empties the table, a lost task adds rows
+        return filled
+
+    with monkeypatch.context() as patch:
+        patch.setattr("spark_runner.connectors.jdbc.sink.fill", changed)
+        with pytest.raises(SqlError, match="its staging table has") as caught:
+            run_script(script, key)
+    assert isinstance(caught.value.__cause__, DatabaseBroke)
+    assert not is_permanent(caught.value)
+    assert database.run("SELECT id FROM t") == [["7"]]
+    assert staging_tables(database) == []
+    assert [each["rows"] for each in run_script(script, key, 2)] == [4]
+    assert database.run("SELECT id FROM t ORDER BY id") == [["1"], ["2"], ["3"], ["4"]]
 
 
 def test_the_last_row_of_a_key_replaces_the_others(database: DatabaseServer, run_script: Run) -> None:
