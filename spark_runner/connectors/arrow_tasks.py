@@ -6,12 +6,13 @@ Spark's UI.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
-from spark_runner.connectors.arrow_map import map_batches
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.python_source import TaskError, masked
 from spark_runner.protocol.redacted import spellings_within
@@ -38,6 +39,19 @@ def in_tasks(frame: DataFrame, task: "Task", result: str, texts: tuple[str, ...]
             raise masked(error, secrets) from None
 
     return map_batches(frame, guarded, result)
+
+
+def map_batches(
+    frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], schema: str
+) -> DataFrame:
+    """The record batches that a function makes from those of each partition, with the columns of `schema`.
+
+    `DataFrame.mapInArrow` is the same, and wants pandas, which neither driver nor executors need for it.
+    """
+    made: Any = UserDefinedFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    cells = made(*[frame[name] for name in frame.columns])
+    mapped = frame._jdf.mapInArrow(cells._jc, False, None)  # noqa: SLF001 - no public way without pandas
+    return DataFrame(mapped, frame.sparkSession)
 
 
 def error_of_task(error: PySparkException) -> Exception:

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, DataType, LongType, TimestampType
 
-from spark_runner.connectors.arrow_map import map_batches
+from spark_runner.connectors.arrow_tasks import map_batches
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.copy_task import RESULT, CopyTask
