@@ -12,7 +12,13 @@ from spark_runner.runners.files import content_file
 
 # The driver imports from these; the excluded parts are for workers, or large and never imported.
 _PACKAGES = ("queues", "spark_runner", "kazoo", "puresasl")
-_LEFT_OUT = frozenset({"compiler", "embedded", "runners", "tests", "testing", "__pycache__"})
+_LEFT_OUT = frozenset(
+    {
+        *("compiler", "embedded", "runners", "tests", "testing", "__pycache__"),
+        *("admin", "claims", "consumer", "dispatch", "producer"),  # of queues
+    }
+)
+_OPTIONS = "options.py"  # of connectors: the compiler checks them, with pydantic
 # Modules of logs: the masks of secrets, and the helper for files.
 _MODULES = {
     "orchestrator": ("__init__",),
@@ -59,7 +65,8 @@ def _modules() -> Iterator[tuple[str, Path]]:
         for root in (spec and spec.submodule_search_locations) or ():
             for path in Path(root).rglob("*.py"):
                 inner = path.relative_to(root)
-                if not _LEFT_OUT.intersection(inner.parts[:-1]):
+                is_options = inner.name == _OPTIONS and "connectors" in inner.parts
+                if not is_options and not _LEFT_OUT.intersection(inner.parts[:-1]):
                     yield f"{package}/{inner.as_posix()}", path
 
 
