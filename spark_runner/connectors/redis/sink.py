@@ -81,25 +81,22 @@ class Writes:
     def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         """The number of rows written, and the rejected rows."""
         # Not before the packages of the job are on the path of the executor.
-        import pyarrow as pa  # noqa: PLC0415
+        import pyarrow as pa  # noqa: PLC0415 - see above
 
-        from spark_runner.connectors.redis.pipeline import Pipeline  # noqa: PLC0415
+        from spark_runner.connectors.redis.pipeline import Pipeline, Rejected  # noqa: PLC0415 - likewise
 
         pipeline, size = Pipeline(self.options), self.options["batch_size"]
         try:
             for batch in batches:
-                rows, reasons, records = 0, list[str](), list[str]()
+                rejected = list[Rejected]()
                 for start in range(0, batch.num_rows, size):
                     part = batch.slice(start, size)
-                    for row in pipeline.write(part.column(0).to_pylist(), part.column(1).to_pylist()):
-                        reasons.append(row.reason)
-                        records.append(row.record)
-                rows = batch.num_rows - len(reasons)
+                    rejected += pipeline.write(part.column(0).to_pylist(), part.column(1).to_pylist())
                 yield pa.RecordBatch.from_pydict(
                     {
-                        "rows": [rows, *[0] * len(reasons)],
-                        "reason": [None, *reasons],
-                        "record": [None, *records],
+                        "rows": [batch.num_rows - len(rejected), *[0] * len(rejected)],
+                        "reason": [None, *(each.reason for each in rejected)],
+                        "record": [None, *(each.record for each in rejected)],
                     },
                     pa.schema(
                         [

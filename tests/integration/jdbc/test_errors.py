@@ -1,4 +1,4 @@
-"""What users are told: what is wrong, with which thing, and no secret."""
+"""Errors for users: what is wrong, with which thing, and no secret."""
 
 import re
 from dataclasses import replace
