@@ -230,6 +230,13 @@ def test_a_secret_is_known_in_urls_in_json_and_by_its_lines() -> None:
         assert MASK in redactor.mask(text)
 
 
+def test_the_label_of_a_key_file_is_no_secret_and_stays_in_other_certificates() -> None:
+    certificate = "-----BEGIN CERTIFICATE-----\nABCDEFGHIJKLMNOPQRSTUV\n-----END CERTIFICATE-----\n"
+    text = "-----BEGIN CERTIFICATE-----\nabc\n"
+    assert Redactor([certificate]).mask(text) == text
+    assert Redactor([certificate]).mask(f"a {certificate} b ABCDEFGHIJKLMNOPQRSTUV") == f"a {MASK} b {MASK}"
+
+
 @pytest.mark.parametrize("secret", ["ab/cd=ef+gh", "two words+", "it's one", "gr\u00fc\u00df-dich"])
 def test_a_secret_is_known_as_libraries_write_it(secret: str) -> None:
     texts = [quote(secret), quote_plus(secret), json.dumps(secret)[1:-1], secret.replace("'", "''")]

@@ -28,6 +28,7 @@ _SETTINGS = frozenset({"conf", "variables", "options", "labels", "settings", "en
 _URL = re.compile(r"(?i)url")  # Spark's `spark.sql.redaction.options.regex`
 _RECEIVER = "callback.url"
 _OPTION = re.compile(r"--?(?P<name>[\w.-]+)(?:=(?P<value>.*))?", re.DOTALL)
+_PEM_LABEL = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")  # RFC 7468; not a secret, unlike its lines
 _AFTER_HOST = re.compile(r"(https?://[^/?#\s]*)[/?#]\S+")  # paths may contain secrets, too
 
 
@@ -191,7 +192,7 @@ def spellings_of(secrets: Iterable[str]) -> list[str]:
 
 def _forms(secret: str) -> set[str]:
     """A secret as written in text, URLs, JSON and SQL, and each of its lines: logs are read line by line."""
-    lines = secret.split() if len(secret) > _LINE else []
+    lines = _PEM_LABEL.sub(" ", secret).split() if len(secret) > _LINE else []
     return {
         secret.strip(),
         quote(secret, safe="", errors="replace"),
