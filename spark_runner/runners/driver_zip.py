@@ -3,7 +3,7 @@
 import importlib.util
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -44,10 +44,23 @@ def driver_zip(folder: Path, packages: tuple[str, ...] = ()) -> Path:
 @cache
 def zip_bytes(packages: tuple[str, ...] = ()) -> bytes:
     """The contents of the zip."""
+    return _zipped({**dict(_modules()), **{name: path for each in packages for name, path in _files(each)}})
+
+
+@cache
+def package_zip_bytes(package: str) -> bytes:
+    """The contents of a zip with this package of connectors or functions alone; raises SubmissionError.
+
+    Empty for a package that the zip of the driver has.
+    """
+    found = dict(_files(package))
+    return _zipped(found) if found else b""
+
+
+def _zipped(files: Mapping[str, Path]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        found = {**dict(_modules()), **{name: path for each in packages for name, path in _files(each)}}
-        for name, path in sorted(found.items()):
+        for name, path in sorted(files.items()):
             info = zipfile.ZipInfo(name, _EPOCH)
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, _MODE
             archive.writestr(info, path.read_bytes())

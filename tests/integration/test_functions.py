@@ -11,7 +11,7 @@ from orchestrator.compose import build_runners
 from orchestrator.model.definition import build_definition
 from orchestrator.model.states import Status
 from spark_runner.runners.base import SparkTarget
-from spark_runner.runners.driver_zip import zip_bytes
+from spark_runner.runners.driver_zip import package_zip_bytes, zip_bytes
 from tests.integration.test_connectors import hidden, package_folders
 from tests.jobs_support import Deployment
 from tests.kubernetes_support import KubernetesSite
@@ -63,7 +63,8 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = "[spark_job_orchestrator.functions]\nacme_shout = acme_words.text:shout\n"
     (info / "entry_points.txt").write_text(points, "utf-8")
     monkeypatch.syspath_prepend(str(folder))
-    zip_bytes.cache_clear()
+    for cached in (zip_bytes, package_zip_bytes):
+        cached.cache_clear()
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ class Driver:
         program = program_of(request, folder=site.folder, driver_main=Path("none"))
         folder = site.folder / request.incarnation
         folder.mkdir()
-        for name, data in {**program.plan["data"], **program.code["data"]}.items():
+        for name, data in {**program.plan["data"], **program.code[CODE]["data"]}.items():
             (folder / name).write_bytes(base64.b64decode(data))
         arguments = [each.replace(PLAN, str(folder)).replace(CODE, str(folder)) for each in program.arguments]
         with (folder / "log").open("wb") as log:

@@ -111,7 +111,7 @@ class PodLauncher:
             )
             try:
                 # The last step before the start: an earlier refusal leaves no secret behind.
-                for secret in (program.code, program.plan):
+                for secret in (*program.code.values(), program.plan):
                     self._api.create_secret(self._namespace, secret)
             except KubernetesError as error:
                 raise SubmissionError(str(error)) from error
@@ -181,7 +181,8 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
     for part in ("driver", "executor"):
         own[f"spark.kubernetes.{part}.label.{RUN_LABEL}"] = request.run
         own[f"spark.kubernetes.{part}.label.{INCARNATION_LABEL}"] = request.incarnation
-        own[f"spark.kubernetes.{part}.secrets.{program.code['metadata']['name']}"] = CODE
+        for path, secret in program.code.items():
+            own[f"spark.kubernetes.{part}.secrets.{secret['metadata']['name']}"] = path
     own[f"spark.kubernetes.driver.secrets.{program.plan['metadata']['name']}"] = PLAN
     own |= with_log_layout(conf, f"file:{CODE}/{LAYOUT}", DRIVER, EXECUTOR)
     own[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG

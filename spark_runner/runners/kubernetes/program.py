@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from spark_runner.protocol import exit_codes
+from spark_runner.protocol.errors import SubmissionError
 from spark_runner.protocol.failures import PATTERNS
 from spark_runner.protocol.run_plan import PlanOutline, for_jar_driver
 from spark_runner.runners.base import SubmitRequest
-from spark_runner.runners.driver_zip import driver_zip
+from spark_runner.runners.driver_zip import driver_zip, package_zip_bytes
 from spark_runner.runners.files import content_name
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
 from spark_runner.runners.spark_log import TO_STDERR
@@ -67,6 +68,8 @@ def _secret(name: str, contents: Mapping[str, bytes], labels: Mapping[str, str])
 
 
 CODE = "/opt/orchestrator/code"  # in each pod
+_PACKAGES = "/opt/orchestrator/packages"  # likewise, with a folder for each package
+_MAX_SECRET_BYTES = 1024 * 1024  # of all values in a secret: a limit of the API
 PLAN = "/opt/orchestrator/plan"  # in each pod of a driver
 LAYOUT = "log4j2.properties"  # in CODE
 
@@ -80,7 +83,7 @@ class PodProgram:
 
     resource: str
     arguments: tuple[str, ...]
-    code: Mapping[str, Any]  # the secret that is mounted at CODE
+    code: Mapping[str, Mapping[str, Any]]  # the secrets that all pods of the program mount, by their paths
     plan: Mapping[str, Any]  # the secret that is mounted at PLAN
     main_class: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -94,21 +97,37 @@ def program_of(request: SubmitRequest, *, folder: Path, driver_main: Path) -> Po
 
 
 def _in_python(request: SubmitRequest, folder: Path, driver_main: Path) -> PodProgram:
-    code = code_secret(
-        {
-            "driver.zip": driver_zip(folder, request.python_packages).read_bytes(),
-            "driver_main.py": driver_main.read_bytes(),
-            LAYOUT: TO_STDERR.encode(),
-        }
-    )
-    package = f"{CODE}/driver.zip"
+    files = {
+        "driver.zip": driver_zip(folder).read_bytes(),
+        "driver_main.py": driver_main.read_bytes(),
+        LAYOUT: TO_STDERR.encode(),
+    }
+    packages = _packages(request.python_packages)
+    code = {path: code_secret(contents) for path, contents in {CODE: files, **packages}.items()}
+    zips = [f"{CODE}/driver.zip", *(f"{path}/{name}" for path, names in packages.items() for name in names)]
+    pyfiles = ",".join(f"local://{each}" for each in zips)
     own = {
-        "spark.submit.pyFiles": _joined(f"local://{package}", request.conf.get("spark.submit.pyFiles"), ","),
-        # Spark assumes that a `local:` file is on every node and sends it to no executor; CODE provides it.
-        _PATHS: _joined(package, request.conf.get(_PATHS), ":"),
+        "spark.submit.pyFiles": _joined(pyfiles, request.conf.get("spark.submit.pyFiles"), ","),
+        # Spark assumes that a `local:` file is on every node and sends it to no executor; secrets do.
+        _PATHS: _joined(":".join(zips), request.conf.get(_PATHS), ":"),
     }
     plan = plan_secret(request, request.plan)
     return PodProgram(f"local://{CODE}/driver_main.py", (f"{PLAN}/plan.json",), code, plan, properties=own)
+
+
+def _packages(names: Iterable[str]) -> dict[str, dict[str, bytes]]:
+    """The contents of one secret for each package, by its path in pods: all in one would be too large."""
+    found = {}
+    for name in names:
+        if contents := package_zip_bytes(name):
+            if len(contents) > _MAX_SECRET_BYTES:
+                raise SubmissionError(
+                    f"the Python package {name} of a connector or function has {len(contents):,} bytes in a"
+                    f" zip, and a secret of Kubernetes holds {_MAX_SECRET_BYTES:,}; install it in the image,"
+                    " and leave it out of `modules`"
+                )
+            found[f"{_PACKAGES}/{name}"] = {f"{name}.zip": contents}
+    return found
 
 
 def _in_java(request: SubmitRequest) -> PodProgram:
@@ -122,7 +141,7 @@ def _in_java(request: SubmitRequest) -> PodProgram:
     return PodProgram(
         "spark-internal",  # a class that the image contains; the jar of the job is in spark.jars
         (f"{CODE}/{_JAR_DRIVER.name}", f"orchestrator.{_JAR_DRIVER.stem}", f"{PLAN}/plan.json"),
-        code_secret({_JAR_DRIVER.name: source, LAYOUT: TO_STDERR.encode()}),
+        {CODE: code_secret({_JAR_DRIVER.name: source, LAYOUT: TO_STDERR.encode()})},
         plan_secret(request, for_jar_driver(request.plan, known)),
         main_class="org.codehaus.janino.SimpleCompiler",
     )
