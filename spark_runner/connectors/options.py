@@ -84,6 +84,9 @@ class ConnectorOptions(BaseModel):
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise OptionError if the options do not match the declared `columns` (empty: none declared)."""
 
+    def check_primary_key(self, primary_key: Sequence[str]) -> None:
+        """Raise OptionError if the options do not match these columns of the PRIMARY KEY."""
+
     @classmethod
     def check_position(cls, position: str) -> None:  # noqa: ARG003 - of subclasses
         """Raise OptionError if its source cannot begin a stream at this position, which a user gives."""

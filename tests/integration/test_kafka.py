@@ -122,15 +122,32 @@ def test_records_that_do_not_fit_go_to_the_quarantine_with_their_text(
     tables: Tables, topics: Topics, mode: str, spark: SparkSession
 ) -> None:
     topic = topics.new()
-    topics.kafka.produce(topic, values({"id": 1}, b"no json", {"id": "x"}, {"id": 4}))
+    unlike = [b"no json", {"id": "x"}, b"", b" ", b"[]", [{"id": 2}, {"id": 3}]]
+    topics.kafka.produce(topic, values({"id": 1}, *unlike, {"id": 4}))
     script = "SET job.error.limit.rows = 10;\n" + tables.kafka("src", "id BIGINT", topic)
     (result,) = tables.run(mode + script + tables.files("id BIGINT") + COPY)
     assert result["rows"] == 2
     assert tables.written() == [(1,), (4,)]
     (counted,) = [each for each in tables.bad_rows if each["table"] == "src"]
-    assert (counted["rows"], counted["quarantined"]) == (4, 2)
+    assert (counted["rows"], counted["quarantined"]) == (8, 6)
     records = {row["record"] for row in spark.read.parquet(counted["place"]).collect()}
-    assert records == {"no json", '{"id": "x"}'}
+    assert records == {"no json", '{"id": "x"}', "", " ", "[]", '[{"id": 2}, {"id": 3}]'}
+
+
+@pytest.mark.parametrize("mode", [BATCH, STREAM])
+def test_keys_that_do_not_fit_go_to_the_quarantine_and_stop_no_stream(
+    tables: Tables, topics: Topics, mode: str, spark: SparkSession
+) -> None:
+    topic, sent = topics.new(), [(b"1", {"n": 1}), (b"one", {"n": 2}), (b"3", {"n": 3})]
+    topics.kafka.produce(topic, [Record(json.dumps(value).encode(), key) for key, value in sent])
+    keys = {"key_fields": "id", "value_fields_include": "except_key"}
+    columns = "id BIGINT, n BIGINT"
+    script = tables.kafka("src", columns, topic, **keys) + tables.files(columns)
+    tables.run("SET job.error.limit.rows = 10;\n" + mode + script + COPY)
+    assert tables.written() == [(1, 1), (3, 3)]
+    (counted,) = [each for each in tables.bad_rows if each["table"] == "src"]
+    records = {row["record"] for row in spark.read.parquet(counted["place"]).collect()}
+    assert records == {"key one"}
 
 
 @pytest.mark.parametrize("mode", [BATCH, STREAM])

@@ -174,3 +174,10 @@ def test_settings_of_the_client_that_change_nothing_are_left_out(name: str) -> N
 def test_a_further_attempt_may_succeed_unless_the_brokers_refuse(words: str, passes: bool) -> None:
     found = explained_or_passing(RuntimeError(words), "b:1", "t")
     assert isinstance(found, Unreachable) is passes
+
+
+@pytest.mark.parametrize("end", ["earliest", "group-offsets", "timestamp", "specific-offsets"])
+def test_a_read_cannot_end_where_there_is_no_end(end: str) -> None:
+    options = {"topic": "t", "bootstrap_servers": "h:1", "ending_offsets": end}
+    with pytest.raises(OptionError, match="a read ends at latest, a time with its zone, or offsets"):
+        validate("kafka", options, ("id",))

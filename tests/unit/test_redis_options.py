@@ -1,5 +1,7 @@
 """The options of tables in Redis, as a script writes them."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from spark_runner.connectors.errors import OptionError
@@ -59,6 +61,50 @@ def test_a_wrong_option_is_named(options: dict[str, str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "further"),
+    [
+        ("value", {"command": "HSET"}),
+        ("value", {"command": "XADD"}),
+        ("field", {"command": "SET"}),
+        ("score", {"command": "SADD"}),
+        ("max_length", {"command": "LPUSH"}),
+        ("nodes", {}),
+        ("master_name", {}),
+        ("sentinel_password", {}),
+        ("ca_file", {}),
+        ("username", {}),
+        ("host", {"mode": "cluster", "nodes": "a"}),
+        ("master_name", {"mode": "cluster", "nodes": "a"}),
+    ],
+)
+def test_an_option_without_effect_is_refused(option: str, further: dict[str, str]) -> None:
+    options = {"key": "k", "host": "h", **further, option: "9"}
+    if option != "host" and "mode" in further:
+        options.pop("host")
+    with pytest.raises(OptionError, match=f"option '{option}' has an effect only"):
+        validate("redis", options)
+
+
+@pytest.mark.parametrize(
+    ("options", "primary_key", "message"),
+    [
+        ({"key": "p:{page}"}, ("PAGE",), ""),
+        ({"key": "p:{page}", "command": "HSET", "field": "{n}", "value": "{n}"}, ("page", "n"), ""),
+        ({"key": "p:*"}, ("page",), ""),
+        ({"key": "p:{page}", "command": "LPUSH"}, ("n",), ""),  # an INSERT refuses it
+        ({"key": "p:{page}"}, ("page", "n"), r"the PRIMARY KEY is \(page, n\), .* the columns \(page\)"),
+        ({"key": "all"}, ("page",), r"the PRIMARY KEY is \(page\), and the key in Redis has no column"),
+    ],
+)
+def test_the_primary_key_is_the_columns_of_the_key(
+    options: dict[str, str], primary_key: tuple[str, ...], message: str
+) -> None:
+    found = validate("redis", {"host": "h", **options}, ("page", "n"))
+    with pytest.raises(OptionError, match=message) if message else nullcontext():
+        found.check_primary_key(primary_key)
+
+
+@pytest.mark.parametrize(
     ("command", "guarantee", "upserts"),
     [
         ("SET", Guarantee.EXACTLY_ONCE, True),
@@ -72,7 +118,7 @@ def test_a_wrong_option_is_named(options: dict[str, str], message: str) -> None:
 def test_a_row_that_arrives_twice_doubles_only_in_lists_and_streams(
     command: str, guarantee: Guarantee, upserts: bool
 ) -> None:
-    given = {"host": "h", "key": "k", "command": command, "score": "n"}
+    given = {"host": "h", "key": "k", "command": command} | ({"score": "n"} if command == "ZADD" else {})
     found = validate("redis", given, ("page", "n"))
     assert found.guarantee(has_primary_key=False) is guarantee
     assert found.replaces_rows() is upserts

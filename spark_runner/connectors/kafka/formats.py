@@ -42,10 +42,14 @@ def decoded(
             reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread}
             if kind == "csv":
                 found = sql.from_csv(text, wide.simpleString(), {**reading, **_csv(options)})
+                is_blank = (text == "") & sql.lit(len(schema) > 1)
             else:
                 found = sql.from_json(text, wide, reading)
-            if kind == "json" and options["fail_on_missing_field"]:
-                found = _without_missing(found, text, wide, unread)
+                if options["fail_on_missing_field"]:
+                    found = _without_missing(found, text, wide, unread)
+                is_blank = text.rlike(r"\A\s*\z")
+            # Spark takes a text without a record for one of NULLs.
+            found = sql.when(is_blank, _unread(wide, text)).otherwise(found)
             return found if record is not None else _or_failure(found, schema)
         case "raw":
             return _raw(column(name), schema, record)
@@ -99,6 +103,14 @@ def _raw(value: Column, schema: StructType, record: str | None) -> Column:
         unread = sql.when(text.isNotNull() & found.isNull(), text)
     cells = [found.alias(field.name)]
     return sql.struct(*cells, *([] if record is None else [unread.alias(record)]))
+
+
+def _unread(wide: StructType, text: Column) -> Column:
+    """The columns as NULL, and the last one with a text that does not fit."""
+    *cells, last = wide.fields
+    return sql.struct(
+        *[sql.lit(None).cast(each.dataType).alias(each.name) for each in cells], text.alias(last.name)
+    )
 
 
 def _without_missing(found: Column, text: Column, wide: StructType, record: str) -> Column:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
-from spark_runner.connectors.kafka.positions import EARLIEST, FORMS, SPECIFIC, TIMESTAMP, position
+from spark_runner.connectors.kafka.positions import EARLIEST, FORMS, GROUP, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Name
 from spark_runner.protocol.text import did_you_mean
 
@@ -101,7 +101,9 @@ class KafkaOptions(ConnectorOptions):
         None, ge=0, description="of `starting_offsets` `timestamp`: milliseconds since 1970"
     )
     specific_offsets: str = Field("", description="of `starting_offsets` `specific-offsets`")
-    ending_offsets: str = Field("latest", description="of mode batch: where it ends, in the same forms")
+    ending_offsets: str = Field(
+        "latest", description="of mode batch: where it ends: `latest`, a time, or offsets"
+    )
     max_offsets_per_trigger: int = Field(
         1_000_000, ge=1, le=1_000_000_000, description="records of one micro-batch"
     )
@@ -146,10 +148,17 @@ class KafkaOptions(ConnectorOptions):
         {}, description="further settings of Kafka's clients: `properties.NAME` or `kafka.NAME`"
     )
 
-    @field_validator("starting_offsets", "ending_offsets")
+    @field_validator("starting_offsets")
     @classmethod
     def _is_position(cls, value: str) -> str:
         return _position(value)
+
+    @field_validator("ending_offsets")
+    @classmethod
+    def _is_end(cls, value: str) -> str:
+        if (found := _position(value)) in {EARLIEST, GROUP, TIMESTAMP, SPECIFIC}:
+            raise ValueError("a read ends at latest, a time with its zone, or offsets")
+        return found
 
     @field_validator("properties")
     @classmethod

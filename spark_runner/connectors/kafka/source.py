@@ -171,14 +171,20 @@ def _columns(
     parts = [decoded(frame, "value", options["format"], of_value, options, record=record).alias(_VALUE)]
     if keys and (raw_or_split or deletes):
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
-        parts.append(decoded(frame, "key", kind, of_key, options, record=None).alias(_KEY))
+        parts.append(decoded(frame, "key", kind, of_key, options, record=record).alias(_KEY))
     found = frame.select(*kept, *parts, _metadata().alias(METADATA))
     cells = [
         _cell(each.name, special, keys, options, raw_or_split).cast(each.dataType).alias(each.name)
         for each in schema
     ]
-    unread = [] if record is None else [sql.col(_VALUE)[record].alias(record)]
+    unread = [] if record is None else [_unread(record, with_key=len(parts) > 1).alias(record)]
     return found.select(*cells, *unread, METADATA)
+
+
+def _unread(record: str, *, with_key: bool) -> Column:
+    """The text of a value that does not fit, or that of a key."""
+    of_key = [sql.concat(sql.lit("key "), sql.col(_KEY)[record])] if with_key else []
+    return sql.coalesce(sql.col(_VALUE)[record], *of_key)
 
 
 def _cell(

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
 from spark_runner.connectors.redis.kinds import REPLACING
-from spark_runner.connectors.templates import pieces, unknown_column
+from spark_runner.connectors.templates import columns_of, pieces, unknown_column
 from spark_runner.protocol.text import did_you_mean
 
 Mode = Annotated[Literal["single", "sentinel", "cluster"], BeforeValidator(lambda value: str(value).lower())]
@@ -101,6 +101,7 @@ class RedisOptions(ConnectorOptions):
             raise OptionError("mode 'sentinel' of connector 'redis' needs option 'master_name'")
         if self.mode == "cluster" and self.database:
             raise OptionError("a cluster of Redis has only database 0", option="database", fault="value")
+        self._check_effects()
         if self.command == "ZADD" and not self.score:
             raise OptionError("command 'ZADD' needs option 'score', the name of a column")
         for option in ("key", "value", "field"):
@@ -109,6 +110,34 @@ class RedisOptions(ConnectorOptions):
                 raise self._unknown(option, name, columns)
         if columns and self.score and self.score.lower() not in {name.lower() for name in columns}:
             raise self._unknown("score", self.score, columns)
+
+    def _check_effects(self) -> None:
+        """Raise OptionError for an option that others leave without effect."""
+        has_value = self.command not in {"HSET", "XADD"} or (self.command == "HSET" and bool(self.field))
+        for option, has_effect, where in (
+            ("host", self.mode == "single", "in mode 'single'"),
+            ("nodes", self.mode != "single", "in the modes 'sentinel' and 'cluster'"),
+            ("master_name", self.mode == "sentinel", "in mode 'sentinel'"),
+            ("sentinel_password", self.mode == "sentinel", "in mode 'sentinel'"),
+            ("ca_file", self.tls, "with 'tls' = 'true'"),
+            ("username", bool(self.password), "with option 'password'"),
+            ("field", self.command == "HSET", "with command 'HSET'"),
+            ("value", has_value, "with commands of one value; HSET needs option 'field' for it"),
+            ("score", self.command == "ZADD", "with command 'ZADD'"),
+            ("max_length", self.command == "XADD", "with command 'XADD'"),
+        ):
+            if not has_effect and getattr(self, option) != type(self).model_fields[option].default:
+                message = f"option '{option}' has an effect only {where}; leave it out"
+                raise OptionError(message, option=option)
+
+    def check_primary_key(self, primary_key: Sequence[str]) -> None:
+        """Rows with one key replace each other, so the PRIMARY KEY is the columns of `key` and `field`."""
+        named = {name.lower() for name in (*columns_of(self.key), *columns_of(self.field))}
+        is_pattern = not named and any(mark in self.key for mark in "*?[")  # a table that is read
+        if self.replaces_rows() and not is_pattern and {name.lower() for name in primary_key} != named:
+            message = f"the PRIMARY KEY is ({', '.join(primary_key)}), and the key in Redis has "
+            message += f"the columns ({', '.join(sorted(named))})" if named else "no column"
+            raise OptionError(message, option="key", fault="value")
 
     def _unknown(self, option: str, name: str, columns: Sequence[str]) -> OptionError:
         message = f"option '{option}' names '{name}', which is not a column{did_you_mean(name, columns)}"

@@ -1,7 +1,7 @@
 """Sends the commands of many rows at once, and reads their replies."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ _LATER = (
 )
 _NOWHERE = (*LOST, MasterNotFoundError, RedisClusterException)
 _SHOWN_BYTES = 10_000  # of a row that Redis rejects
+_MAX_BYTES = 8 * 1024 * 1024  # of the commands of one round trip, if they are several
 
 
 _Row = tuple[bytes, bytes]  # a key and the command
@@ -44,6 +45,18 @@ class Rejected:
 
     reason: str
     record: str
+
+
+def round_trips(sizes: Sequence[int], rows: int) -> Iterator[slice]:
+    """The parts of rows with these sizes in bytes: at most `rows` of them, and at most 8 MiB."""
+    start = total = 0
+    for index, size in enumerate(sizes):
+        if index > start and (index - start == rows or total + size > _MAX_BYTES):
+            yield slice(start, index)
+            start, total = index, 0
+        total += size
+    if sizes:
+        yield slice(start, len(sizes))
 
 
 class Pipeline:

@@ -83,15 +83,15 @@ class Writes:
         # Not before the packages of the job are on the path of the executor.
         import pyarrow as pa  # noqa: PLC0415 - see above
 
-        from spark_runner.connectors.redis.pipeline import Pipeline, Rejected  # noqa: PLC0415 - likewise
+        from spark_runner.connectors.redis.pipeline import Pipeline, Rejected, round_trips  # noqa: PLC0415 - likewise
 
         pipeline, size = Pipeline(self.options), self.options["batch_size"]
         try:
             for batch in batches:
                 rejected = list[Rejected]()
-                for start in range(0, batch.num_rows, size):
-                    part = batch.slice(start, size)
-                    rejected += pipeline.write(part.column(0).to_pylist(), part.column(1).to_pylist())
+                keys, made = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+                for part in round_trips([len(each or b"") for each in made], size):
+                    rejected += pipeline.write(keys[part], made[part])
                 yield pa.RecordBatch.from_pydict(
                     {
                         "rows": [batch.num_rows - len(rejected), *[0] * len(rejected)],

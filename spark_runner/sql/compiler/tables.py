@@ -59,6 +59,8 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
     try:
         given = {key: option.value for key, option in options.items()}
         checked = validate(connector, given, tuple(columns.stored) if columns else ())
+        if columns is not None and columns.primary_key:
+            checked.check_primary_key(columns.primary_key)
     except OptionError as error:
         raise _located(statement, options, error) from error
     if columns is not None:
