@@ -13,7 +13,7 @@ SINCE  ?= HEAD
 TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
 	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
-.PHONY: run demo-streaming test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills
+.PHONY: run demo-streaming servers test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills
 .PHONY: fuzz campaigns format lock audit audit-where-reachable clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
@@ -21,6 +21,9 @@ run: $(VENV)/installed  ## one real push job, from the data in examples/ to its 
 
 demo-streaming: $(VENV)/installed-test  ## clicks from a Kafka, counted by a job, arrive in a Redis: all of them started for it
 	$(BIN)/python -m tests.demo_streaming
+
+servers: $(VENV)/installed-test  ## a Kafka and a PostgreSQL for docs/kafka-to-postgresql.md, until Ctrl-C
+	$(BIN)/python -m tests.tutorial_servers
 
 test: lint types contracts tests  ## everything that CI checks
 

@@ -146,9 +146,9 @@ def database(request: pytest.FixtureRequest) -> DatabaseServer:
     return found
 
 
-def postgres_at(port: int) -> DatabaseServer:
+def postgres_at(port: int, name: str = "") -> DatabaseServer:
     """An empty database of the server at this port."""
-    name = f"test_{uuid.uuid4().hex}"
+    name = name or f"test_{uuid.uuid4().hex}"
     _psql(port, "postgres", f"CREATE DATABASE {name}")
     return DatabaseServer("postgresql", "127.0.0.1", port, name, "admin", lambda *given: _psql(port, *given))
 
