@@ -145,9 +145,7 @@ class ElasticsearchOptions(ConnectorOptions):
         if self.version_column and self.action in {"create", "update"}:
             raise OptionError(f"action '{self.action}' has no versions; use 'index'", option="version_column")
         if self.delete_column and self.action == "delete":
-            raise OptionError(
-                "action 'delete' deletes all rows; leave out one of both", option="delete_column"
-            )
+            raise OptionError("action 'delete' deletes each row already", option="delete_column")
         if self.missing_index == "create" and columns_of(self.index):
             message = "an index with columns in its name is created by the server; use templates there"
             raise OptionError(message, option="missing_index", fault="value")

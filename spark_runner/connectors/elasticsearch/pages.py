@@ -1,18 +1,23 @@
-"""Reads the documents of one slice of a point in time, in pages: bytes that the JVM parses."""
+"""Reads the documents of one slice of a point in time, in pages: each as the text that the JVM parses."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark_runner.connectors.elasticsearch.client import Client, pattern_of
 from spark_runner.connectors.errors import NothingThere, Unreachable
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
 _KEEP = "10m"  # each request begins it anew; a reader that ended leaves the point in time for so long
-_HITS = ",".join(f"hits.hits.{name}" for name in ("_index", "_id", "_version", "_source", "sort"))
-_SEARCH = f"/_search?allow_partial_search_results=false&filter_path=pit_id,{_HITS}"
-_SORT = b'"sort":['  # the last one is that of the last document: it is behind its fields
+# Without filter_path: with it, or with a part of `_source`, the server makes doubles of decimals.
+_SEARCH = "/_search?allow_partial_search_results=false"
+_HITS = '"hits":['
+_decode = json.JSONDecoder().raw_decode
 _FIRST_DOCUMENTS, _MOST_DOCUMENTS = 10, 10_000  # of a page; more is refused by default
 _PAGE_BYTES = 4 * 1024 * 1024
 
@@ -40,9 +45,12 @@ class PageReader(DataSourceReader):
         slices = self._options["partitions"]
         return [Slice(point, number, slices) for number in range(slices)]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[bytes]]:
-        """The pages of a slice; raises Unreachable, as the point in time is gone with its server."""
+    def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":  # type: ignore[override]  # or tuples
+        """The documents of a slice; raises Unreachable, as the point in time is gone with its server."""
+        import pyarrow as pa  # noqa: PLC0415 - of the tasks
+
         assert isinstance(partition, Slice)  # noqa: S101 - those of `partitions`
+        schema = pa.schema([("hit", pa.string())])
         asked: dict[str, Any] = {
             "pit": {"id": partition.point, "keep_alive": _KEEP},
             "sort": ["_shard_doc"],
@@ -50,7 +58,7 @@ class PageReader(DataSourceReader):
             "version": True,
             "track_total_hits": False,
             "query": self._options["query"] or {"match_all": {}},
-            "_source": {"includes": self._options["fields"]},
+            "_source": self._options["fields"],
         }
         if partition.of > 1:
             asked["slice"] = {"id": partition.number, "max": partition.of}
@@ -61,10 +69,24 @@ class PageReader(DataSourceReader):
                 except NothingThere as error:
                     raise Unreachable(f"the point in time of a read is over: {error}") from error
                 client.succeeded()
-                begin = page.rfind(_SORT)
-                if begin < 0:
+                hits, last = _hits(page.decode())
+                if not hits:
                     return
-                yield (page,)
-                asked["search_after"] = [int(page[begin + len(_SORT) : page.index(b"]", begin)])]
+                yield pa.RecordBatch.from_arrays([pa.array(hits, pa.string())], schema=schema)
+                asked["search_after"] = last
                 wanted = min(asked["size"] * _PAGE_BYTES // len(page), 10 * asked["size"], _MOST_DOCUMENTS)
                 asked["size"] = max(wanted, 1)
+
+
+def _hits(page: str) -> tuple[list[str], list[Any]]:
+    """The text of each document of a page, and the sort values of the last.
+
+    The texts are parts of the page: nothing that reads numbers as Python or Spark does could write them back.
+    """
+    found, last, end = list[str](), list[Any](), page.index(_HITS) + len(_HITS) - 1
+    while page[end + 1] == "{":
+        begin = end + 1
+        hit, end = _decode(page, begin)
+        found.append(page[begin:end])
+        last = hit["sort"]
+    return found, last

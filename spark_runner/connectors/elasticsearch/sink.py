@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.arrow_tasks import error_of_task, in_tasks
+from spark_runner.connectors.arrow_tasks import bounded_batches, error_of_task, in_tasks
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.elasticsearch.documents import lines
 from spark_runner.connectors.errors import ConnectorError
@@ -53,7 +53,8 @@ class ElasticsearchSink:
         )
         try:
             # Kept, for a further look at the result would write the rows again.
-            kept = counted.localCheckpoint()
+            with bounded_batches(frame.sparkSession, options["max_batch_bytes"]):
+                kept = counted.localCheckpoint()
         except PySparkException as error:
             raise error_of_task(error) from error
         if options["refresh"]:

@@ -7,14 +7,20 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSourceReader
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.python_source import TableSource, read_by
 
 METADATA = "_metadata"
 _UNREAD = "__orchestrator_unread"
-_PAGE = "hits STRUCT<hits: ARRAY<STRUCT<_index: STRING, _id: STRING, _version: BIGINT, _source: STRING>>>"
+_HIT = StructType(
+    [
+        StructField("_id", StringType()),
+        StructField("_index", StringType()),
+        StructField("_version", LongType()),
+    ]
+)
 _MAX_SLICES = 1024  # the default of the setting index.max_slices_per_pit
 
 
@@ -44,39 +50,35 @@ def _rows(
         client.check(found)
     slices = options["partitions"] or min(session.sparkContext.defaultParallelism, _MAX_SLICES)
     query = json.loads(options["query"]) if options["query"] else None
-    given = {**options, "partitions": slices, "query": query, "fields": schema.fieldNames()}
-    pages = read_by(Pages, session, given, StructType([StructField("page", BinaryType())]))
-    page = sql.from_json(sql.col("page").cast("string"), _PAGE, {"mode": "FAILFAST"})
-    hits = pages.select(sql.inline(page["hits"]["hits"]))
+    fields: Any = True if "decimal(" in schema.simpleString() else schema.fieldNames()  # see PageReader
+    given = {**options, "partitions": slices, "query": query, "fields": fields}
+    hits = read_by(Hits, session, given, StructType([StructField("hit", StringType())]))
     unread = record or _UNREAD
-    wide = StructType([*schema.fields, StructField(unread, StringType())])
+    wide = StructType([*_HIT.fields, StructField("_source", schema), StructField(unread, StringType())])
     reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread}
-    parsed = sql.from_json("_source", wide, reading)
-    rows = hits.select("_index", "_id", "_version", "_source", parsed.alias("row"))
     row = sql.col("row")
+    rows = hits.select("hit", sql.from_json("hit", wide, reading).alias("row"))
     if record is None:
-        row = sql.when(row[_UNREAD].isNull(), row).otherwise(sql.raise_error(_words(schema)))
-        rows = rows.withColumn("row", row)
-    metadata = sql.struct("_id", "_index", "_version").alias(METADATA)
-    more = [] if record is None else [sql.col("row")[record].alias(record)]
-    return rows.select(*[sql.col("row")[name].alias(name) for name in schema.fieldNames()], *more, metadata)
+        fine = sql.when(row[_UNREAD].isNull(), row).otherwise(sql.raise_error(_words(schema)))
+        rows = rows.select(fine.alias("row"))
+    cells = [row["_source"][name].alias(name) for name in schema.fieldNames()]
+    more = [] if record is None else [row[record].alias(record)]
+    metadata = sql.struct(*[row[name].alias(name) for name in _HIT.fieldNames()])
+    return rows.select(*cells, *more, metadata.alias(METADATA))
 
 
 def _words(schema: StructType) -> Column:
     """What is wrong with a document: its id, and the fields that do not fit."""
-    wrong = [
-        sql.when(
-            sql.col("row")[name].isNull() & sql.get_json_object("_source", f"$['{name}']").isNotNull(),
-            sql.lit(name),
-        )
-        for name in schema.fieldNames()
-    ]
+    row, wrong = sql.col("row"), []
+    for name in schema.fieldNames():
+        is_given = sql.get_json_object("hit", f"$._source['{name}']").isNotNull()
+        wrong.append(sql.when(row["_source"][name].isNull() & is_given, sql.lit(name)))
     words = "document '%s' of index '%s' does not fit the declared columns: field %s"
-    return sql.format_string(words, "_id", "_index", sql.concat_ws(", ", *wrong))
+    return sql.format_string(words, row["_id"], row["_index"], sql.concat_ws(", ", *wrong))
 
 
-class Pages(TableSource):
-    """Reads pages in the tasks of Spark."""
+class Hits(TableSource):
+    """Reads documents in the tasks of Spark."""
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - of DataSource
         """The reader of this table."""
