@@ -45,7 +45,7 @@ class PageReader(DataSourceReader):
         slices = self._options["partitions"]
         return [Slice(point, number, slices) for number in range(slices)]
 
-    def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":  # type: ignore[override]  # or tuples
+    def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":
         """The documents of a slice; raises Unreachable, as the point in time is gone with its server."""
         import pyarrow as pa  # noqa: PLC0415 - of the tasks
 
