@@ -1,6 +1,7 @@
 """Tables in a real Elasticsearch: what arrives there, what comes back, and what is wrong."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,17 @@ def proxy(elasticsearch_url: str) -> Iterator[LogProxy]:
 
 def out(tmp_path: Path, columns: str = "") -> str:
     return f"CREATE TABLE copy {columns} USING parquet OPTIONS (path '{tmp_path}/copy');\n"
+
+
+def test_the_script_of_the_docs_runs(indices: Indices, spark: SparkSession, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "connectors" / "elasticsearch.md").read_text("utf-8")
+    (script,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    script = script.replace("docs-clicks", f"{indices.prefix}-clicks")
+    for _ in range(2):
+        execute(spark, plan_of(script, tmp_path, hosts=indices.url), lambda _: None)
+    expected = {"home|2026-01-02", "shop|2026-01-02", "home|2026-01-03"}
+    assert set(indices.documents(f"{indices.prefix}-clicks")) == expected
+    assert {row.id for row in spark.read.json(f"{tmp_path}/home").collect()} == expected - {"shop|2026-01-02"}
 
 
 def write(spark: SparkSession, query: str, given: dict[str, Any], *key: str) -> int:
