@@ -43,7 +43,7 @@ def test_a_drain_killed_at_random_leaves_each_row_once(
     text += "INSERT INTO dst SELECT * FROM src;"
     driver = subprocess.Popen(
         [sys.executable, "-m", "tests.stream_driver", str(tmp_path), NEVER, "never"],
-        env=program_environment(),
+        env={**program_environment(), "PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
