@@ -110,17 +110,17 @@ def test_a_task_waits_for_a_server_that_is_away_and_then_fails(indices: Indices,
         write(proxy.url, [row(index, 1)], retry_timeout=0.3)
 
 
-def test_a_full_disk_makes_a_task_wait(indices: Indices) -> None:
-    index = indices.new("full")
-    block = {"index.blocks.read_only_allow_delete": True}
-    indices.ask("PUT", f"/{index}/_settings", block)
+@pytest.mark.parametrize("block", ["read_only_allow_delete", "write"])  # by a full disk, by an operator
+def test_a_blocked_index_makes_a_task_wait(indices: Indices, block: str) -> None:
+    index, setting = indices.new("blocked"), f"index.blocks.{block}"
+    indices.ask("PUT", f"/{index}/_settings", {setting: True})
     with pytest.raises(Unreachable, match=r"does not take rows: cluster_block_exception"):
         write(indices.url, [row(index, 1)], retry_timeout=0.3)
     thread = threading.Thread(target=write, args=(indices.url, [row(index, 1)]))
     thread.start()
     thread.join(0.3)
     assert thread.is_alive()
-    indices.ask("PUT", f"/{index}/_settings", {"index.blocks.read_only_allow_delete": None})
+    indices.ask("PUT", f"/{index}/_settings", {setting: None})
     thread.join(20)
     assert indices.count(index) == 1
 
