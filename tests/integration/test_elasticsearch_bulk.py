@@ -218,3 +218,12 @@ def test_another_server_takes_over_and_keys_and_compressed_bodies_are_understood
     assert headers["content-encoding"] == "gzip"
     assert gzip.decompress(asked.body) == row(index, 1)
     assert indices.count(index) == 1
+
+
+def test_a_service_that_serves_credentials_gets_no_request(
+    proxy: LogProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "is_metadata", lambda address: address == "127.0.0.1")
+    with pytest.raises(ConnectorError, match="which no table may reach"):
+        write(proxy.url, [row("any", 1)])
+    assert proxy.bulks == []

@@ -16,11 +16,13 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
 from spark_runner.connectors.patience import Patience
 from spark_runner.connectors.templates import pieces
+from spark_runner.protocol.metadata_addresses import is_metadata
 
 JSON, LINES = "application/json", "application/x-ndjson"
 _LOCAL = {"localhost", "127.0.0.1", "::1"}  # compression would only cost time
@@ -164,7 +166,29 @@ class Client:
                 settings["ssl_context"] = ssl.create_default_context(cafile=given["ca_file"] or None)
             except OSError as error:
                 raise ConnectorError(f"option 'ca_file': {given['ca_file']}: {error}") from error
-        return urllib3.connection_from_url(server, **settings)
+        pool = urllib3.connection_from_url(server, **settings)
+        pool.ConnectionCls = _Secure if server.startswith("https:") else _Plain
+        return pool
+
+
+class _Plain(HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self)
+
+
+class _Secure(HTTPSConnection):
+    def connect(self) -> None:
+        super().connect()
+        _check_peer(self)
+
+
+def _check_peer(connection: Any) -> None:
+    """Raise ConnectorError, before a request, for a service of a cloud that serves credentials."""
+    if is_metadata(str(connection.sock.getpeername()[0])):
+        connection.close()
+        words = "has an address that is link-local or of a cloud's metadata service"
+        raise ConnectorError(f"host {connection.host} {words}, which no table may reach")
 
 
 def pattern_of(template: str) -> str:
