@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame, Row
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.elasticsearch.sink import ElasticsearchSink
 from spark_runner.connectors.options import to_plan, validate
-from tests.servers.elasticsearch import local_elasticsearch
+from tests.servers import elasticsearch as server_module
 
 INDEX = "rows"
+JVM = "-Xms1g -Xmx1g"  # with both compilers: that of tests starts quickly, and indexes slowly
 FIELDS = {"id": "long", "name": "keyword", "amount": "double", "at": "date"}
 
 
@@ -55,13 +56,14 @@ def by_hand(frame: DataFrame, url: str) -> None:
 def measure(rows: Callable[[int, int], DataFrame], count: int, rounds: int) -> dict[str, float]:
     """Medians of documents per second; `rows` makes that many rows of a step."""
     found = defaultdict[str, list[float]](list)
-    with local_elasticsearch() as url, Elasticsearch(url) as server:
+    server_module._JVM = JVM  # noqa: SLF001 - tests have no other way, and need none
+    with server_module.local_elasticsearch() as url, Elasticsearch(url) as server:
         for step in range(rounds + 1):
             for name, work in (("elasticsearch_ours", ours), ("elasticsearch_by_hand", by_hand)):
                 fields = {field: {"type": kind} for field, kind in FIELDS.items()}
                 settings = {"number_of_replicas": 0}
                 server.indices.create(index=INDEX, mappings={"properties": fields}, settings=settings)
-                number = count if step else min(count, 5000)  # step 0 warms up
+                number = count if step else min(count, 20_000)  # step 0 warms up
                 start = time.perf_counter()
                 work(rows(number, step), url)
                 seconds = time.perf_counter() - start

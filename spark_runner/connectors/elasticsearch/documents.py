@@ -32,7 +32,9 @@ def lines(frame: DataFrame, options: Mapping[str, Any], key: Sequence[str]) -> D
         checks.append((sql.col("routing").isNull(), "a column of its routing is NULL"))
     if version:
         cells["version"] = column(version).cast("bigint")
-        checks.append((~sql.coalesce(sql.col("version") >= 0, sql.lit(False)), "its version is no number"))
+        checks.append(
+            (~sql.coalesce(sql.col("version") >= 0, sql.lit(False)), "its version is NULL or negative")
+        )
     place = [sql.col(name) for name in cells if name != "document"]
     if version:
         place.append(sql.lit("external").alias("version_type"))
