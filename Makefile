@@ -74,8 +74,11 @@ trials: $(VENV)/installed-test  ## workers killed at random on each real backend
 log-kills: $(VENV)/installed-test  ## processes that log killed at random: make log-kills COUNT=200
 	ORCHESTRATOR_LOG_KILLS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_log_kills.py
 
+CONNECTOR_KILLS = tests/integration/jdbc/test_kills.py tests/integration/test_drain_kills.py \
+	tests/integration/test_elasticsearch_kills.py tests/integration/test_http_kills.py
+
 connector-kills: prepared  ## drivers killed at random while they write: make connector-kills
-	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest tests/integration/jdbc/test_kills.py tests/integration/test_drain_kills.py
+	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest $(CONNECTOR_KILLS)
 
 fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long as you like: make fuzz MINUTES=120
 	for target in definition script settings nodes log_lines; do \
@@ -87,8 +90,7 @@ fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long a
 CAMPAIGNS = tests/chaos tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py \
 	tests/integration/test_doctor.py tests/integration/test_driver_logs.py tests/integration/test_scrubber.py \
 	tests/integration/test_sql_streams.py tests/integration/test_sql_bad_rows_kills.py \
-	tests/integration/test_sql_stream_bad_rows.py tests/integration/jdbc/test_kills.py \
-	tests/integration/test_drain_kills.py
+	tests/integration/test_sql_stream_bad_rows.py $(CONNECTOR_KILLS)
 
 campaigns: prepared  ## every campaign to its full length, of which CI tries a sample
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest --durations 20 $(CAMPAIGNS)

@@ -3,12 +3,14 @@
 `jdbc_upsert_rows`: 500,000 rows into PostgreSQL against `foreachPartition` with `executemany` of 1,000 rows.
 `jdbc_upsert_copy`: the same against COPY into a staging table and one INSERT ... ON CONFLICT, by hand.
 `jdbc_read`: all rows of a table against Spark's own reader, with as many partitions and the same fetch size.
+`elasticsearch`: documents with ids against `parallel_bulk` of elasticsearch-py in `foreachPartition`.
 Ratios are ours / peer in rows per second. The first peer needs `pip install 'psycopg[binary]'`.
 
-    python benchmarks/connectors.py [--rows 500000] [--rounds 3] [--slow-rows 500000]
+    python benchmarks/connectors.py [--rows 500000] [--rounds 3] [--slow-rows 500000] [--only jdbc]
 """
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -24,6 +26,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import elasticsearch_rows
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.jdbc.sink import JdbcSink
@@ -136,9 +140,9 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def measure(count: int, slow: int, rounds: int) -> dict[str, float]:
+def measure(spark: SparkSession, count: int, slow: int, rounds: int) -> dict[str, float]:
     """Medians of rows per second."""
-    spark, found = session(), defaultdict[str, list[float]](list)
+    found = defaultdict[str, list[float]](list)
     with local_postgres() as port:
         database = postgres_at(port)
         database.run(f"CREATE TABLE t {TABLE}")
@@ -163,7 +167,6 @@ def measure(count: int, slow: int, rounds: int) -> dict[str, float]:
                 database.run("VACUUM t")
                 found[name].append(its / seconds(work))
                 print(f"round {step}: {name} {found[name][-1]:,.0f} rows/s", flush=True)
-    spark.stop()
     return {name: statistics.median(rates) for name, rates in found.items()}
 
 
@@ -175,13 +178,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--slow-rows", type=int, default=500_000, help="rows of `executemany`")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=["jdbc", "elasticsearch"], help="connectors")
     given = parser.parse_args()
-    rate = measure(given.rows, given.slow_rows, given.rounds)
-    ratio = {
-        "jdbc_upsert_rows": rate["ours"] / rate["by_rows"],
-        "jdbc_upsert_copy": rate["ours"] / rate["by_copy"],
-        "jdbc_read": rate["read_ours"] / rate["read_by_spark"],
-    }
+    spark, ratio = session(), dict[str, float]()
+    if "jdbc" in given.only:
+        rate = measure(spark, given.rows, given.slow_rows, given.rounds)
+        ratio["jdbc_upsert_rows"] = rate["ours"] / rate["by_rows"]
+        ratio["jdbc_upsert_copy"] = rate["ours"] / rate["by_copy"]
+        ratio["jdbc_read"] = rate["read_ours"] / rate["read_by_spark"]
+    if "elasticsearch" in given.only:
+        rate = elasticsearch_rows.measure(functools.partial(rows, spark), given.rows, given.rounds)
+        ratio["elasticsearch"] = rate["elasticsearch_ours"] / rate["elasticsearch_by_hand"]
+    spark.stop()
     print(json.dumps({"ratio": {name: round(value, 2) for name, value in ratio.items()}}))
 
 

@@ -6,10 +6,11 @@ Spark's UI.
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     Task = Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]
 
+_BYTES_OF_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _OF_A_TASK = re.compile(rf"{TaskError.__name__}: (?P<type>\w+): (?P<words>.*)")
 
 
@@ -39,6 +41,17 @@ def in_tasks(frame: DataFrame, task: "Task", result: str, texts: tuple[str, ...]
             raise masked(error, secrets) from None
 
     return map_batches(frame, guarded, result)
+
+
+@contextmanager
+def bounded_batches(session: SparkSession, size: int) -> Iterator[None]:
+    """Let a task hold about so many bytes of rows at once, in queries that run meanwhile."""
+    before = session.conf.get(_BYTES_OF_BATCH, None)
+    session.conf.set(_BYTES_OF_BATCH, str(size))
+    try:
+        yield
+    finally:
+        session.conf.unset(_BYTES_OF_BATCH) if before is None else session.conf.set(_BYTES_OF_BATCH, before)
 
 
 def map_batches(

@@ -77,6 +77,12 @@ BUILT_IN: Mapping[str, Connector] = {
         "spark_runner.connectors.redis.sink:RedisSink",
         modules=("redis",),
     ),
+    "elasticsearch": Connector(
+        "spark_runner.connectors.elasticsearch.options:ElasticsearchOptions",
+        "spark_runner.connectors.elasticsearch.source:ElasticsearchSource",
+        "spark_runner.connectors.elasticsearch.sink:ElasticsearchSink",
+        modules=("urllib3",),
+    ),
     "print": Connector(
         "spark_runner.connectors.print.options:PrintOptions",
         sink="spark_runner.connectors.print.sink:PrintSink",

@@ -7,6 +7,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, StructType
 
 from spark_runner.connectors.map_keys import with_readable_keys, with_text_keys, with_typed_keys
+from spark_runner.connectors.templates import pieces
 
 JSON_OPTIONS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXXXX]",
@@ -50,3 +51,13 @@ def row_of(frame: DataFrame) -> Column:
 def column(name: str) -> Column:
     """The column of this name, whatever characters it has."""
     return sql.col(f"`{name.replace('`', '``')}`")
+
+
+def filled(template: str) -> Column:
+    """The text that a template makes of each row, as STRING; NULL where one of its columns is NULL."""
+    return sql.concat(
+        *[
+            column(piece.text).cast("string") if piece.is_column else sql.lit(piece.text)
+            for piece in pieces(template)
+        ]
+    )

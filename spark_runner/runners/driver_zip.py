@@ -18,6 +18,8 @@ _LEFT_OUT = frozenset(
         *("admin", "claims", "consumer", "dispatch", "producer"),  # of queues
     }
 )
+# Modules of kazoo that its client does not import.
+_UNUSED = frozenset({"kazoo/handlers/eventlet.py", "kazoo/handlers/gevent.py", "kazoo/recipe/cache.py"})
 _OPTIONS = "options.py"  # of connectors: the compiler checks them, with pydantic
 # Modules of logs: the masks of secrets, and the helper for files.
 _MODULES = {
@@ -79,8 +81,9 @@ def _modules() -> Iterator[tuple[str, Path]]:
             for path in Path(root).rglob("*.py"):
                 inner = path.relative_to(root)
                 is_options = inner.name == _OPTIONS and "connectors" in inner.parts
-                if not is_options and not _LEFT_OUT.intersection(inner.parts[:-1]):
-                    yield f"{package}/{inner.as_posix()}", path
+                name = f"{package}/{inner.as_posix()}"
+                if not is_options and name not in _UNUSED and not _LEFT_OUT.intersection(inner.parts[:-1]):
+                    yield name, path
 
 
 def _files(package: str) -> Iterator[tuple[str, Path]]:

@@ -46,6 +46,20 @@ assert not strangers, strangers
     assert ran.returncode == 0, ran.stderr
 
 
+def test_elasticsearch_runs_from_the_zip_with_urllib3_alone(tmp_path: Path) -> None:
+    made = driver_zip(tmp_path / "cache", ("urllib3",))
+    program = f"""
+import sys
+sys.path[:] = [{str(made)!r}] + sys.path
+import spark_runner.connectors.elasticsearch.bulk, urllib3
+assert urllib3.__file__.startswith({str(made)!r}), urllib3.__file__
+"""
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_it_is_small_and_has_nothing_that_only_workers_need() -> None:
     assert len(zip_bytes()) < _MAX_BYTES
 

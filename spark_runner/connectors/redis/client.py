@@ -1,6 +1,5 @@
 """Connections to the servers of a table, of one server, Sentinel or Cluster, by redis-py."""
 
-import time
 from binascii import crc_hqx
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,8 +29,6 @@ from spark_runner.connectors.errors import ConnectorError, Unreachable
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
 _SLOTS = 16_384
-_PAUSE_S = 0.05  # before the first attempt to open a lost connection again; it doubles up to _MAX_PAUSE_S
-_MAX_PAUSE_S = 2.0
 
 
 class Servers:
@@ -152,26 +149,3 @@ def clear_errors(options: Mapping[str, Any]) -> Iterator[None]:
         raise ConnectorError(f"{where(options)} refused: {error}") from error
     except RedisError as error:
         raise Unreachable(f"{where(options)} failed: {error}") from error
-
-
-class Patience:
-    """The time in which a task may try again; it begins anew with each success."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.succeeded()
-
-    def succeeded(self) -> None:
-        """Begin anew."""
-        self._pause = _PAUSE_S
-        self._began: float | None = None
-
-    def wait(self) -> bool:
-        """Wait before a further attempt; False if the time is over."""
-        now = time.monotonic()
-        self._began = now if self._began is None else self._began
-        if now + self._pause - self._began > self._seconds:
-            return False
-        time.sleep(self._pause)
-        self._pause = min(2 * self._pause, _MAX_PAUSE_S)
-        return True

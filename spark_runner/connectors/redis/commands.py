@@ -10,14 +10,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType
 
-from spark_runner.connectors.rows import column, row_as_json
-from spark_runner.connectors.templates import columns_of, pieces
+from spark_runner.connectors.rows import column, filled, row_as_json
+from spark_runner.connectors.templates import columns_of
 
 
 def commands(frame: DataFrame, options: Mapping[str, Any]) -> DataFrame:
     """The rows as `key` and `command`, both BINARY; `command` is NULL where a row cannot be written."""
     arguments = frame.select(
-        _binary(_filled(options["key"])).alias("key"), *_values(frame, options, options["command"])
+        _binary(filled(options["key"])).alias("key"), *_values(frame, options, options["command"])
     )
     # A step of its own, so that Spark computes each value once and not for its length as well.
     return arguments.select("key", _command(arguments.columns[1:], options).alias("command"))
@@ -30,10 +30,10 @@ def expiry_of(key: bytes, seconds: int) -> bytes:
 
 
 def _values(frame: DataFrame, options: Mapping[str, Any], command: str) -> list[Column]:
-    value = _filled(options["value"]) if options["value"] else row_as_json(frame, frame.columns)
+    value = filled(options["value"]) if options["value"] else row_as_json(frame, frame.columns)
     match command:
         case "HSET" if options["field"]:
-            values = {"field": _filled(options["field"]), "value": value}
+            values = {"field": filled(options["field"]), "value": value}
         case "HSET" | "XADD":
             in_key = {name.lower() for name in columns_of(options["key"])} if command == "HSET" else set()
             names = [name for name in frame.columns if name.lower() not in in_key]
@@ -43,16 +43,6 @@ def _values(frame: DataFrame, options: Mapping[str, Any], command: str) -> list[
         case _:
             values = {"value": value}
     return [_binary(each).alias(name) for name, each in values.items()]
-
-
-def _filled(template: str) -> Column:
-    """The text of each row, as STRING; NULL where one of its columns is NULL."""
-    return sql.concat(
-        *[
-            column(piece.text).cast("string") if piece.is_column else sql.lit(piece.text)
-            for piece in pieces(template)
-        ]
-    )
 
 
 def _binary(value: Column) -> Column:

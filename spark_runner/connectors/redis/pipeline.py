@@ -19,7 +19,8 @@ from redis.exceptions import (
 from redis.sentinel import MasterNotFoundError
 
 from spark_runner.connectors.errors import Unreachable
-from spark_runner.connectors.redis.client import LOST, REFUSED, Patience, Servers, clear_errors, where
+from spark_runner.connectors.patience import Patience
+from spark_runner.connectors.redis.client import LOST, REFUSED, Servers, clear_errors, where
 from spark_runner.connectors.redis.commands import expiry_of
 from spark_runner.connectors.redis.kinds import REPLACING
 

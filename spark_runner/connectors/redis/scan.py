@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark_runner.connectors.errors import Unreachable
-from spark_runner.connectors.redis.client import LOST, REFUSED, Patience, Servers, clear_errors, where
+from spark_runner.connectors.patience import Patience
+from spark_runner.connectors.redis.client import LOST, REFUSED, Servers, clear_errors, where
 from spark_runner.connectors.redis.keys import pattern_of
 from spark_runner.connectors.redis.kinds import TYPES
 

@@ -1,0 +1,128 @@
+"""Sends rows by bulk requests, and reads the result of each row."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from spark_runner.connectors.elasticsearch.client import LINES, Answer, Client, is_of_cluster, words_of
+from spark_runner.connectors.errors import ConnectorError, Unreachable
+
+_RESULTS = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
+_DIVERTED = b'"failure_store":"used"'
+_OK, _BAD, _FORBIDDEN, _MISSING, _CONFLICT, _TOO_LARGE = 300, 400, 403, 404, 409, 413
+_REFUSED = {401, _FORBIDDEN}
+_WHOLE = {_BAD, _TOO_LARGE}  # statuses of a request, for which one of its rows may be the cause
+_MAX_ALONE = 20  # rows in sequence that fail even alone: the cause is in all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Rows as lines of a request: between each two of the offsets is one."""
+
+    buffer: memoryview
+    offsets: Sequence[int]
+
+    @classmethod
+    def of(cls, rows: Sequence[bytes]) -> "Lines":
+        """Rows that are apart."""
+        return cls(memoryview(b"".join(rows)), [0, *accumulate(map(len, rows))])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        for index in range(len(self)):
+            yield bytes(self.part(index, index + 1).data())
+
+    def data(self) -> memoryview:
+        """All rows, not copied."""
+        return self.buffer[self.offsets[0] : self.offsets[-1]]
+
+    def part(self, first: int, last: int) -> "Lines":
+        """The rows from one to before another."""
+        return Lines(self.buffer, self.offsets[first : last + 1])
+
+    def batches(self, size: int) -> Iterator["Lines"]:
+        """Parts with at most so many bytes; a larger row is a part of its own."""
+        first = 0
+        while first < len(self):
+            last = bisect_right(self.offsets, self.offsets[first] + size, lo=first + 1) - 1
+            yield self.part(first, max(last, first + 1))
+            first = max(last, first + 1)
+
+
+Rejected = tuple[str, bytes]
+"""A reason, and the lines of a row."""
+
+
+class Bulk:
+    """The requests of one task; `keyed`: a row replaces earlier rows with its id."""
+
+    def __init__(self, client: Client, options: Mapping[str, Any], *, keyed: bool) -> None:
+        self._client = client
+        self._keyed = keyed and not options["version_column"]  # whose order does not matter
+        pipeline = f"&pipeline={options['pipeline']}" if options["pipeline"] else ""
+        self._path = f"/_bulk?filter_path={_RESULTS}{pipeline}"
+        self._alone = 0
+
+    def write(self, rows: Lines) -> list[Rejected]:
+        """Send rows until each has a result; returns those that are rejected.
+
+        Raises Unreachable when the time for that is over, and ConnectorError where the server refuses all.
+        """
+        rejected, waiting = list[Rejected](), [rows]
+        while waiting:
+            rows = waiting.pop()
+            answer = self._client.insist("POST", self._path, rows.data(), LINES)
+            if answer.status in _WHOLE:
+                self._alone += len(rows) == 1
+                if self._alone > _MAX_ALONE:
+                    self._client.check(answer)
+                if len(rows) == 1:
+                    rejected.append((answer.words(), bytes(rows.data())))
+                else:
+                    half = len(rows) // 2
+                    waiting += [rows.part(half, len(rows)), rows.part(0, half)]
+                continue
+            later, reason = self._later(rows, self._client.check(answer), rejected)
+            self._alone = 0
+            if later:
+                waiting.append(Lines.of(later))
+                self._client.wait(f"{self._client.where} does not take rows: {reason}")
+            else:
+                self._client.succeeded()
+        return rejected
+
+    def _later(self, rows: Lines, answer: Answer, rejected: list[Rejected]) -> tuple[list[bytes], str]:
+        """The rows that must be sent again, and why."""
+        if answer.data.startswith(b'{"errors":false') and _DIVERTED not in answer.data:
+            return [], ""
+        items = answer.document().get("items")
+        if not isinstance(items, list) or len(items) != len(rows):
+            raise Unreachable(f"{self._client.where} gave an answer of another request: {answer.words()}")
+        later, reason, waiting = list[bytes](), "", set[bytes]()
+        for row, item in zip(rows, items, strict=True):
+            ((action, found),) = item.items()
+            status, error = int(found["status"]), found.get("error") or {}
+            place = row.partition(b"\n")[0].partition(b":")[2]  # behind the action: index and id
+            is_again = is_of_cluster(status, error) or (status == _CONFLICT and action == "update")
+            # A row that replaces another one must follow it again.
+            if is_again or (self._keyed and place in waiting):
+                later.append(row)
+                waiting.add(place)
+                reason = words_of(error) if is_again else reason
+            elif status in _REFUSED:
+                words = f"{self._client.where} refused: {words_of(error)}; the user needs more rights"
+                raise ConnectorError(words)
+            elif found.get("failure_store") == "used":
+                rejected.append(("the server put it into the failure store of the data stream", row))
+            elif not _is_done(action, status):
+                rejected.append((words_of(error) or f"status {status}", row))
+        return later, reason
+
+
+def _is_done(action: str, status: int) -> bool:
+    """Whether a row is in its index, or a newer one, or the same one of an earlier request."""
+    return status < _OK or status == _CONFLICT or (action == "delete" and status == _MISSING)

@@ -1,0 +1,92 @@
+"""Reads the documents of one slice of a point in time, in pages: each as the text that the JVM parses."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from spark_runner.connectors.elasticsearch.client import Client, pattern_of
+from spark_runner.connectors.errors import NothingThere, Unreachable
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
+_KEEP = "10m"  # each request begins it anew; a reader that ended leaves the point in time for so long
+# Without filter_path: with it, or with a part of `_source`, the server makes doubles of decimals.
+_SEARCH = "/_search?allow_partial_search_results=false"
+_HITS = '"hits":['
+_decode = json.JSONDecoder().raw_decode
+_FIRST_DOCUMENTS, _MOST_DOCUMENTS = 10, 10_000  # of a page; more is refused by default
+_PAGE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Slice(InputPartition):
+    """One of the parts of a point in time."""
+
+    point: str
+    number: int
+    of: int
+
+
+class PageReader(DataSourceReader):
+    """The documents that match the query of the table; `fields` of its options are read of each."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A slice for each task."""
+        with Client(self._options) as client:
+            path = f"/{pattern_of(self._options['index'])}/_pit?keep_alive={_KEEP}"
+            point = client.check(client.insist("POST", path)).document()["id"]
+        slices = self._options["partitions"]
+        return [Slice(point, number, slices) for number in range(slices)]
+
+    def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":
+        """The documents of a slice; raises Unreachable, as the point in time is gone with its server."""
+        import pyarrow as pa  # noqa: PLC0415 - of the tasks
+
+        assert isinstance(partition, Slice)  # noqa: S101 - those of `partitions`
+        schema = pa.schema([("hit", pa.string())])
+        asked: dict[str, Any] = {
+            "pit": {"id": partition.point, "keep_alive": _KEEP},
+            "sort": ["_shard_doc"],
+            "size": _FIRST_DOCUMENTS,
+            "version": True,
+            "track_total_hits": False,
+            "query": self._options["query"] or {"match_all": {}},
+            "_source": self._options["fields"],
+        }
+        if partition.of > 1:
+            asked["slice"] = {"id": partition.number, "max": partition.of}
+        with Client(self._options) as client:
+            while True:
+                try:
+                    page = client.check(client.insist("POST", _SEARCH, asked)).data
+                except NothingThere as error:
+                    raise Unreachable(f"the point in time of a read is over: {error}") from error
+                client.succeeded()
+                hits, last = _hits(page.decode())
+                if not hits:
+                    return
+                yield pa.RecordBatch.from_arrays([pa.array(hits, pa.string())], schema=schema)
+                asked["search_after"] = last
+                wanted = min(asked["size"] * _PAGE_BYTES // len(page), 10 * asked["size"], _MOST_DOCUMENTS)
+                asked["size"] = max(wanted, 1)
+
+
+def _hits(page: str) -> tuple[list[str], list[Any]]:
+    """The text of each document of a page, and the sort values of the last.
+
+    The texts are parts of the page: nothing that reads numbers as Python or Spark does could write them back.
+    """
+    found, last, end = list[str](), list[Any](), page.index(_HITS) + len(_HITS) - 1
+    while page[end + 1] == "{":
+        begin = end + 1
+        hit, end = _decode(page, begin)
+        found.append(page[begin:end])
+        last = hit["sort"]
+    return found, last

@@ -1,0 +1,129 @@
+"""Rows as documents of Elasticsearch."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.arrow_tasks import bounded_batches, error_of_task, in_tasks
+from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.elasticsearch.documents import lines
+from spark_runner.connectors.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from pyarrow import Array, RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
+    from spark_runner.connectors.elasticsearch.bulk import Lines
+
+_RESULT = "rows BIGINT, reason STRING, row STRING"
+
+
+class ElasticsearchSink:
+    """One action of a bulk request for each row."""
+
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        """Leave what earlier attempts wrote: rows with a key replace it."""
+
+    def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
+        """Write all rows; those that the server rejects are returned. A failure may leave some written.
+
+        Raises ConnectorError, and Unreachable if the servers do not answer.
+        """
+        from spark_runner.connectors.elasticsearch.client import Client, pattern_of  # noqa: PLC0415 - see Writes
+        from spark_runner.connectors.elasticsearch.target import check_target, create_index  # noqa: PLC0415
+
+        key = request.primary_key
+        wants_key = [name for name in ("delete_column", "version_column") if options[name]]
+        wants_key += [f"action '{options['action']}'"] if options["action"] in {"update", "delete"} else []
+        if wants_key and not key:
+            raise ConnectorError(f"{wants_key[0]} needs a PRIMARY KEY of the table, the id of its documents")
+        with Client(options) as client:
+            if not check_target(client, options):
+                create_index(client, options, frame.schema)
+        task = Writes(dict(options), keyed=bool(key))
+        done = in_tasks(lines(frame, options, key), task, _RESULT, tuple(map(str, options.values())))
+        observation = Observation()
+        counted = done.observe(
+            observation,
+            sql.coalesce(sql.sum("rows"), sql.lit(0)).alias("rows"),
+            sql.count("reason").alias("rejected"),
+        )
+        try:
+            # Kept, for a further look at the result would write the rows again.
+            with bounded_batches(frame.sparkSession, options["max_batch_bytes"]):
+                kept = counted.localCheckpoint()
+        except PySparkException as error:
+            raise error_of_task(error) from error
+        if options["refresh"]:
+            with Client(options) as client:
+                client.check(client.insist("POST", f"/{pattern_of(options['index'])}/_refresh"))
+        found = observation.get
+        # The line of a delete is no row that a replay could write again.
+        name = "record" if options["delete_column"] or options["action"] == "delete" else "row"
+        rejected = kept.where("reason IS NOT NULL").select("reason", sql.col("row").alias(name))
+        return Written(int(found["rows"]), rejected=rejected if found["rejected"] else None)
+
+    def probe(
+        self,
+        session: SparkSession,  # noqa: ARG002 - of ProbedSink
+        options: Mapping[str, Any],
+        schema: StructType,  # noqa: ARG002 - of ProbedSink
+    ) -> None:
+        """Raise ConnectorError if no server answers, or refuses the user, or has no such index."""
+        from spark_runner.connectors.elasticsearch.client import Client  # noqa: PLC0415 - see Writes
+        from spark_runner.connectors.elasticsearch.target import check_target  # noqa: PLC0415 - likewise
+
+        with Client(options) as client:
+            check_target(client, options)
+
+
+class Writes:
+    """Writes the lines of one partition, in a task of Spark."""
+
+    def __init__(self, options: Mapping[str, Any], *, keyed: bool) -> None:
+        self.options, self.keyed = options, keyed
+
+    def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        """The number of rows written, and the rejected rows."""
+        # Not before the packages of the job are on the path of the executor.
+        import pyarrow as pa  # noqa: PLC0415 - see above
+
+        from spark_runner.connectors.elasticsearch.bulk import Bulk  # noqa: PLC0415 - likewise
+        from spark_runner.connectors.elasticsearch.client import Client  # noqa: PLC0415 - likewise
+
+        schema = pa.schema([("rows", pa.int64()), ("reason", pa.string()), ("row", pa.string())])
+        with Client(self.options) as client:
+            bulk = Bulk(client, self.options, keyed=self.keyed)
+            for batch in batches:
+                faults = [each.partition("\n")[::2] for each in batch.column(1).drop_null().to_pylist()]
+                rows = lines_of(batch.column(0).drop_null())
+                for part in rows.batches(self.options["max_batch_bytes"]):
+                    faults += [(reason, _row(row)) for reason, row in bulk.write(part)]
+                found = {
+                    "rows": [batch.num_rows - len(faults), *[0] * len(faults)],
+                    "reason": [None, *(reason for reason, _ in faults)],
+                    "row": [None, *(row for _, row in faults)],
+                }
+                yield pa.RecordBatch.from_pydict(found, schema)
+
+
+def lines_of(array: "Array") -> "Lines":
+    """The values of an array of BINARY without NULL, not copied."""
+    from spark_runner.connectors.elasticsearch.bulk import Lines  # noqa: PLC0415 - see Writes
+
+    if not len(array):
+        return Lines.of([])
+    _, offsets, data = array.buffers()
+    numbers = memoryview(offsets).cast("q" if array.type == "large_binary" else "i")
+    return Lines(memoryview(data), numbers[array.offset : array.offset + len(array) + 1])
+
+
+def _row(row: bytes) -> str:
+    """The document of a row, or the line of its delete."""
+    head, _, rest = row.decode("utf-8", "replace").rstrip("\n").partition("\n")
+    if rest and head.startswith('{"update"'):
+        rest = rest.removeprefix('{"doc":').removesuffix(',"doc_as_upsert":true}')
+    return rest or head

@@ -1,0 +1,63 @@
+"""A driver is killed by -9 while it drains files into an index: after the next run each row is there once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_runner.sql.execution.execution import execute
+from tests.elasticsearch_support import Indices
+from tests.sampling import chance, times
+from tests.spark_programs import program_environment
+from tests.stream_driver import plan_of
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300), pytest.mark.xdist_group("elasticsearch")]
+
+FILES, ROWS = 30, 1000  # of each file, which is a micro-batch
+NEVER = "1000000"  # the number of the micro-batch in which the driver would end by itself
+START_S = 120
+
+
+@pytest.mark.parametrize("number", range(times(1, 50)))
+def test_a_drain_killed_at_random_leaves_each_row_once(
+    spark: SparkSession, indices: Indices, tmp_path: Path, number: int
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for file in range(FILES):
+        rows = [json.dumps({"id": file * ROWS + n, "n": n}) for n in range(ROWS)]
+        (folder / f"{file:03}.json").write_text("\n".join(rows), "utf-8")
+    index = indices.new(f"kills-{number}")
+    text = "SET job.mode = 'available-now';\n"
+    text += (
+        f"CREATE TABLE src (id BIGINT, n BIGINT) USING json OPTIONS (path '{folder}',"
+        " max_files_per_trigger '1');\n"
+    )
+    text += indices.table("dst", index, "id BIGINT, n BIGINT, PRIMARY KEY (id) NOT ENFORCED")
+    text += "INSERT INTO dst SELECT * FROM src;"
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "tests.stream_driver", str(tmp_path), NEVER, "never"],
+        env={**program_environment(), "PYSPARK_PYTHON": sys.executable},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert driver.stdin is not None
+    driver.stdin.write(text.encode())
+    driver.stdin.close()
+    enough = chance(f"elasticsearch kill {number}").randrange(1, FILES * ROWS // 2)
+    try:
+        wait_until(lambda: indices.count(index) >= enough, START_S, f"{enough} rows are written")
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    assert indices.count(index) < FILES * ROWS, "it was killed before its end"
+    execute(spark, plan_of(text, tmp_path), lambda _: None)
+    assert indices.count(index) == FILES * ROWS
+    found = indices.ask("GET", f"/{index}/_search?size=0", {"aggs": {"of": {"sum": {"field": "id"}}}})
+    assert found["aggregations"]["of"]["value"] == sum(range(FILES * ROWS))
