@@ -25,7 +25,7 @@ _MAX_PAUSE_S = 10.0
 _CHUNK = 256 * 1024
 _WORDS = 200  # characters of an answer in a message
 _REDIRECTS = range(300, 400)
-_LOGIN = {401, 403, 407}
+_LOGIN, _MISSING = {401, 403, 407}, {404, 410}
 _LOST = (OSError, http.client.HTTPException)
 
 
@@ -124,6 +124,8 @@ class Client:
             words = f"{self.server} answers {answer.status}, a redirect, which is not followed; check 'url'"
         elif answer.status in _LOGIN:
             words += "; check the login: 'token', 'username' and 'password', or 'ssl_certificate'"
+        elif answer.status in _MISSING:
+            words += "; check 'url'"
         return ConnectorError(words)
 
     def _asked(

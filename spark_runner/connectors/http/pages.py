@@ -88,7 +88,7 @@ class Pages:
             return None
         given = self._options["cursor_path"]
         found = _at(document, given) if given else _linked(answer)
-        if found in (None, "", False):
+        if found in (None, "", False, 0):  # each of them is the end somewhere
             return None
         if isinstance(found, bool) or not isinstance(found, str | int):
             raise self._error(f"'{given}' is no text")
