@@ -16,6 +16,7 @@ _LEFT_OUT = frozenset(
     {
         *("compiler", "embedded", "runners", "tests", "testing", "__pycache__"),
         *("admin", "claims", "consumer", "dispatch", "producer"),  # of queues
+        "shim",  # which starts drivers, on hosts of workers alone
     }
 )
 _OPTIONS = "options.py"  # of connectors: the compiler checks them, with pydantic

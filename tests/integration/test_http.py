@@ -27,6 +27,7 @@ GIVEN = """CREATE TABLE given (id BIGINT, name STRING) USING inline OPTIONS (row
 INSERT = "INSERT INTO dst SELECT id, {} FROM given WHERE id < 3"
 MANY = "INSERT INTO dst SELECT id FROM range(300)"
 COPY = "INSERT INTO dst SELECT * FROM given;"
+DOCS = Path(__file__).parents[2] / "docs" / "connectors"
 TOKEN = "token-of-ada-77"  # noqa: S105 - of this test alone
 
 
@@ -220,7 +221,7 @@ def test_a_lost_answer_and_a_restart_of_the_job_repeat_the_same_keys(
     text = "INSERT INTO dst SELECT id FROM range(40)"
     with web_server(flaky) as server:
         script = table(server.url, "retry_timeout 0.5") + text
-        with pytest.raises(SqlError, match="answers 503|does not answer") as found:
+        with pytest.raises(SqlError, match=r"answers 503|does not answer") as found:
             run(spark, script, tmp_path)
         assert isinstance(found.value.__cause__, Unreachable)
         server.reply = lambda _: Reply()
@@ -234,3 +235,33 @@ def assert_once_by_key(server: WebServer, rows: int) -> None:
     by_key = {each.headers["idempotency-key"]: each.body for each in server.received}
     assert len(server.received) > rows
     assert sorted(json.loads(body)["id"] for body in by_key.values()) == list(range(rows))
+
+
+def test_the_script_of_the_documentation_copies_from_one_service_to_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    texts = {"token": TOKEN, "password": "of-billing"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    folder = {"folder": str(tmp_path)}
+    resolver = Resolver(Sources(secrets={"shop": folder, "billing": folder}), Masks())
+
+    def orders(received: Received) -> Reply:
+        assert received.headers["authorization"] == f"Bearer {TOKEN}"
+        start = int(received.path.partition("after=")[2] or 0)
+        found = [{"id": start + n, "customer": "ada", "amount": (start + n) / 4} for n in range(3)]
+        return Reply(
+            body=json.dumps({"data": {"items": found, "next": start + 3 if start < 6 else None}}).encode()
+        )
+
+    shown = (DOCS / "http.md").read_text("utf-8").partition("```sql\n")[2].partition("```")[0]
+    with web_server(orders) as shop, web_server() as billing:
+        text = shown.replace("https://shop.example.org", shop.url)
+        text = text.replace("https://billing.example.org", billing.url)
+        (result,) = execute(spark, plan_of(text, tmp_path), lambda _: None, resolver=resolver)
+    assert result["rows"] == 8
+    assert {each.path: each.body for each in billing.received}["/invoices/7"] == (
+        b'{"id":7,"customer":"ada","amount":1.75}'
+    )
+    assert billing.received[0].headers["authorization"].startswith("Basic ")
+    assert len(shop.received) == 3
