@@ -50,7 +50,7 @@ def test_rows_of_a_driver_killed_at_random_are_all_there(
         text = script.format(url=server.url)
         driver = subprocess.Popen(
             [sys.executable, "-m", "tests.stream_driver", str(tmp_path), NEVER, "never"],
-            env=program_environment(),
+            env={**program_environment(), "PYSPARK_PYTHON": sys.executable},
             stdin=subprocess.PIPE,
             start_new_session=True,
         )

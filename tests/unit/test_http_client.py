@@ -28,7 +28,8 @@ def plan(url: str, **options: str) -> dict[str, Any]:
 
 
 @contextmanager
-def sender(url: str, *, tasks: int = 1, **options: str) -> Iterator[Sender]:
+def sender(url: str, **options: str) -> Iterator[Sender]:
+    tasks = int(options.pop("tasks", "1"))
     given = plan(url, **options)
     with closing(Client(given, tasks)) as client:
         yield Sender(client, given)
@@ -101,7 +102,7 @@ def test_a_wait_beyond_the_retry_timeout_is_not_begun() -> None:
 
 def test_tasks_share_the_rate_limit() -> None:
     with web_server() as server:
-        with sender(f"{server.url}/items", tasks=2, rate_limit="20") as found:
+        with sender(f"{server.url}/items", tasks="2", rate_limit="20") as found:
             found.write(ROWS)
         took = server.received[-1].at - server.received[0].at
         assert took >= 0.95 * (len(ROWS) - 1) / (20 / 2)
