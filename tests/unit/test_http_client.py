@@ -230,6 +230,9 @@ def test_a_certificate_of_the_client_is_sent_and_that_of_the_server_checked(
         with sender(f"{server.url}/items", ssl_ca=texts["ca.pem"], **own) as found:
             assert found.write(ROWS) == []
         assert server.connections == 1
+        server.reply = in_turn(Reply(drop=True), Reply())
+        with sender(f"{server.url}/items", ssl_ca=texts["ca.pem"], **own) as found:
+            assert found.write(ROWS[:1]) == []
         with (
             sender(f"{server.url}/items", ssl_ca=texts["ca.pem"]) as found,
             pytest.raises(ConnectorError, match=r"refuses this client: .*check 'ssl_certificate'"),
@@ -240,7 +243,7 @@ def test_a_certificate_of_the_client_is_sent_and_that_of_the_server_checked(
             pytest.raises(ConnectorError, match=r"is not trusted: .*check option 'ssl_ca'"),
         ):
             found.write(ROWS)
-        assert len(server.received) == len(ROWS)
+        assert len(server.received) == len(ROWS) + 2
     with pytest.raises(ConnectorError, match="are no certificate and key as PEM that fit together"):
         Client(plan(server.url, ssl_certificate=texts["other.pem"], ssl_key=texts["client.key"]))
     with pytest.raises(ConnectorError, match="option 'ssl_ca' has no certificates as PEM"):

@@ -34,6 +34,7 @@ def test_names_of_other_engines_mean_the_same_options() -> None:
         ({"url": "https://h/a b"}, "it is not an http or https URL"),
         ({"url": "https://{id}.example.org/"}, "columns can be in its path and query alone"),
         ({"url": "https://h:port/"}, "its host or port is wrong"),
+        ({"url": f"https://{'a' * 70}.example.org/"}, "its host or port is wrong"),
         ({"url": "https:///x"}, "its host or port is wrong"),
         ({"url": "https://h/a/../b"}, "its path has a segment '.' or '..'"),
         ({"url": "https://h/%2e%2E/b"}, "its path has a segment '.' or '..'"),

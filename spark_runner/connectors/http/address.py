@@ -42,6 +42,7 @@ def split(url: str) -> tuple[Server, str]:
     try:
         parts = urlsplit(f"//{place}")
         server = Server(scheme, parts.hostname or "", parts.port or _PORTS[scheme])
+        server.host.encode("idna")
     except ValueError:
         server = Server(scheme, "", 0)
     if not server.host:

@@ -15,22 +15,24 @@ from spark_runner.connectors.templates import pieces
 def requests(frame: DataFrame, options: Mapping[str, Any], request: WriteRequest, tasks: int) -> DataFrame:
     """The rows as `path`, `body`, `row` and `key`, in at most `tasks` partitions.
 
-    `path` or `body` is NULL where a row cannot be sent, and `key` where requests have none. With a key, equal
-    rows make equal requests in each attempt: the key of a row divides and sorts the rows.
+    `path` or `body` is NULL where a row cannot be sent, `body` also without the option, and `key` where
+    requests have none. With a key, equal rows make equal requests in each attempt: it divides and sorts them.
     """
-    row, key = row_of(frame), request.primary_key
-    body = _filled(options["body"], _in_body(options), is_url=False) if options["body"] else row
-    cells = [_filled(split(options["url"])[1], _in_url, is_url=True).alias("path"), body.alias("body")]
-    found = frame.select(
-        *cells, row.alias("row"), (row_as_json(frame, key) if key else row).alias("identity")
-    )
+    key, none = request.primary_key, sql.lit(None).cast("string")
+    body = _filled(options["body"], _in_body(options), is_url=False) if options["body"] else none
+    cells = [
+        _filled(split(options["url"])[1], _in_url, is_url=True).alias("path"),
+        body.alias("body"),
+        row_of(frame).alias("row"),
+    ]
     if not options["idempotency_header"]:
-        return found.coalesce(tasks).select("path", "body", "row", sql.lit(None).cast("string").alias("key"))
-    parts = found.repartition(tasks, "identity").sortWithinPartitions("identity")
+        return frame.select(*cells, none.alias("key")).coalesce(tasks)
+    by = "identity" if key else "row"
+    found = frame.select(*cells, *([row_as_json(frame, key).alias(by)] if key else []))
+    parts = found.repartition(tasks, by).sortWithinPartitions(by)
     # Equal rows without a key are several rows.
-    of_equal = Window.partitionBy("identity").orderBy(sql.lit(0))
-    number = sql.lit(0) if key else sql.row_number().over(of_equal)
-    digest = sql.sha2(sql.concat_ws("\n", sql.lit(request.writer.run_key), "identity", number), 256)
+    number = sql.lit(0) if key else sql.row_number().over(Window.partitionBy(by).orderBy(sql.lit(0)))
+    digest = sql.sha2(sql.concat_ws("\n", sql.lit(request.writer.run_key), by, number), 256)
     return parts.select("path", "body", "row", digest.alias("key"))
 
 

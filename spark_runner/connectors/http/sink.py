@@ -80,6 +80,8 @@ class Sends:
             sender = Sender(client, self.options)
             for batch in batches:
                 columns = [batch.column(index).to_pylist() for index in range(4)]
+                if not self.options["body"]:
+                    columns[1] = columns[2]
                 refused = sender.write(map(Row, *columns))
                 found = {
                     "rows": [batch.num_rows - len(refused), *[0] * len(refused)],
