@@ -102,12 +102,12 @@ def test_a_link_may_be_in_the_answer_and_must_lead_to_the_same_server() -> None:
     [
         (
             lambda n: {"items": [n], "next": n % 2 + 1},
-            {"paging": "cursor", "cursor_path": "next"},
+            {"paging": "cursor", "cursor_path": "next", "max_pages": "9"},
             "page 3 leads to",
         ),
         (
             lambda _: {"items": [1]},
-            {"paging": "page"},
+            {"paging": "page", "max_pages": "9"},
             "page 2 is the same as the one before; check 'page_param'",
         ),
         (
@@ -117,7 +117,7 @@ def test_a_link_may_be_in_the_answer_and_must_lead_to_the_same_server() -> None:
         ),
         (
             lambda _: {"items": [1], "next": [2]},
-            {"paging": "cursor", "cursor_path": "next"},
+            {"paging": "cursor", "cursor_path": "next", "max_pages": "9"},
             "'next' is no text",
         ),
         (lambda _: {"other": []}, {}, "an answer has at 'items' no array of records"),
