@@ -25,13 +25,14 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a request; `drop` closes the connection instead."""
+    """The answer to a request; `drop` closes the connection instead, `close` after it without a word."""
 
     status: int = 200
     body: bytes = b"{}"
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     drop: bool = False
+    close: bool = False
 
 
 def ok(_: Received) -> Reply:
@@ -109,6 +110,7 @@ def _handler(found: WebServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body)
+            self.close_connection |= reply.close
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - names of http.server
 

@@ -19,6 +19,7 @@ from spark_runner.connectors.http.sender import Row, Sender
 from spark_runner.connectors.options import to_plan, validate
 from tests.servers.secured import Certificates
 from tests.servers.web import Received, Reply, mutual_tls, web_server
+from tests.waiting import wait_until
 
 ROWS = [Row("/items", f'{{"n":{n}}}', f'{{"n":{n}}}', f"key-{n}") for n in range(4)]
 
@@ -54,14 +55,29 @@ def test_rows_are_requests_of_one_connection() -> None:
         assert server.connections == 1
 
 
-@pytest.mark.parametrize("lost", [Reply(drop=True), Reply(503), Reply(headers={"Content-Length": "9999"})])
+CUT = {"Content-Length": "9999"}
+
+
+@pytest.mark.parametrize(
+    "lost", [Reply(drop=True), Reply(503), Reply(headers=CUT), Reply(headers=CUT, close=True)]
+)
 def test_a_request_without_an_answer_is_sent_again_with_its_key(lost: Reply) -> None:
     with web_server(in_turn(lost, Reply())) as server:
-        # An answer that breaks off is noticed when the server closes, or after the time.
         with sender(f"{server.url}/items", timeout="0.3") as found:
             assert found.write(ROWS[:2]) == []
         keys = [each.headers["idempotency-key"] for each in server.received]
         assert keys == ["key-0", "key-0", "key-1"]
+
+
+def test_a_connection_that_the_server_has_closed_between_requests_is_opened_again() -> None:
+    with web_server(lambda _: Reply(close=True)) as server:
+        given = plan(f"{server.url}/items", retry_timeout="0")
+        with closing(Client(given)) as client:
+            found = Sender(client, given)
+            assert found.write(ROWS[:1]) == []
+            wait_until(lambda: not client.is_idle(), 10, "the server has closed it")
+            assert found.write(ROWS[1:2]) == []
+        assert len(server.received) == server.connections == 2
 
 
 def test_attempts_end_after_the_retry_timeout() -> None:

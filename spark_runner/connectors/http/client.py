@@ -111,6 +111,14 @@ class Client:
         """Close the connection; the next request opens it again."""
         self._connection.close()
 
+    def is_idle(self) -> bool:
+        """Whether the connection is open; it is not where the server closed it after its last answer."""
+        if self._connection.sock is None:
+            return False
+        poll = select.poll()
+        poll.register(self._connection.sock, select.POLLIN)
+        return not poll.poll(0)
+
     def masked(self, text: str) -> str:
         """A text of the server without secrets of the table."""
         for secret in (*self._secrets, self._headers.get("authorization", "").partition(" ")[2]):
@@ -158,10 +166,9 @@ class Client:
         return Answer(response.status, response.headers, bytes(data[:most]), len(data) <= most)
 
     def _connect(self) -> None:
-        if self._connection.sock is not None:
-            if not _readable(self._connection.sock):
-                return
-            self.close()  # the server has closed it, after its last answer
+        if self.is_idle():
+            return
+        self.close()
         found = socket.getaddrinfo(self.server.host, self.server.port, type=socket.SOCK_STREAM)
         if any(is_metadata(str(address[0])) for *_, address in found):
             words = "has an address that is link-local, or that of a cloud's metadata; no table may reach it"
@@ -200,12 +207,6 @@ class Client:
         return ConnectorError(
             f"{self.server} refuses this client: {error.reason}; check 'ssl_certificate' and 'ssl_key'"
         )
-
-
-def _readable(idle: socket.socket) -> bool:
-    poll = select.poll()
-    poll.register(idle, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def same_server(url: str, server: Server) -> str:
