@@ -26,7 +26,7 @@ def install_example(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = folder / "http_rows-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(METADATA, "utf-8")
-    points = "[spark_job_orchestrator.connectors]\nhttp = http_rows:CONNECTOR\n"
+    points = "[spark_job_orchestrator.connectors]\nrecords = http_rows:CONNECTOR\n"
     (info / "entry_points.txt").write_text(points, "utf-8")
     monkeypatch.syspath_prepend(folder)
     zip_bytes.cache_clear()  # a worker packs a package once; here each test has its own

@@ -1,7 +1,7 @@
 """The connectors: those of this package, and those that other packages register by an entry point.
 
     [project.entry-points."spark_job_orchestrator.connectors"]
-    http = "acme_http:CONNECTOR"
+    acme = "acme_rows:CONNECTOR"
 
 The name of the entry point is the name of the connector in scripts; its object is a `Connector`.
 """
@@ -108,6 +108,11 @@ BUILT_IN: Mapping[str, Connector] = {
         "spark_runner.connectors.jdbc.source:JdbcSource",
         "spark_runner.connectors.jdbc.sink:JdbcSink",
         packages=("org.postgresql:postgresql:42.7.8", "org.mariadb.jdbc:mariadb-java-client:3.5.6"),
+    ),
+    "http": Connector(
+        "spark_runner.connectors.http.options:HttpOptions",
+        "spark_runner.connectors.http.source:HttpSource",
+        "spark_runner.connectors.http.sink:HttpSink",
     ),
     "rate": Connector(
         "spark_runner.connectors.rate.options:RateOptions",

@@ -16,6 +16,7 @@ _LEFT_OUT = frozenset(
     {
         *("compiler", "embedded", "runners", "tests", "testing", "__pycache__"),
         *("admin", "claims", "consumer", "dispatch", "producer"),  # of queues
+        "shim",  # which starts drivers, on hosts of workers alone
     }
 )
 # Modules of kazoo that its client does not import.

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.timeout(600)
 RECORDS = [{"n": number, "word": f"w{number}"} for number in range(4)]
 
 COPY = """
-CREATE TABLE src (n BIGINT, word STRING) USING http OPTIONS (url '{read}');
-CREATE TABLE dst WITH ('connector' = 'http', 'url' = '{written}');
+CREATE TABLE src (n BIGINT, word STRING) USING records OPTIONS (url '{read}');
+CREATE TABLE dst WITH ('connector' = 'records', 'url' = '{written}');
 INSERT INTO dst SELECT /*+ REPARTITION(2) */ n * 10 AS n, upper(word) AS word FROM src;
 """
 
@@ -60,7 +60,7 @@ def written(detail: Any) -> list[tuple[str, int]]:
 def test_a_connector_of_a_package_reads_and_writes_on_this_host(deployment: Deployment) -> None:
     with record_server(RECORDS) as source, record_server() as target:
         detail = run(deployment, COPY.format(read=source.url, written=target.url), "local[2]")
-    assert written(detail) == [("http", 4)]
+    assert written(detail) == [("records", 4)]
     assert sorted(record["word"] for record in target.posted) == ["W0", "W1", "W2", "W3"]
 
 
@@ -108,5 +108,5 @@ def test_its_code_reaches_executors_that_share_no_file_system(
                 standalone={"ui": cluster.ui},
                 conf={**SMALL_APPLICATION, "spark.cores.max": "2", "spark.executor.cores": "1"},
             )
-    assert written(detail) == [("http", 4)]
+    assert written(detail) == [("records", 4)]
     assert sorted(record["n"] for record in target.posted) == [0, 10, 20, 30]

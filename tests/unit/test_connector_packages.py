@@ -26,8 +26,8 @@ from tests.connector_support import install_example
 from tests.unit.test_submit_request import request_with_jars
 
 SCRIPT = (
-    "CREATE TABLE a (n INT) USING http OPTIONS (url 'http://127.0.0.1/a');"
-    "CREATE TABLE b USING http OPTIONS (url 'http://127.0.0.1/b');"
+    "CREATE TABLE a (n INT) USING records OPTIONS (url 'http://127.0.0.1/a');"
+    "CREATE TABLE b USING records OPTIONS (url 'http://127.0.0.1/b');"
     "INSERT INTO b SELECT n FROM a;"
 )
 DOCS = Path(__file__).parents[2] / "docs"
@@ -51,41 +51,41 @@ def submitted(folder: Path, jars: dict[str, tuple[str, ...]] | None = None) -> S
 
 @pytest.mark.usefixtures("site")
 def test_the_compiler_checks_its_options_and_loads_neither_source_nor_sink() -> None:
-    assert "http" in names()
+    assert "records" in names()
     assert errors(SCRIPT) == []
-    assert errors("CREATE TABLE a USING htp OPTIONS (url 'x'); TABLE a;") == [
-        "unknown connector 'htp'; did you mean 'http'?"
+    assert errors("CREATE TABLE a USING recods OPTIONS (url 'x'); TABLE a;") == [
+        "unknown connector 'recods'; did you mean 'records'?"
     ]
-    assert "did you mean 'url'?" in errors("CREATE TABLE a USING http OPTIONS (ur 'x'); TABLE a;")[0]
-    assert "'ftp://x'" in errors("CREATE TABLE a USING http OPTIONS (url 'ftp://x'); TABLE a;")[0]
+    assert "did you mean 'url'?" in errors("CREATE TABLE a USING records OPTIONS (ur 'x'); TABLE a;")[0]
+    assert "'ftp://x'" in errors("CREATE TABLE a USING records OPTIONS (url 'ftp://x'); TABLE a;")[0]
     assert errors(SCRIPT.replace("INSERT INTO", "INSERT OVERWRITE")) == [
-        "connector 'http' can only add rows; write INSERT INTO"
+        "connector 'records' can only add rows; write INSERT INTO"
     ]
     same = SCRIPT.replace("/b'", "/a'")
     assert "reads 'a' from the path it writes to" in errors(same)[0], "place() is compared"
     assert not {"http_rows.source", "http_rows.sink"} & sys.modules.keys()
-    assert options_of("http").model_construct().guarantee(has_primary_key=False) is Guarantee.AT_LEAST_ONCE
+    assert options_of("records").model_construct().guarantee(has_primary_key=False) is Guarantee.AT_LEAST_ONCE
 
 
 @pytest.mark.usefixtures("site")
 def test_a_worker_gives_the_driver_its_parts_and_its_packages(tmp_path: Path) -> None:
     made = submitted(tmp_path)
     given = made.plan["sql"]["connectors"]
-    assert given == {"http": {"source": "http_rows.source:HttpSource", "sink": "http_rows.sink:HttpSink"}}
+    assert given == {"records": {"source": "http_rows.source:HttpSource", "sink": "http_rows.sink:HttpSink"}}
     assert made.python_packages == ("http_rows",)
     parts = Parts(json.loads(json.dumps(given)))
-    assert callable(parts.source("http").read)
-    assert callable(parts.sink("http").write)
-    assert not parts.writes_files("http")
+    assert callable(parts.source("records").read)
+    assert callable(parts.sink("records").write)
+    assert not parts.writes_files("records")
 
 
 def test_the_worker_decides_what_a_connector_is_and_not_the_plan(tmp_path: Path, site: Path) -> None:
     assert site
     definition = build_definition({"name": "j", "script": SCRIPT, "directory": str(tmp_path)}, "test")
     plan: Any = compile_program(definition)
-    evil = {**plan, "connectors": {"http": {"source": "os:system", "sink": "os:system"}}}
+    evil = {**plan, "connectors": {"records": {"source": "os:system", "sink": "os:system"}}}
     made = request_with_jars({}, tmp_path, {}, script=SCRIPT, plan=evil)
-    assert made.plan["sql"]["connectors"]["http"]["sink"] == "http_rows.sink:HttpSink"
+    assert made.plan["sql"]["connectors"]["records"]["sink"] == "http_rows.sink:HttpSink"
 
 
 def test_a_worker_without_the_package_fails_the_job_in_words(
@@ -94,7 +94,7 @@ def test_a_worker_without_the_package_fails_the_job_in_words(
     definition = build_definition({"name": "j", "script": SCRIPT, "directory": str(tmp_path)}, "test")
     plan = compile_program(definition)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(site)])
-    with pytest.raises(DefinitionError, match="connector 'http' is not installed here"):
+    with pytest.raises(DefinitionError, match="connector 'records' is not installed here"):
         request_with_jars({}, tmp_path, {}, script=SCRIPT, plan=plan)
 
 
@@ -106,12 +106,12 @@ def test_its_packages_are_fetched_or_replaced_by_jars_of_the_operator(
         f"from spark_runner.connectors.registry import Connector\nCONNECTOR = {own!r}\n", "utf-8"
     )
     monkeypatch.delitem(sys.modules, "http_rows", raising=False)
-    script = "CREATE TABLE a (n INT) USING http OPTIONS (url 'http://127.0.0.1/a'); TABLE a;"
+    script = "CREATE TABLE a (n INT) USING records OPTIONS (url 'http://127.0.0.1/a'); TABLE a;"
     made = request_with_jars({}, tmp_path, {"packages": ["org.own:own:1"]}, script=script)
     assert made.conf["spark.jars.packages"] == "org.own:own:1,org.x:y:1"
     assert not made.is_warm, "its jars are of one job"
     (tmp_path / "y.jar").touch()
-    replaced = request_with_jars({"http": (str(tmp_path / "y.jar"),)}, tmp_path, {}, script=script)
+    replaced = request_with_jars({"records": (str(tmp_path / "y.jar"),)}, tmp_path, {}, script=script)
     assert "spark.jars.packages" not in replaced.conf
     assert replaced.conf["spark.jars"] == str(tmp_path / "y.jar")
 
@@ -170,13 +170,13 @@ def test_a_package_that_cannot_travel_is_refused(tmp_path: Path, site: Path) -> 
 
 def test_a_broken_package_is_an_error_of_its_table_alone(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (site / "http_rows" / "options.py").write_text("import no_such_module", "utf-8")
-    said = errors("CREATE TABLE a USING http OPTIONS (url 'x'); CREATE TABLE b USING csvv; TABLE a;")
+    said = errors("CREATE TABLE a USING records OPTIONS (url 'x'); CREATE TABLE b USING csvv; TABLE a;")
     assert "http_rows.options:HttpOptions cannot be loaded: ModuleNotFoundError" in said[0]
     assert "did you mean 'csv'" in said[1]
     (site / "http_rows" / "__init__.py").write_text("CONNECTOR = 1", "utf-8")
     monkeypatch.delitem(sys.modules, "http_rows", raising=False)
     with pytest.raises(ConnectorError, match="http_rows:CONNECTOR is a int, not a Connector"):
-        find("http")
+        find("records")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_wrong_package_ends_no_process_and_names_what_is_wrong(
     (site / "http_rows" / "__init__.py").write_text(made, "utf-8")
     monkeypatch.delitem(sys.modules, "http_rows", raising=False)
     with pytest.raises(ConnectorError, match=re.escape(said)):
-        find("http")
+        find("records")
 
 
 def test_a_part_whose_module_ends_the_process_is_an_error(

@@ -14,7 +14,7 @@ class HttpSource:
 
     def read(self, session, options, schema):
         if schema is None:
-            raise ConnectorError("a table of connector 'http' needs declared columns")
+            raise ConnectorError("a table of connector 'records' needs declared columns")
         return read_by(Records, session, options, schema)
 
 

@@ -1,0 +1,91 @@
+"""Rows as requests."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
+
+from spark_runner.connectors.arrow_tasks import error_of_task, in_tasks
+from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.http.client import Client
+from spark_runner.connectors.http.requests import requests
+from spark_runner.connectors.http.sender import Row, Sender
+from spark_runner.protocol.redacted import spellings_within
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
+_RESULT = "rows BIGINT, reason STRING, row STRING"
+
+
+class HttpSink:
+    """One request for each row, or batch of rows."""
+
+    def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
+        """Leave what earlier attempts sent: the same rows come again with the same keys."""
+
+    def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
+        """Send all rows; those that the server refuses are returned. A failure may leave some sent.
+
+        Raises ConnectorError, and Unreachable if the server does not answer.
+        """
+        session = frame.sparkSession
+        self.probe(session, options, frame.schema)
+        tasks = options["connections"] or session.sparkContext.defaultParallelism
+        texts = tuple(map(str, options.values()))
+        task = Sends(dict(options), tasks, tuple(spellings_within(texts)))
+        done = in_tasks(requests(frame, options, request, tasks), task, _RESULT, texts)
+        observation = Observation()
+        counted = done.observe(
+            observation,
+            sql.coalesce(sql.sum("rows"), sql.lit(0)).alias("rows"),
+            sql.count("reason").alias("rejected"),
+        )
+        try:
+            # Kept, for a further look at the result would send the rows again.
+            kept = counted.localCheckpoint()
+        except PySparkException as error:
+            raise error_of_task(error) from error
+        found = observation.get
+        rejected = kept.where("reason IS NOT NULL").select("reason", "row") if found["rejected"] else None
+        return Written(int(found["rows"]), rejected=rejected)
+
+    def probe(
+        self,
+        session: SparkSession,  # noqa: ARG002 - of ProbedSink
+        options: Mapping[str, Any],
+        schema: StructType,  # noqa: ARG002 - of ProbedSink
+    ) -> None:
+        """Raise ConnectorError if the server cannot be reached, or is not trusted; sends no request."""
+        with closing(Client(options)) as client:
+            client.connect()
+
+
+class Sends:
+    """Sends the requests of one partition, in a task of Spark."""
+
+    def __init__(self, options: Mapping[str, Any], tasks: int, secrets: tuple[str, ...]) -> None:
+        self.options, self.tasks, self.secrets = options, tasks, secrets
+
+    def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        """The number of rows sent, and the refused rows."""
+        import pyarrow as pa  # noqa: PLC0415 - drivers do without
+
+        schema = pa.schema([("rows", pa.int64()), ("reason", pa.string()), ("row", pa.string())])
+        with closing(Client(self.options, self.tasks, self.secrets)) as client:
+            sender = Sender(client, self.options)
+            for batch in batches:
+                columns = [batch.column(index).to_pylist() for index in range(4)]
+                if not self.options["body"]:
+                    columns[1] = columns[2]
+                refused = sender.write(map(Row, *columns))
+                found = {
+                    "rows": [batch.num_rows - len(refused), *[0] * len(refused)],
+                    "reason": [None, *(reason for reason, _ in refused)],
+                    "row": [None, *(row for _, row in refused)],
+                }
+                yield pa.RecordBatch.from_pydict(found, schema)
