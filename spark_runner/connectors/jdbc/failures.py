@@ -13,6 +13,7 @@ _BROKEN = ("08", "57P", "53", "58")  # classes of SQLSTATE: connection, shutdown
 _BUSY = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available
 _PASSING = {  # states of a server that answers, which may be over at a further attempt
     "25006": "it takes no writes, as after a failover; check that the option 'url' leads to the primary",
+    "25P03": "its driver was suspended within a transaction",
     "57014": "it canceled the statement; check its statement_timeout, and its load",
 }
 _MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
