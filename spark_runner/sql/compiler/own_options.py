@@ -46,7 +46,7 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
     return to_plan(checked)
 
 
-def _check_use(  # noqa: PLR0917 - an option with its place
+def _check_use(
     table: Table, model: type[ConnectorOptions], key: str, option: Option, passage: Passage, *, reads: bool
 ) -> None:
     meant = model.option_named(key) or key  # users also write other names of it

@@ -93,9 +93,7 @@ def test_a_time_in_the_repeated_hour_of_autumn_is_the_same_point_in_time(
 ) -> None:
     kind = "timestamptz" if database.kind == "postgresql" else "timestamp(6) NULL"
     database.run(f"CREATE TABLE t (id int, at {kind})")
-    first = (
-        1_792_888_200_123_456  # 2026-10-25 02:30 of summer time in Berlin, and one hour before that of winter
-    )
+    first = 1_792_888_200_123_456  # 02:30 in Berlin for the first time, an hour before the second
     run_script(
         f"""SET spark.sql.session.timeZone = 'Europe/Berlin';
         CREATE TABLE t (id INT, at TIMESTAMP) {database.options("t")};
