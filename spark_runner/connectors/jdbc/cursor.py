@@ -6,6 +6,7 @@ read twice. The database makes one JSON text of each row, and Spark parses it, s
 Python.
 """
 
+import contextlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +17,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.jdbc.address import POSTGRESQL, parse
+from spark_runner.connectors.jdbc.failures import failure
 from spark_runner.connectors.jdbc.names import quoted, table_name
-from spark_runner.connectors.jdbc.wire import Login, Wire
+from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
 from spark_runner.connectors.python_source import TableSource
 
 COLUMN = "orchestrator_json"
@@ -57,6 +59,7 @@ class CursorReader(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, Any]) -> None:
         at = parse(str(options["url"]))
         user, password = str(options["username"]), str(options["password"])
+        self._at = at
         self._login = Login(at.host, at.port, at.database, user, password, dict(at.parameters))
         self._table = str(table_name(POSTGRESQL, str(options["table"])))
         self._cursor = quoted(POSTGRESQL, str(options["cursor_column"]))
@@ -78,8 +81,7 @@ class CursorReader(DataSourceStreamReader):
         old = f"{self._cursor} <= now() - interval '{self._delay} seconds'" if self._delay else "true"
         values = ", ".join([f"max({self._cursor})", *map(_literal, self._reached)])
         highest = f"SELECT greatest({values})::text FROM {self._table} WHERE {old}"
-        with Wire(self._login) as wire:
-            wire.run(_SETTINGS)
+        with self._connected() as wire:
             (found,) = wire.copy_out(f"COPY ({highest}) TO STDOUT ({_FORMAT})")
         if value := _text(found):
             self._reached = [value]
@@ -105,8 +107,7 @@ class CursorReader(DataSourceStreamReader):
             condition += f" AND {self._cursor} > {_literal(partition.low)}"
         rows = f"SELECT {', '.join(map(self._selected, self._columns))} FROM {self._table} WHERE {condition}"
         made = f"COPY (SELECT row_to_json(r) FROM ({rows}) r) TO STDOUT"
-        with Wire(self._login) as wire:
-            wire.run(_SETTINGS)
+        with self._connected() as wire:
             texts = list[str]()
             for line in wire.copy_out(f"{made} ({_FORMAT})"):
                 texts.append(_text(line))
@@ -114,6 +115,15 @@ class CursorReader(DataSourceStreamReader):
                     yield _batch(texts)
                     texts = []
         yield _batch(texts)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Wire]:
+        try:
+            with Wire(self._login) as wire:
+                wire.run(_SETTINGS)
+                yield wire
+        except WireError as error:
+            raise failure(self._at, str(error), error.state) from error
 
     def _offset(self, value: str | None) -> dict[str, Any]:
         return {_CURSOR: value, _PLACE: self._place}
