@@ -4,18 +4,19 @@ The function and what it refers to travel as one serialized object: no option of
 Spark's UI.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from spark_runner.connectors.errors import ConnectorError, Unreachable
-from spark_runner.connectors.python_source import TaskError, masked
+from spark_runner.connectors.python_source import KINDS, TaskError, masked
+from spark_runner.connectors.sql_errors import failure_that_passes
 from spark_runner.protocol.redacted import spellings_within
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def in_tasks(frame: DataFrame, task: "Task", result: str, texts: tuple[str, ...]
     return map_batches(frame, guarded, result)
 
 
-@contextmanager
+@contextlib.contextmanager
 def bounded_batches(session: SparkSession, size: int) -> Iterator[None]:
     """Let a task hold about so many bytes of rows at once, in queries that run meanwhile."""
     before = session.conf.get(_BYTES_OF_BATCH, None)
@@ -67,11 +68,15 @@ def map_batches(
     return DataFrame(mapped, frame.sparkSession)
 
 
-def error_of_task(error: PySparkException) -> Exception:
-    """The error that a task raised, as the driver reports it; the given one if it came from elsewhere."""
-    found = _OF_A_TASK.search(str(error))
-    if found is None:
-        return error
-    kinds: dict[str, type[ConnectorError]] = {each.__name__: each for each in (ConnectorError, Unreachable)}
-    kind = kinds.get(found["type"])
-    return error if kind is None else kind(found["words"])
+def error_of_task(error: Exception) -> Exception:
+    """The error of a connector in a task, as the driver reports it; the given one if it came from elsewhere.
+
+    It may also be one of Java, of a database that does not answer.
+    """
+    if isinstance(error, PySparkException | Py4JJavaError) and not isinstance(error, AnalysisException):
+        if found := _OF_A_TASK.search(str(error)):
+            kind = {each.__name__: each for each in KINDS}.get(found["type"])
+            return error if kind is None else kind(found["words"])
+        with contextlib.suppress(Py4JError):  # the JVM has ended meanwhile
+            return failure_that_passes(error) or error
+    return error

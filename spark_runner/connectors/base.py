@@ -1,6 +1,6 @@
 """The protocols of a connector in the driver."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -117,6 +117,25 @@ class PositionedSource(StreamingSource, Protocol):
 
         Each start of the stream gets the same position, which `check_position` of the options has checked
         at the submission of the job.
+        """
+
+
+@runtime_checkable
+class ResumingSource(PositionedSource, Protocol):
+    """A source whose streams need to know how far their query has come, for Spark does not pass it on."""
+
+    def stream_after(
+        self,
+        session: SparkSession,
+        options: Mapping[str, Any],
+        schema: StructType | None,
+        position: str | None,
+        reached: Sequence[str],
+    ) -> DataFrame:
+        """The table as a streaming frame; `position` is that of `stream_from`, or None.
+
+        `reached` are the offsets of the last micro-batch in the checkpoint, as JSON, of all streams of the
+        query.
         """
 
 

@@ -44,6 +44,7 @@ class ConnectorOptions(BaseModel):
     unquoted: ClassVar[frozenset[str]] = (
         frozenset()
     )  # options whose values may hold a secret: no error has them
+    deciding: ClassVar[frozenset[str]] = frozenset()  # options that decide which rows there are, as its place
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
     aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which users write, to fields

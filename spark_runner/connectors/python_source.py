@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.protocol.redacted import spellings_within
 
@@ -24,6 +25,10 @@ class TableSource(DataSource):
 
     table: Mapping[str, Any] = {}
     """The options of the table, as its model checked them."""
+
+
+KINDS = (Unreachable, TargetChanged, ConnectorError)
+"""Errors of connectors that the driver makes again of those of tasks; subclasses become these."""
 
 
 class TaskError(Exception):
@@ -57,7 +62,8 @@ def masked(error: Exception, secrets: tuple[str, ...]) -> Exception:
         text = text.replace(secret, "***")
     if isinstance(error, NotImplementedError):  # before 4.2, Spark recognises a reader of one partition by it
         return NotImplementedError(text)
-    return TaskError(f"{type(error).__name__}: {text}")
+    kinds = [each.__name__ for each in type(error).__mro__ if each in KINDS] or [type(error).__name__]
+    return TaskError(f"{kinds[0]}: {text}")
 
 
 def _masking(source: type[TableSource], secrets: tuple[str, ...]) -> dict[str, Any]:
@@ -72,13 +78,19 @@ def _masking(source: type[TableSource], secrets: tuple[str, ...]) -> dict[str, A
         return made
 
     reads = {"partitions": _call("partitions"), "read": _read}
+    streams = {name: _call(name) for name in ("initialOffset", "latestOffset", "commit")} | reads
     writes = {name: _call(name) for name in ("write", "commit", "abort")}
-    return {
+    made = {
         "reader": lambda self, schema: masking(lambda: source.reader(self, schema), reads),
         "writer": lambda self, schema, overwrite: masking(
             lambda: source.writer(self, schema, overwrite), writes
         ),
     }
+    if source.streamReader is not DataSource.streamReader:  # else Spark asks for another one
+        made["streamReader"] = lambda self, schema: masking(
+            lambda: source.streamReader(self, schema), streams
+        )
+    return made
 
 
 def read_by(
@@ -107,8 +119,7 @@ def _registered(source: type[TableSource], session: SparkSession, options: Mappi
     """Register a subclass with these options; returns its name, which no other table of the JVM has."""
     name = f"{source.__name__}_{next(_NUMBERS)}_{session.sparkContext.applicationId}".lower()
     members: dict[str, Any] = {"table": dict(options), "name": classmethod(lambda _cls: name)}
-    if secrets := tuple(spellings_within(map(str, options.values()))):
-        members |= _masking(source, secrets)
+    members |= _masking(source, tuple(spellings_within(map(str, options.values()))))
     session.dataSource.register(type(source.__name__, (source,), members))
     if session._jvm is not None:  # noqa: SLF001 - PySpark has no public way to the active session
         # A writer looks the name up in the active session of its thread, not in that of its frame.

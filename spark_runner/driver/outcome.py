@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from orchestrator.logs.files import replace_file
 from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
@@ -60,6 +60,10 @@ def _is_unreachable(error: BaseException) -> bool:
     """Whether a system that a table names does not answer: that is no fault of the script."""
     while isinstance(error, SqlError) and error.__cause__ is not None:
         error = error.__cause__
+    if isinstance(error, PySparkException | Py4JJavaError):
+        from spark_runner.connectors.arrow_tasks import error_of_task  # noqa: PLC0415 - it loads pyspark.sql
+
+        error = error_of_task(error)
     return isinstance(error, Unreachable)
 
 

@@ -18,6 +18,7 @@ from queues.embedded.guarded import GuardedProcess
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.registry import BUILT_IN
 from tests.servers.cache import cached
+from tests.servers.secured import Certificates
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
@@ -58,8 +59,8 @@ class DatabaseServer:
 
 
 @contextmanager
-def local_postgres() -> Iterator[int]:
-    """The port of a PostgreSQL of our own."""
+def local_postgres(certificates: Certificates | None = None) -> Iterator[int]:
+    """The port of a PostgreSQL of our own, which takes TLS if it has certificates."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     if not programs:
         unavailable("no PostgreSQL: install the Debian package postgresql")
@@ -67,6 +68,12 @@ def local_postgres() -> Iterator[int]:
     with _folder("postgres-") as folder:
         secret = folder / "password"
         secret.write_text(PASSWORD)
+        settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"]
+        if certificates:
+            key = folder / "server.pem"
+            shutil.copyfile(certificates.server, key)
+            key.chmod(0o600)
+            settings += ["ssl=on", f"ssl_cert_file={key}", f"ssl_key_file={key}"]
         _own(folder)
         _as_user(
             [
@@ -74,7 +81,6 @@ def local_postgres() -> Iterator[int]:
                 *("--auth=scram-sha-256", f"--pwfile={secret}", "--no-sync", "--locale=C.UTF-8"),
             ]
         )
-        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off")
         command = [str(programs[0] / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
         command += [part for each in settings for part in ("-c", each)]
         with _running(command, folder, lambda: _psql(port, "postgres", "SELECT 1") == "1\n"):

@@ -4,14 +4,17 @@ import base64
 import re
 
 import pytest
+from pyspark.errors import PySparkException
 
-from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.arrow_tasks import error_of_task
+from spark_runner.connectors.errors import ConnectorError, OptionError, Unreachable
 from spark_runner.connectors.jdbc.address import parse
 from spark_runner.connectors.jdbc.failures import DatabaseBroke, DatabaseBusy, DatabaseFailed, failure
 from spark_runner.connectors.jdbc.names import table_name
 from spark_runner.connectors.jdbc.scram import ScramClient, ScramError
 from spark_runner.connectors.jdbc.wire import Login
 from spark_runner.connectors.options import validate
+from spark_runner.connectors.python_source import masked
 from spark_runner.driver.outcome import is_permanent
 
 URL = "jdbc:postgresql://Host:5433/shop?sslmode=require"
@@ -122,6 +125,7 @@ def test_a_url_without_a_secret_is_taken(url: str) -> None:
     ("state", "kind", "words"),
     [
         ("25006", DatabaseBroke, "takes no writes.*primary"),
+        ("25P03", DatabaseBroke, "its driver was suspended"),
         ("57014", DatabaseBroke, "statement_timeout"),
         ("57P01", DatabaseBroke, "does not answer"),
         ("40001", DatabaseBusy, "another transaction"),
@@ -135,6 +139,15 @@ def test_states_of_a_server_that_pass_allow_a_further_attempt(
     assert type(found) is kind
     assert re.search(words, str(found))
     assert is_permanent(found) == (kind is DatabaseFailed)
+
+
+def test_an_error_of_a_task_has_a_name_that_the_driver_makes_an_error_of() -> None:
+    raised = masked(failure(parse(URL), "gone with p-secret", "08006"), ("p-secret",))
+    found = error_of_task(PySparkException(f"a trace\n  TaskError: {raised}\nfurther lines"))
+    assert type(found) is Unreachable
+    assert "does not answer: gone with ***; check" in str(found)
+    other = PySparkException("TaskError: ValueError: no")
+    assert error_of_task(other) is other
 
 
 @pytest.mark.parametrize(

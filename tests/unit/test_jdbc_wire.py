@@ -1,10 +1,11 @@
 """COPY to a server that speaks while it takes rows."""
 
+import base64
+import contextlib
 import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -27,19 +28,21 @@ class Server:
     def __init__(self, *words: tuple[bytes, bytes]) -> None:
         self.words, self.chunks, self.ends = words, list[bytes](), list[bytes]()
         self.spoke = threading.Event()
+        self.login_messages = [(b"R", struct.pack("!i", 0)), READY]
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.login = Login("127.0.0.1", self.listener.getsockname()[1], "d", "u", "p", {"sslmode": "disable"})
 
     def serve(self) -> None:
         connection, _ = self.listener.accept()
-        with connection, connection.makefile("rb") as stream:
+        refused = contextlib.suppress(ConnectionError)  # a client that refuses the login reads no further
+        with refused, connection, connection.makefile("rb") as stream:
 
             def body() -> bytes:
                 (size,) = struct.unpack("!i", stream.read(4))
                 return stream.read(size - 4)
 
             body()  # of the login
-            connection.sendall(packed((b"R", struct.pack("!i", 0)), READY))
+            connection.sendall(packed(*self.login_messages))
             while code := stream.read(1):
                 found = body()
                 if code == b"Q" and found.startswith(b"COPY"):
@@ -63,7 +66,7 @@ class Server:
         yield from CHUNKS[1:]
 
 
-@contextmanager
+@contextlib.contextmanager
 def serving(*words: tuple[bytes, bytes]) -> Iterator[Server]:
     server = Server(*words)
     thread = threading.Thread(target=server.serve, daemon=True)
@@ -103,3 +106,21 @@ def test_a_server_that_ends_copy_itself_is_an_error() -> None:
         wire.copy_in("COPY t FROM STDIN", server.rows())
     assert caught.value.state == "08006"
     assert server.ends == [b"X"]
+
+
+def authentication(way: int, rest: bytes = b"") -> tuple[bytes, bytes]:
+    return b"R", struct.pack("!i", way) + rest
+
+
+def test_a_server_that_skips_its_own_proof_of_the_password_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spark_runner.connectors.jdbc.scram.secrets.token_bytes", lambda size: b"\0" * size)
+    nonce = base64.b64encode(b"\0" * 18)
+    challenge = b"r=" + nonce + b"theirs,s=" + base64.b64encode(b"salt") + b",i=1"
+    asked = [authentication(10, b"SCRAM-SHA-256\0\0"), authentication(11, challenge)]
+    with serving() as server:
+        server.login_messages = [*asked, authentication(0), READY]
+        with pytest.raises(WireError, match="does not prove that it knows the password") as caught:
+            Wire(server.login)
+    assert caught.value.state == "28P01"

@@ -16,7 +16,8 @@ from tests import bounded
 TABLES = (
     "CREATE TABLE t (a INT, b STRING) USING csv OPTIONS (path 'in', delimiter ';');"
     "CREATE TABLE o (a INT) USING csv OPTIONS (path 'out'); CREATE VIEW v AS SELECT 1 AS a;"
-    "CREATE TABLE p USING print;\n"
+    "CREATE TABLE p USING print;"
+    "CREATE TABLE q (a INT) USING jdbc OPTIONS (url 'jdbc:postgresql://h/d', query 'SELECT 1 AS a');\n"
 )
 
 
@@ -100,6 +101,8 @@ def test_a_position_behind_options_is_that_in_the_script() -> None:
         ("SELECT * FROM t WITH ('connector.path'='x')", 23, "decides what table 't' is"),
         ("SELECT * FROM t WITH ('connector'='json')", 23, "decides what table 't' is"),
         ("INSERT INTO o WITH ('Path'='x') SELECT 1", 21, "decides what table 'o' is"),
+        ("SELECT * FROM q WITH ('Read.Query'='SELECT 2 AS a')", 23, "decides what table 'q' is"),
+        ("SELECT * FROM q WITH ('URL'='jdbc:postgresql://other/d')", 23, "decides what table 'q' is"),
         (
             "INSERT INTO o WITH ('partition_by'='b') SELECT 1",
             36,

@@ -1,10 +1,14 @@
 """New rows of a table of PostgreSQL, found by a column that grows: a data source in Python.
 
-The offset of a micro-batch is the highest value of the column, as text; Spark keeps it in the checkpoint. The
-database makes one JSON text of each row, and Spark parses it, so that no value is parsed in Python.
+The offset of a micro-batch is the highest value of the column so far, as text; Spark keeps it in the
+checkpoint. It never goes back, also if the rows with that value are deleted meanwhile: other rows would be
+read twice. The database makes one JSON text of each row, and Spark parses it, so that no value is parsed in
+Python.
 """
 
+import contextlib
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +17,18 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.jdbc.address import POSTGRESQL, parse
+from spark_runner.connectors.jdbc.failures import failure
 from spark_runner.connectors.jdbc.names import quoted, table_name
-from spark_runner.connectors.jdbc.wire import Login, Wire
+from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
 from spark_runner.connectors.python_source import TableSource
 
 COLUMN = "orchestrator_json"
-_CURSOR = "cursor"  # the key of an offset
+_CURSOR, _PLACE = "cursor", "column"  # keys of an offset
 _MIN_WIDTH = 10_000  # values of a cursor of whole numbers that one task reads
 _ROWS = 2_000  # of one record batch
 _QUOTE, _DELIMITER = "\x01", "\x02"  # JSON has both escaped
+_FORMAT = f"FORMAT csv, QUOTE '{_QUOTE}', DELIMITER '{_DELIMITER}'"
+_SETTINGS = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'"
 
 
 @dataclass
@@ -36,7 +43,10 @@ class Range(InputPartition):
 
 
 class CursorSource(TableSource):
-    """The stream of one table; `table` has its options, `columns` and `binary`, and perhaps `start`."""
+    """The stream of one table; `table` has its options, `columns` and `binary`, and perhaps `start`.
+
+    `reached` are the offsets of the last micro-batch of its query, of all that it reads.
+    """
 
     def streamReader(self, schema: StructType) -> "CursorReader":  # noqa: ARG002, N802 - of DataSource
         """The reader of the stream."""
@@ -49,6 +59,7 @@ class CursorReader(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, Any]) -> None:
         at = parse(str(options["url"]))
         user, password = str(options["username"]), str(options["password"])
+        self._at = at
         self._login = Login(at.host, at.port, at.database, user, password, dict(at.parameters))
         self._table = str(table_name(POSTGRESQL, str(options["table"])))
         self._cursor = quoted(POSTGRESQL, str(options["cursor_column"]))
@@ -56,19 +67,25 @@ class CursorReader(DataSourceStreamReader):
         self._columns: Sequence[str] = options["columns"]
         self._binary: Sequence[str] = options["binary"]
         self._start: str | None = options.get("start")
+        self._place = f"{at.plain}/{self._table}.{self._cursor}"
+        found = [*map(json.loads, options.get("reached", ())), {_CURSOR: self._start, _PLACE: self._place}]
+        mine = [each[_CURSOR] for each in found if isinstance(each, dict) and each.get(_PLACE) == self._place]
+        self._reached = [value for value in mine if value is not None]
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - of DataSourceStreamReader
         """Before the first row, or where the user wants the stream to begin."""
-        return {_CURSOR: self._start}
+        return self._offset(self._start)
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - likewise
-        """The highest value that is old enough."""
+        """The highest value that is old enough, or was there before."""
         old = f"{self._cursor} <= now() - interval '{self._delay} seconds'" if self._delay else "true"
-        highest = f"SELECT max({self._cursor})::text FROM {self._table} WHERE {old}"
-        with Wire(self._login) as wire:
-            (found,) = wire.copy_out(f"COPY ({highest}) TO STDOUT (FORMAT csv)")
-        value = found.decode().rstrip("\n").strip('"')
-        return {_CURSOR: value or self._start}
+        values = ", ".join([f"max({self._cursor})", *map(_literal, self._reached)])
+        highest = f"SELECT greatest({values})::text FROM {self._table} WHERE {old}"
+        with self._connected() as wire:
+            (found,) = wire.copy_out(f"COPY ({highest}) TO STDOUT ({_FORMAT})")
+        if value := _text(found):
+            self._reached = [value]
+        return self._offset(value or None)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         """The range between two offsets, divided if the values are whole numbers."""
@@ -90,15 +107,26 @@ class CursorReader(DataSourceStreamReader):
             condition += f" AND {self._cursor} > {_literal(partition.low)}"
         rows = f"SELECT {', '.join(map(self._selected, self._columns))} FROM {self._table} WHERE {condition}"
         made = f"COPY (SELECT row_to_json(r) FROM ({rows}) r) TO STDOUT"
-        with Wire(self._login) as wire:
-            wire.run("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'")
+        with self._connected() as wire:
             texts = list[str]()
-            for line in wire.copy_out(f"{made} (FORMAT csv, QUOTE '{_QUOTE}', DELIMITER '{_DELIMITER}')"):
-                texts.append(line.decode().rstrip("\n").strip(_QUOTE))
+            for line in wire.copy_out(f"{made} ({_FORMAT})"):
+                texts.append(_text(line))
                 if len(texts) == _ROWS:
                     yield _batch(texts)
                     texts = []
         yield _batch(texts)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Wire]:
+        try:
+            with Wire(self._login) as wire:
+                wire.run(_SETTINGS)
+                yield wire
+        except WireError as error:
+            raise failure(self._at, str(error), error.state) from error
+
+    def _offset(self, value: str | None) -> dict[str, Any]:
+        return {_CURSOR: value, _PLACE: self._place}
 
     def _selected(self, name: str) -> str:
         column = quoted(POSTGRESQL, name)
@@ -111,6 +139,11 @@ def _batch(texts: Sequence[str]) -> Any:
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - of executors; it publishes no types
 
     return pa.RecordBatch.from_pydict({COLUMN: pa.array(texts, pa.string())})
+
+
+def _text(line: bytes) -> str:
+    """The only cell of a line."""
+    return line.decode().rstrip("\n").strip(_QUOTE)
 
 
 def _is_whole(text: str) -> bool:

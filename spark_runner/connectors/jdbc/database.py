@@ -67,7 +67,8 @@ class Database:
             connect = dialect.createConnectionFactory(java_class(self.session, _JDBC)(given))
             opened = connect.apply(-1)
         try:
-            opened.setAutoCommit(False)
+            with self.errors():
+                opened.setAutoCommit(False)
             yield Connection(self, opened)
         finally:
             with contextlib.suppress(Py4JError):
@@ -116,14 +117,16 @@ class Connection:
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo the statements within if one of them fails; the transaction goes on."""
-        point = self._opened.setSavepoint()
+        with self._database.errors():
+            point = self._opened.setSavepoint()
         try:
             yield
         except BaseException:
             with contextlib.suppress(Py4JError):
                 self._opened.rollback(point)
             raise
-        self._opened.releaseSavepoint(point)
+        with self._database.errors():
+            self._opened.releaseSavepoint(point)
 
     def run(self, statement: str, *values: Value) -> int:
         """Run a statement; returns the number of changed rows."""

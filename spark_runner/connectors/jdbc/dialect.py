@@ -58,8 +58,17 @@ class Dialect(Protocol):
     def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
         """Statements that make a staging table for columns of a target."""
 
-    def can_change_tables_in_transactions(self) -> bool:
-        """Whether CREATE, ALTER and DROP TABLE are undone by a rollback."""
+    def tables(self, connection: Connection, prefix: TableName) -> list[str]:
+        """The names of the tables that begin with that of `prefix`, in its schema."""
+
+    def patience(self, seconds: int | None) -> str:
+        """The statement that limits how long this transaction waits for locks; None: as the server has it."""
+
+    def guard(self) -> list[str]:
+        """Statements of a transaction that holds locks: the server ends it if its driver is suspended."""
+
+    def lock(self, connection: Connection, table: TableName) -> None:
+        """Let no other overwrite change a table until the commit."""
 
     def empty(self, table: TableName, *, at_once: bool) -> str:
         """The statement that removes all rows."""

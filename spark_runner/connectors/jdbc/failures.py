@@ -1,18 +1,14 @@
 """Errors of databases as errors of this connector: what is wrong, with which thing, what to do."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
-
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
 
 from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
 from spark_runner.connectors.jdbc.address import Address
+from spark_runner.connectors.sql_errors import BROKEN, BUSY, causes, state_of
 
-_BROKEN = ("08", "57P", "53", "58")  # classes of SQLSTATE: connection, shutdown, resources, system
-_BUSY = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available
 _PASSING = {  # states of a server that answers, which may be over at a further attempt
     "25006": "it takes no writes, as after a failover; check that the option 'url' leads to the primary",
+    "25P03": "its driver was suspended within a transaction",
     "57014": "it canceled the statement; check its statement_timeout, and its load",
 }
 _MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
@@ -51,9 +47,9 @@ def failure(address: Address, words: str, state: str, code: int = 0) -> Connecto
     """The error for a message of the database with its SQLSTATE."""
     words = _COPY_PLACE.sub(r"column \2", words.strip().removeprefix("ERROR: ").removeprefix("FATAL: "))
     words = re.sub(r"\s*\n\s*", "; ", words)
-    if state in _BUSY or (address.family == "mysql" and code in _MYSQL_BUSY):
+    if state in BUSY or (address.family == "mysql" and code in _MYSQL_BUSY):
         return DatabaseBusy(f"another transaction of {address.shown} was in the way: {words}")
-    if state.startswith(_BROKEN):
+    if state.startswith(BROKEN):
         return DatabaseBroke(
             f"{address.shown} does not answer: {words}; check the option 'url', and the server"
         )
@@ -68,25 +64,6 @@ def failure(address: Address, words: str, state: str, code: int = 0) -> Connecto
 def of_java(address: Address, error: Exception) -> ConnectorError | None:
     """The error for one of Java that a database caused; None for another."""
     for cause in causes(error):
-        if (state := _state(cause)) is not None:
+        if (state := state_of(cause)) is not None:
             return failure(address, str(cause.getMessage() or ""), state, int(cause.getErrorCode()))
-    return None
-
-
-def causes(error: Exception) -> Iterator[Any]:
-    """The exception of Java, and those that caused it."""
-    # PySpark keeps the exception of Java where it has a class of its own for it.
-    found = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
-    while found is not None:
-        yield found
-        found = found.getCause()
-
-
-def _state(error: Any) -> str | None:
-    """The SQLSTATE of an SQLException; None for another exception."""
-    kind = error.getClass()
-    while kind is not None:
-        if kind.getName() == "java.sql.SQLException":
-            return str(error.getSQLState() or "")
-        kind = kind.getSuperclass()
     return None

@@ -27,6 +27,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import MYSQL
 from spark_runner.connectors.jdbc.database import Connection
 from spark_runner.connectors.jdbc.dialect import DELETE, ROW, Staged, TableColumn
+from spark_runner.connectors.jdbc.failures import DatabaseBusy
 from spark_runner.connectors.jdbc.names import TableName
 
 _TYPES: dict[type[DataType], str] = {
@@ -56,6 +57,12 @@ _COLUMNS = (
 _KEYS = (
     f"SELECT index_name, column_name, sub_part FROM information_schema.statistics {_WHERE} AND non_unique = 0"
 )
+
+_TABLES = """
+SELECT table_name FROM information_schema.tables
+WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND LEFT(table_name, CHAR_LENGTH(?)) = ?"""
+_LOCK = "SELECT GET_LOCK(SHA2(CONCAT(COALESCE(NULLIF(?, ''), DATABASE()), '.', ?), 256), ?)"
+_LOCK_S = 3600  # that an overwrite waits for others
 
 
 class MySql:
@@ -97,9 +104,23 @@ class MySql:
             f"ALTER TABLE {staging} ADD {ROW} bigint, ADD {DELETE} boolean",
         ]
 
-    def can_change_tables_in_transactions(self) -> bool:
-        """Each of them commits what is before it."""
-        return False
+    def tables(self, connection: Connection, prefix: TableName) -> list[str]:
+        """The names of tables that begin so."""
+        return [str(name) for (name,) in connection.rows(_TABLES, prefix.schema, prefix.name, prefix.name)]
+
+    def patience(self, seconds: int | None) -> str:
+        """The settings of the connection: of locks of tables and of rows."""
+        value = "DEFAULT" if seconds is None else seconds
+        return f"SET SESSION lock_wait_timeout = {value}, innodb_lock_wait_timeout = {value}"
+
+    def guard(self) -> list[str]:
+        """Nothing: MySQL has no such limit."""
+        return []
+
+    def lock(self, connection: Connection, table: TableName) -> None:
+        """A lock of this name, which the end of the connection releases: LOCK TABLES would commit."""
+        if connection.value(_LOCK, table.schema, table.name, _LOCK_S) != "1":
+            raise DatabaseBusy(f"another overwrite of table '{table.shown}' does not end")
 
     def empty(self, table: TableName, *, at_once: bool) -> str:  # noqa: ARG002 - TRUNCATE would commit
         """The statement that removes all rows; readers see the old ones until the commit."""

@@ -55,6 +55,7 @@ class JdbcOptions(ConnectorOptions):
     streams: ClassVar[bool] = True
     unquoted: ClassVar[frozenset[str]] = frozenset({"url", "password"})
     aliases: ClassVar[Mapping[str, str]] = {**_ENGINES, **_SPARK}
+    deciding: ClassVar[frozenset[str]] = frozenset({"url", "query"})
 
     url: str = Field(pattern=r"^jdbc:\S+$", description="such as `jdbc:postgresql://host:5432/database`")
     table: str = Field("", description="the table, or `schema.table`; a name in quotes keeps its case")

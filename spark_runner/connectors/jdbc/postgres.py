@@ -57,9 +57,17 @@ WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped ORDER 
 
 _KEYS = """
 SELECT i.indexrelid::text, a.attname FROM pg_index i
-JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[])
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[:i.indnkeyatts - 1])
 WHERE i.indrelid = to_regclass(?) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
 AND i.indexprs IS NULL AND i.indimmediate"""
+
+_TABLES = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND starts_with(c.relname, ?)
+AND CASE ? WHEN '' THEN pg_table_is_visible(c.oid) ELSE n.nspname = ? END"""
+
+_FREEZE_S = 10  # for a task that was lost, and still holds a staging table
+_IDLE_S = 60  # of a driver between two statements of a transaction
 
 
 class Postgres:
@@ -101,9 +109,22 @@ class Postgres:
             f"ALTER TABLE {staging} SET (autovacuum_enabled = false)",
         ]
 
-    def can_change_tables_in_transactions(self) -> bool:
-        """They are undone by a rollback."""
-        return True
+    def tables(self, connection: Connection, prefix: TableName) -> list[str]:
+        """The names of tables that begin so."""
+        found = connection.rows(_TABLES, prefix.name, prefix.schema, prefix.schema)
+        return [str(name) for (name,) in found]
+
+    def patience(self, seconds: int | None) -> str:
+        """The setting of a transaction."""
+        return "SET LOCAL lock_timeout TO " + ("DEFAULT" if seconds is None else f"'{seconds}s'")
+
+    def guard(self) -> list[str]:
+        """Likewise."""
+        return [f"SET LOCAL idle_in_transaction_session_timeout TO '{_IDLE_S}s'"]
+
+    def lock(self, connection: Connection, table: TableName) -> None:
+        """DELETE would leave the rows that another overwrite commits meanwhile; readers do not wait."""
+        connection.run(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 
     def empty(self, table: TableName, *, at_once: bool) -> str:
         """DELETE leaves the old rows to readers until the commit; TRUNCATE lets them wait."""
@@ -111,7 +132,7 @@ class Postgres:
 
     def freeze(self, staging: TableName) -> list[str]:
         """A lock: each statement sees what others have committed before it."""
-        return [f"LOCK TABLE {staging} IN SHARE MODE"]
+        return [self.patience(_FREEZE_S), f"LOCK TABLE {staging} IN SHARE MODE", self.patience(None)]
 
     def count(self, staged: Staged) -> str:
         """The number of rows of the tasks that count."""

@@ -1,11 +1,13 @@
 """The record of writes in the database: each happens once, whatever happens to drivers.
 
-The table `orchestrator_writes` has a row for each write of a run or of a micro-batch. The transaction that
-moves the staged rows into their target also sets `committed_at`. So a further attempt finds out whether the
-write has happened. `owner` is a fence: of several drivers that try the same write, the one that began last
-may commit, and one that was suspended meanwhile may not.
+The table `orchestrator_writes` has a row for each write of a run, and for each stream one with its last
+micro-batch. The transaction that moves the staged rows into their target also sets `committed_at`. So a
+further attempt finds out whether the write has happened. `owner` is a fence: of several drivers that try the
+same write, the one that began last may commit, and one that was suspended meanwhile may not. Without its row
+a write cannot be committed either, so that old rows can be deleted.
 """
 
+import contextlib
 import hashlib
 import re
 import uuid
@@ -22,10 +24,13 @@ from spark_runner.connectors.jdbc.names import TableName
 
 TABLE = "orchestrator_writes"
 STAGING = "orchestrator_staging_"
-_KEEP_DAYS = 30  # of committed writes; the last one of a stream stays
-_ORPHAN_DAYS = 7  # after which a staging table of a dead run is removed
+_ORPHAN_DAYS = 7  # after which a write without an end is given up
+_KEEP_DAYS = 30  # in which a further attempt of a run finds its committed writes
+_KEEP_STREAM_DAYS = 365  # likewise, a stream its last micro-batch
+_WAIT_S = 90  # for a driver that commits the same write; a suspended one loses its connection before
+_DROP_WAIT_S = 5  # for a suspended task that holds a staging table: a later write removes it
 _EXISTS = frozenset({"23505", "42P07", "42S01"})
-_BATCH = re.compile(r"(.+)-\d+")  # the key of a micro-batch: that of its stream and its number
+_BATCH = re.compile(r"(.+)-([0-9]{1,18})")  # the key of a micro-batch: that of its stream and its number
 
 
 @dataclass(frozen=True)
@@ -56,15 +61,15 @@ class WriteRecord:
         if self.exists(connection):
             return
         text, time = ("varchar(255)", "datetime") if self._is_mysql else ("text", "timestamp with time zone")
-        now = f"DEFAULT {self._now}"
         try:
             with connection.transaction():
                 connection.run(
-                    f"CREATE TABLE {self._table} (id varchar(64) PRIMARY KEY, series varchar(64) NOT NULL,"
-                    f" run_key {text} NOT NULL, target {text} NOT NULL, attempt integer NOT NULL,"
+                    f"CREATE TABLE {self._table} (id varchar(64) PRIMARY KEY, run_key {text} NOT NULL,"
+                    f" batch bigint, target {text} NOT NULL, attempt integer NOT NULL,"
                     f" owner varchar(32) NOT NULL, staging {text} NOT NULL, row_count bigint,"
-                    f" started_at {time} NOT NULL {now}, committed_at {time} NULL)"
+                    f" started_at {time} NOT NULL DEFAULT {self._now}, committed_at {time} NULL)"
                 )
+                connection.run(f"CREATE INDEX {TABLE}_age ON {self._table} (started_at)")
         except DatabaseFailed as error:
             if error.state not in _EXISTS:  # another driver has just created it
                 raise ConnectorError(
@@ -77,43 +82,45 @@ class WriteRecord:
     ) -> Write:
         """Begin the write number `number` of a writer, and make its staging table.
 
-        From now on no other driver can commit it. Raises TargetChanged if a further attempt has begun it.
+        From now on no other driver can commit it. Raises TargetChanged if a further attempt has begun it, or
+        a driver that commits it does not end.
         """
-        key, owner = self._id(writer, number), uuid.uuid4().hex
-        staging = self._table.beside(STAGING + owner)
+        key, owner, (run_key, batch) = self._id(writer, number), uuid.uuid4().hex, _parts(writer)
+        staging, orphan = self._table.beside(STAGING + owner), ""
+        exists = "ON DUPLICATE KEY UPDATE id = id" if self._is_mysql else "ON CONFLICT (id) DO NOTHING"
         with connection.transaction():
-            found = connection.rows(
-                "SELECT attempt, staging, committed_at, row_count, owner"
+            connection.run(self._dialect.patience(_WAIT_S))
+            connection.run(
+                f"INSERT INTO {self._table} (id, run_key, batch, target, attempt, owner, staging)"
+                f" VALUES (?, ?, {'NULL' if batch is None else batch}, ?, ?, ?, ?) {exists}",
+                *(key, run_key, self._target.shown[:255], writer.attempt, owner, staging.name),
+            )
+            ((attempt, at, earlier, committed, rows, of),) = connection.rows(
+                "SELECT attempt, batch, staging, committed_at, row_count, owner"
                 f" FROM {self._table} WHERE id = ? FOR UPDATE",
                 key,
             )
-            if found:
-                attempt, earlier, committed, rows, _ = found[0]
-                if committed is not None:
-                    return Write(key, owner, staging, int(rows or 0))
-                if int(attempt or 0) > writer.attempt:
-                    raise _fenced(self._target)
+            if of != owner:  # it was there
+                if batch is not None and int(at or 0) > batch:
+                    raise _fenced(self._target, "a later micro-batch of this stream")
+                if batch is None or int(at or 0) == batch:
+                    if committed is not None:
+                        return Write(key, owner, staging, int(rows or 0))
+                    if int(attempt or 0) > writer.attempt:
+                        raise _fenced(self._target)
                 connection.run(
                     f"UPDATE {self._table} SET owner = ?, attempt = ?, staging = ?,"
+                    f" batch = {'NULL' if batch is None else batch}, row_count = NULL, committed_at = NULL,"
                     f" started_at = {self._now} WHERE id = ?",
                     *(owner, writer.attempt, staging.name, key),
                 )
-                if not self._is_mysql:
-                    self._drop(connection, str(earlier))
-            else:
-                connection.run(
-                    f"INSERT INTO {self._table} (id, series, run_key, target, attempt, owner, staging)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    *(key, self._series(writer), writer.run_key[:255], self._target.shown[:255]),
-                    *(writer.attempt, owner, staging.name),
-                )
-                earlier = None
+                orphan = "" if committed else str(earlier)
+            connection.run(self._dialect.patience(None))
             if not self._is_mysql:
                 make(staging)
-        if self._is_mysql:  # its CREATE TABLE and DROP TABLE commit
-            if earlier:
-                self._drop(connection, earlier)
+        if self._is_mysql:  # its CREATE TABLE commits
             make(staging)
+        self.drop(connection, orphan)
         return Write(key, owner, staging)
 
     def confirm(self, connection: Connection, write: Write, rows: int) -> None:
@@ -130,47 +137,52 @@ class WriteRecord:
         """Remove staging tables of earlier attempts of a writer."""
         if self.exists(connection):
             with connection.transaction():
-                self._remove(connection, "run_key = ? AND attempt <= ?", writer.run_key[:255], writer.attempt)
+                found = connection.rows(
+                    f"SELECT staging FROM {self._table} WHERE committed_at IS NULL AND run_key = ?"
+                    " AND attempt <= ?",
+                    *(_parts(writer)[0], writer.attempt),
+                )
+            self.drop(connection, *[str(name) for (name,) in found])
 
     def clean(self, connection: Connection) -> None:
-        """Remove what dead runs have left, and old writes."""
-        ago = "CURRENT_TIMESTAMP - INTERVAL '{}' DAY"
+        """Remove staging tables that no write will use, and rows of writers that do not come back."""
+        old = f"{self._now} - INTERVAL '{{}}' DAY"
         with connection.transaction():
-            self._remove(connection, f"started_at < {ago.format(_ORPHAN_DAYS)}")
+            found = self._dialect.tables(connection, self._table.beside(STAGING))
+        if found:
+            with connection.transaction():  # after the list: a table is made when its row is there
+                used = connection.rows(
+                    f"SELECT staging FROM {self._table} WHERE committed_at IS NULL"
+                    f" AND started_at > {old.format(_ORPHAN_DAYS)}"
+                )
+            self.drop(connection, *sorted({*found} - {str(name) for (name,) in used}))
+        with contextlib.suppress(TargetChanged), connection.transaction():
+            connection.run(self._dialect.patience(_DROP_WAIT_S))
             connection.run(
-                f"DELETE FROM {self._table} WHERE committed_at < {ago.format(_KEEP_DAYS)} AND (series = id"
-                f" OR id NOT IN (SELECT id FROM (SELECT w.id FROM {self._table} w JOIN (SELECT series,"
-                f" max(committed_at) AS last FROM {self._table} GROUP BY series) l"
-                " ON l.series = w.series AND l.last = w.committed_at) kept))"
+                f"DELETE FROM {self._table} WHERE started_at < {old.format(_ORPHAN_DAYS)} AND ("
+                f"batch IS NULL AND (committed_at IS NULL OR started_at < {old.format(_KEEP_DAYS)})"
+                f" OR started_at < {old.format(_KEEP_STREAM_DAYS)})"
             )
 
-    def drop(self, connection: Connection, write: Write) -> None:
-        """Remove the staging table of a write."""
-        self._drop(connection, write.staging.name)
-
-    def _remove(self, connection: Connection, condition: str, *values: str | int) -> None:
-        unfinished = f"FROM {self._table} WHERE committed_at IS NULL AND {condition}"
-        for (name,) in connection.rows(f"SELECT staging {unfinished}", *values):
-            self._drop(connection, str(name))
-
-    def _drop(self, connection: Connection, name: str) -> None:
-        if name.startswith(STAGING):
-            connection.run(f"DROP TABLE IF EXISTS {self._table.beside(name)}")
+    def drop(self, connection: Connection, *names: str) -> None:
+        """Remove staging tables; a task of a dead attempt that is suspended may hold one of them."""
+        for name in names:
+            if name.startswith(STAGING):
+                with contextlib.suppress(ConnectorError), connection.transaction():
+                    connection.run(self._dialect.patience(_DROP_WAIT_S))
+                    connection.run(f"DROP TABLE IF EXISTS {self._table.beside(name)}")
 
     def _id(self, writer: Writer, number: int) -> str:
-        return _hash(writer.run_key, str(number), str(self._target))
-
-    def _series(self, writer: Writer) -> str:
-        """Equal for the batches of one stream; of another run that of the write itself."""
-        found = _BATCH.fullmatch(writer.run_key)
-        return _hash(found[1] if found else writer.run_key, str(self._target))
+        parts = (_parts(writer)[0], str(number), str(self._target))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+def _parts(writer: Writer) -> tuple[str, int | None]:
+    """The key of a run, or of a stream with the number of its micro-batch."""
+    found = _BATCH.fullmatch(writer.run_key)
+    return (found[1][:255], int(found[2])) if found else (writer.run_key[:255], None)
 
 
-def _fenced(target: TableName) -> TargetChanged:
-    return TargetChanged(
-        f"table '{target.shown}' was not changed: another attempt of this run has begun this write"
-    )
+def _fenced(target: TableName, other: str = "") -> TargetChanged:
+    reason = f"{other} was there before" if other else "another attempt of this run has begun this write"
+    return TargetChanged(f"table '{target.shown}' was not changed: {reason}")

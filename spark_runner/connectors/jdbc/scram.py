@@ -21,6 +21,7 @@ class ScramClient:
         self._nonce = nonce or base64.b64encode(secrets.token_bytes(18)).decode()
         self._first = f"n=,r={self._nonce}"  # the server takes the user from the login
         self._signature = b""
+        self.is_open = False  # the password was proved to the server, and the server has yet to prove it
 
     def first(self) -> bytes:
         """The first message of the client."""
@@ -42,6 +43,7 @@ class ScramClient:
         key = _hmac(salted, b"Client Key")
         signature = _hmac(hashlib.sha256(key).digest(), message)
         self._signature = _hmac(_hmac(salted, b"Server Key"), message)
+        self.is_open = True
         proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
@@ -49,6 +51,7 @@ class ScramClient:
         """Raise ScramError if the server does not know the password."""
         if not hmac.compare_digest(verifier, b"v=" + base64.b64encode(self._signature)):
             raise ScramError("the server does not know the password: it may be another one")
+        self.is_open = False
 
 
 def _hmac(key: bytes, message: bytes) -> bytes:

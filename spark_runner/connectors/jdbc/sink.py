@@ -87,7 +87,6 @@ class JdbcSink:
         with database.connection() as connection:
             target = find_target(connection, dialect, options, frame.schema, request.primary_key)
             record.create(connection)
-            self._clean(record, connection, key[1])
             _change(connection, target)
 
             def make(staging: TableName) -> None:
@@ -95,6 +94,7 @@ class JdbcSink:
                     connection.run(statement)
 
             write = record.begin(connection, writer, number, make)
+            self._clean(record, connection, key[1])
         rows = write.done_rows
         if rows is None:
             overwrites = request.mode == "overwrite"
@@ -138,6 +138,7 @@ class _Move:
                     except DatabaseBusy:
                         if not left:
                             raise
+                self._drop(connection)  # after the commit, which does not wait for who looks at that table
         except BaseException:
             # What cannot be removed now is removed by a further attempt, or as an orphan.
             with contextlib.suppress(ConnectorError, *_ERRORS), self.database.connection() as connection:
@@ -146,27 +147,25 @@ class _Move:
         return filled.rows
 
     def _commit(self, connection: Connection, filled: Filled) -> None:
-        target, is_undone = self.target, self.dialect.can_change_tables_in_transactions()
+        target = self.target
         staged = Staged(
             self.write.staging, target.table, target.names, target.key, filled.tasks, bool(target.delete)
         )
         with connection.transaction():
+            for statement in self.dialect.guard():
+                connection.run(statement)
             self.record.confirm(connection, self.write, filled.rows)
             if filled.rows:
                 _check(connection, self.dialect, staged, filled.rows)
             if self.overwrites:
+                self.dialect.lock(connection, target.table)
                 at_once = bool(self.options["truncate"])
                 connection.run(self.dialect.empty(target.table, at_once=at_once))
             if filled.rows:
                 _merge(connection, self.dialect, staged)
-            if is_undone:
-                self.record.drop(connection, self.write)
-        if not is_undone:
-            self._drop(connection)
 
     def _drop(self, connection: Connection) -> None:
-        with connection.transaction():
-            self.record.drop(connection, self.write)
+        self.record.drop(connection, self.write.staging.name)
 
 
 class _Undo(Exception):

@@ -1,6 +1,6 @@
 """Tables of relational databases, as sources."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -50,21 +50,23 @@ class JdbcSource:
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The rows with a higher value of `cursor_column` than those before."""
-        return self._stream(session, options, schema, None)
+        return self.stream_after(session, options, schema, None, ())
 
     def stream_from(
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str
     ) -> DataFrame:
         """The stream of the rows above a value of `cursor_column`."""
-        return self._stream(session, options, schema, position)
+        return self.stream_after(session, options, schema, position, ())
 
-    def _stream(
+    def stream_after(
         self,
         session: SparkSession,
         options: Mapping[str, Any],
         schema: StructType | None,
-        start: str | None,
+        position: str | None,
+        reached: Sequence[str],
     ) -> DataFrame:
+        """Likewise; its offsets do not go back behind those that its query has reached."""
         database = Database(session, options)
         if database.address.family != POSTGRESQL:
             raise ConnectorError("'cursor_column' reads new rows of PostgreSQL alone")
@@ -87,7 +89,8 @@ class JdbcSource:
             "cursor_column": there[str(options["cursor_column"]).lower()].name,
             "columns": [each.name for each in names],
             "binary": [each.name for each in names if each.type == "bytea"],
-            "start": start,
+            "start": position,
+            "reached": list(reached),
         }
         rows = stream_by(CursorSource, session, made, StructType().add(COLUMN, StringType()))
         given = StructType(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -110,12 +111,16 @@ def _insert(
 def _for_jdbc(each: _Field, *, is_mysql: bool) -> Column:
     if is_mysql and isinstance(each.kind, TimestampType):
         # TIMESTAMP is a point in time, DATETIME what a clock shows.
-        zone = sql.current_timezone()
-        shown = each.value.cast("timestamp_ntz")
-        if each.target.startswith("timestamp"):
-            shown = sql.convert_timezone(zone, sql.lit("UTC"), shown)
-        return shown.cast("string")
+        is_point = each.target.startswith("timestamp")
+        return (_in_utc(each.value) if is_point else each.value.cast("timestamp_ntz")).cast("string")
     if not is_mysql and isinstance(each.kind, TimestampType):
         shown = each.value.cast("timestamp_ntz")
         return each.value if "with time zone" in each.target else shown
     return plain_text(each.value, each.kind)
+
+
+def _in_utc(value: Column) -> Column:
+    """What a clock in UTC shows; that of the session shows an hour of autumn twice."""
+    seconds = sql.unix_micros(value).cast("decimal(20,0)") * sql.lit(Decimal("0.000001"))
+    epoch = sql.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    return epoch + sql.make_dt_interval(secs=seconds.cast("decimal(18,6)"))

@@ -131,7 +131,8 @@ class Wire:
         (way,), rest = struct.unpack_from("!i", body), body[4:]
         match way:
             case 0:
-                return
+                if scram.is_open:
+                    raise ScramError("the server does not prove that it knows the password")
             case 3:
                 self._send(_message(b"p", login.password.encode() + b"\0"))
             case 5:

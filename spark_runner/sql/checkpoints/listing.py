@@ -66,5 +66,12 @@ def has_begun(folders: Folders, url: str) -> bool:
     return any(name.isdecimal() for name in folders.names(f"{url}/offsets") or ())
 
 
+def offsets_reached(folders: Folders, url: str) -> tuple[str, ...]:
+    """The offset of each stream in the last batch that has begun, as JSON; empty without one."""
+    names = [name for name in folders.names(f"{url}/offsets") or () if name.isdecimal()]
+    text = folders.read(f"{url}/offsets/{max(names, key=int)}") if names else None
+    return tuple(line for line in (text or "").splitlines()[2:] if line.startswith("{"))  # others have none
+
+
 def _visible(names: list[str] | None) -> list[str]:
     return [name for name in names or () if not name.startswith(".")]

@@ -32,6 +32,7 @@ class Record:
     positions: Mapping[str, str] = field(default_factory=dict)  # by table in lower case, * = all
     targets: Sequence[str] = ()  # of the INSERTs of a statement set; empty for one INSERT
     earlier: Sequence[str] = ()  # the last jobs that have begun it anew before that one: they continue
+    reached: Sequence[str] = ()  # not in the file: the offsets of the last micro-batch, by stream, as JSON
 
     @classmethod
     def of(cls, text: str, url: str) -> "Record":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import folded, options_of, to_plan, validate
+from spark_runner.connectors.options import ConnectorOptions, folded, options_of, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.names import Invalid, Name, Table
 from spark_runner.sql.compiler.option_keys import current_keys
@@ -27,10 +27,10 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
     """The options of a declared table with those that a statement gives; raises SqlError at a wrong one."""
     statement = CreateTable(passage, passage.tokens, table.name, 0, False, None, "", 0, tuple(given))
     options = current_keys(statement)
-    for key, option in options.items():
-        _check_use(table, key, option, passage, reads=reads)
     try:
         model = options_of(table.spec.connector)
+        for key, option in options.items():
+            _check_use(table, model, key, option, passage, reads=reads)
         own = {model.option_named(key) for key in options}
         kept = {name: value for name, value in table.spec.options.items() if name not in own}
         checked = validate(
@@ -46,11 +46,14 @@ def own_options(table: Table, given: Sequence[Option], passage: Passage, *, read
     return to_plan(checked)
 
 
-def _check_use(table: Table, key: str, option: Option, passage: Passage, *, reads: bool) -> None:
-    if folded(key) in _IDENTITY:
+def _check_use(
+    table: Table, model: type[ConnectorOptions], key: str, option: Option, passage: Passage, *, reads: bool
+) -> None:
+    meant = model.option_named(key) or key  # users also write other names of it
+    if folded(meant) in _IDENTITY or meant in model.deciding:
         message = f"option '{option.key}' decides what table '{table.name}' is; declare another table with it"
         raise passage.error(message, option.key_offset)
-    if reads and folded(key) in _OF_WRITES and table.spec.connector in {"parquet", "csv", "json"}:
+    if reads and folded(meant) in _OF_WRITES and table.spec.connector in {"parquet", "csv", "json"}:
         message = f"option '{option.key}' has no effect on a query; it belongs to CREATE TABLE or INSERT"
         raise passage.error(message, option.key_offset)
 

@@ -8,12 +8,13 @@ import contextlib
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.sql.checkpoints.listing import finished_batches, has_begun
+from spark_runner.sql.checkpoints.listing import finished_batches, has_begun, offsets_reached
 from spark_runner.sql.checkpoints.record import RECORD, DamagedRecord, Record
 from spark_runner.sql.checkpoints.removal import put_away, sweep
 from spark_runner.sql.execution.hadoop_folders import folders_of
@@ -51,7 +52,7 @@ class Checkpoint:
                 self._lock(stack)  # the folder that takes its place
             record = self._record(fingerprint, targets, tuple(earlier or ()))
             sweep(self._folders, self.url)
-            yield record
+            yield replace(record, reached=offsets_reached(self._folders, self.url))
 
     def stream(self) -> tuple[str, int] | None:
         """The stream that the folder counts, and its ended batches.

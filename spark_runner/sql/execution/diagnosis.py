@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import PySparkException, QueryContext, QueryContextType
 from pyspark.sql import SparkSession
 
+from spark_runner.connectors.arrow_tasks import error_of_task
 from spark_runner.sql.text.errors import SqlError
 from spark_runner.sql.text.passage import Passage
 
@@ -111,7 +112,8 @@ def further_unresolved(
 
 
 def reason(error: Exception) -> str:
-    """The message of Spark without logical plan, query dump and Java stack."""
+    """The message of Spark without logical plan, query dump and Java stack; of a connector, its own."""
+    error = error_of_task(error)
     if isinstance(error, Py4JJavaError):
         return _java_reason(error)
     if isinstance(error, PySparkException):

@@ -1,6 +1,7 @@
 """A session of a run: its tables may be streams, and its INSERTs run as streaming queries then."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from spark_runner.connectors.base import (
     PermissiveSource,
     PermissiveStream,
     PositionedSource,
+    ResumingSource,
     Source,
     StreamingSource,
     Writer,
@@ -76,6 +78,8 @@ class StreamSession(ScriptSession):
         """The rows of a table, as a stream where the mode of the script asks for it."""
         if step.get("stream") and isinstance(source, StreamingSource):
             position = self._begun.position(step.get("declared", step["name"]))
+            if isinstance(source, ResumingSource):
+                return source.stream_after(self.session, options, schema, position, self._begun.reached)
             if position is None:
                 return source.stream(self.session, options, schema)
             if not isinstance(source, PositionedSource):
@@ -111,11 +115,17 @@ class StreamSession(ScriptSession):
 
     def begin_at(self, record: Record) -> bool:
         """Declare the streams at the positions of a checkpoint; returns whether that has changed them."""
-        if record.positions == self._begun.positions:
+        if not any(map(self._resumes, self.declarations.steps)):
+            record = replace(record, reached=())
+        if (record.positions, record.reached) == (self._begun.positions, self._begun.reached):
             return False
         self._begun = record
         self.declare_again([each["name"] for each in self.declarations.steps if _streams(each)])
         return True
+
+    def _resumes(self, step: Mapping[str, Any]) -> bool:
+        """Whether the source of a stream needs to know how far its query has come."""
+        return _streams(step) and isinstance(self.connectors.source(step["connector"]), ResumingSource)
 
     def stream_target(
         self, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]

@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import Unreachable
 from spark_runner.connectors.jdbc import sink as sinks
+from spark_runner.driver.outcome import is_permanent, of_error
 from spark_runner.sql.text.errors import SqlError
 from tests.jdbc_support import Run
 from tests.servers.databases import PASSWORD, DatabaseServer
@@ -116,3 +118,39 @@ def test_an_attempt_whose_connections_break_adds_nothing_and_the_next_one_all(
     assert postgres.run("SELECT count(*) FROM t") == [["0"]]
     run_script(script, "run", 2)
     assert postgres.run("SELECT count(*) FROM t") == [["1"]]
+
+
+BROKEN = """CREATE FUNCTION broken() RETURNS text LANGUAGE sql VOLATILE
+AS 'SELECT pg_terminate_backend(pg_backend_pid())::text';
+CREATE VIEW t AS SELECT id, broken() AS name FROM generate_series(1, 3) id"""
+
+
+@pytest.mark.parametrize("mode", ["batch", "available-now"])
+def test_a_database_that_breaks_off_in_a_task_that_reads_is_no_fault_of_the_script(
+    postgres: DatabaseServer, run_script: Run, mode: str, tmp_path: Path
+) -> None:
+    postgres.run(BROKEN)  # a task that reads the names loses its connection
+    stream = {"cursor_column": "id"} if mode != "batch" else {}
+    out = f"CREATE TABLE out {COLUMNS} USING parquet OPTIONS (path '{tmp_path}/out')"
+    with pytest.raises(SqlError) as caught:
+        run_script(
+            f"SET job.mode = '{mode}'; CREATE TABLE t {COLUMNS} {postgres.options('t', **stream)};"
+            f" {out}; INSERT INTO out SELECT * FROM t;"
+        )
+    text = str(caught.value).split("\n", maxsplit=1)[0]
+    assert re.search("does not answer: (FATAL: )?terminating connection", text)
+    assert "Traceback" not in text
+    assert of_error(caught.value)["error"]["class"] == "infrastructure"
+    assert not is_permanent(caught.value)
+
+
+def test_a_row_that_a_database_cannot_compute_is_no_fault_of_the_network(
+    postgres: DatabaseServer, run_script: Run
+) -> None:
+    postgres.run("CREATE VIEW t AS SELECT id, (1 / (id - id))::text AS name FROM generate_series(1, 3) id")
+    with pytest.raises(SqlError, match="division by zero") as caught:
+        run_script(
+            f"CREATE TABLE t {COLUMNS} {postgres.options('t')}; CREATE TABLE out USING print;"
+            " INSERT INTO out SELECT * FROM t;"
+        )
+    assert of_error(caught.value)["error"]["class"] == "user"

@@ -1,5 +1,7 @@
 """Streams from and into a database: new rows by a cursor column, each micro-batch written once."""
 
+import json
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -7,6 +9,7 @@ from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc import sink as sinks
 from spark_runner.connectors.jdbc import staging
+from spark_runner.connectors.jdbc.cursor import CursorReader
 from spark_runner.connectors.jdbc.sink import JdbcSink
 from spark_runner.connectors.options import to_plan, validate
 from spark_runner.sql.execution.streaming import MicroBatches
@@ -50,6 +53,40 @@ def test_a_stream_reads_each_new_row_once_over_several_runs(
     put(postgres, 30_001, 30_003)
     assert [each["rows"] for each in run_script(script)] == [3]
     assert postgres.run(SAME) == [["30003", "30003"]]
+
+
+def test_rows_that_are_deleted_and_come_back_are_not_read_again(
+    postgres: DatabaseServer, run_script: Run
+) -> None:
+    put(postgres, 1, 10)
+    script = stream(postgres, "at")
+    assert [each["rows"] for each in run_script(script)] == [10]
+    postgres.run("CREATE TABLE kept AS SELECT * FROM src; DELETE FROM src WHERE id > 5;")
+    assert [each["rows"] for each in run_script(script)] == [0]  # of an end below the last one
+    postgres.run("DELETE FROM src")
+    assert [each["rows"] for each in run_script(script)] == [0]  # of none
+    postgres.run("INSERT INTO src SELECT * FROM kept")
+    put(postgres, 11, 12)
+    assert [each["rows"] for each in run_script(script)] == [2]
+    assert postgres.run("SELECT count(*), count(DISTINCT id) FROM dst") == [["12", "12"]]
+
+
+def test_the_end_of_a_stream_does_not_go_back_while_it_runs(postgres: DatabaseServer) -> None:
+    put(postgres, 1, 10)
+    given = {"url": postgres.url, "username": postgres.user, "password": PASSWORD, "table": "src"}
+    options = to_plan(validate("jdbc", given | {"cursor_column": "id"})) | {"columns": ["id"], "binary": []}
+    reader = CursorReader(options)
+    assert reader.initialOffset()["cursor"] is None
+    reached = reader.latestOffset()
+    assert reached["cursor"] == "10"
+    for statement in ("DELETE FROM src WHERE id > 5", "DELETE FROM src", "INSERT INTO src (id) VALUES (9)"):
+        postgres.run(statement)
+        assert reader.latestOffset() == reached
+    other = {"cursor": "77", "column": reached["column"].replace("src", "other")}
+    later = CursorReader(options | {"reached": [json.dumps(reached), json.dumps(other), "7"]})
+    assert later.latestOffset() == reached
+    postgres.run("INSERT INTO src (id) VALUES (11)")
+    assert later.latestOffset()["cursor"] == "11"
 
 
 def test_a_delay_leaves_young_rows_to_a_later_run(postgres: DatabaseServer, run_script: Run) -> None:

@@ -86,3 +86,27 @@ def test_a_time_is_a_clock_of_the_session_in_a_column_without_a_zone(
     assert postgres.run("SELECT * FROM t") == [
         ["2026-03-01 12:00:00", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "10.0.0.1", '{"a":  1}']
     ]
+
+
+def test_a_time_in_the_repeated_hour_of_autumn_is_the_same_point_in_time(
+    database: DatabaseServer, run_script: Run, tmp_path: Path, jdbc_spark: SparkSession
+) -> None:
+    kind = "timestamptz" if database.kind == "postgresql" else "timestamp(6) NULL"
+    database.run(f"CREATE TABLE t (id int, at {kind})")
+    first = 1_792_888_200_123_456  # 02:30 in Berlin for the first time, an hour before the second
+    run_script(
+        f"""SET spark.sql.session.timeZone = 'Europe/Berlin';
+        CREATE TABLE t (id INT, at TIMESTAMP) {database.options("t")};
+        INSERT INTO t SELECT CAST(id AS INT), timestamp_micros({first} + id * 3600000000) FROM range(3);
+        CREATE TABLE out (id INT, at BIGINT) USING parquet OPTIONS (path '{tmp_path}/out');
+        INSERT INTO out SELECT id, unix_micros(at) FROM t;"""
+    )
+    micros = "extract(epoch FROM at) * 1000000" if database.kind == "postgresql" else "at"
+    zone = "SET time_zone = '+00:00'; " if database.kind == "mariadb" else ""
+    found = [cell for (cell,) in database.run(f"{zone}SELECT {micros} FROM t ORDER BY id")]
+    if database.kind == "mariadb":
+        assert [each[11:] for each in found] == [f"{hour:02}:30:00.123456" for hour in (0, 1, 2)]
+    else:
+        assert [round(float(each)) for each in found] == [first + hour * 3_600_000_000 for hour in range(3)]
+    read = sorted(map(tuple, jdbc_spark.read.parquet(f"{tmp_path}/out").collect()))
+    assert read == [(number, first + number * 3_600_000_000) for number in range(3)]

@@ -1,0 +1,83 @@
+"""Connections to PostgreSQL over TLS, of the driver and of its tasks."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
+from tests.jdbc_support import Run
+from tests.servers.databases import PASSWORD, DatabaseServer, local_postgres, postgres_at
+from tests.servers.secured import Certificates
+from tests.servers.zookeeper import unavailable
+
+LINES = [b"%d\t%s\n" % (number, b"x" * 1000) for number in range(3_000)]
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    if shutil.which("openssl") is None:
+        unavailable("no openssl to make certificates with")
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def port(certificates: Certificates) -> Iterator[int]:
+    with local_postgres(certificates) as found:
+        yield found
+
+
+@pytest.fixture
+def secured(port: int) -> DatabaseServer:
+    """An empty database, at the name that the certificate of its server has."""
+    return replace(postgres_at(port), host="localhost")
+
+
+def login(database: DatabaseServer, mode: str, ca: str, host: str = "localhost") -> Login:
+    parameters = {"sslmode": mode, "sslrootcert": ca}
+    return Login(host, database.port, database.database, database.user, PASSWORD, parameters)
+
+
+def test_rows_go_over_tls(secured: DatabaseServer, certificates: Certificates) -> None:
+    secured.run("CREATE TABLE t (id int, name text)")
+    with Wire(login(secured, "verify-full", certificates.ca)) as wire:
+        of_mine = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+        assert list(wire.copy_out(f"COPY ({of_mine}) TO STDOUT")) == [b"t\n"]
+        wire.copy_in("COPY t FROM STDIN", [b"".join(LINES)])
+        assert list(wire.copy_out("COPY (SELECT * FROM t ORDER BY id) TO STDOUT")) == LINES
+
+
+@pytest.mark.parametrize("mode", ["verify-ca", "verify-full"])
+def test_a_server_of_another_authority_is_refused(
+    secured: DatabaseServer, certificates: Certificates, mode: str
+) -> None:
+    with pytest.raises(WireError, match=r"TLS with localhost.*certificate verify failed") as caught:
+        Wire(login(secured, mode, certificates.other_ca))
+    assert caught.value.state == "08006"
+
+
+def test_the_name_of_the_server_counts_in_one_mode(
+    secured: DatabaseServer, certificates: Certificates
+) -> None:
+    with Wire(login(secured, "verify-ca", certificates.ca, "127.0.0.1")) as wire:
+        wire.run("SELECT 1")
+    with pytest.raises(WireError, match="certificate is not valid"):
+        Wire(login(secured, "verify-full", certificates.ca, "127.0.0.1"))
+
+
+def test_a_script_writes_and_reads_over_tls(
+    secured: DatabaseServer, certificates: Certificates, run_script: Run, tmp_path: Path
+) -> None:
+    secured.run("CREATE TABLE t (id int, name text)")
+    verified = f"{secured.database}?sslmode=verify-full&sslrootcert={certificates.ca}"
+    table = secured.options("t").replace(secured.database, verified)
+    found = run_script(
+        f"""CREATE TABLE t (id INT, name STRING) {table};
+        CREATE TABLE out (id INT, name STRING) USING parquet OPTIONS (path '{tmp_path}/out');
+        INSERT INTO t VALUES (1, 'a'), (2, 'b');
+        INSERT INTO out SELECT * FROM t;"""
+    )
+    assert [each["rows"] for each in found] == [2, 2]
+    assert secured.run("SELECT count(*) FROM t") == [["2"]]
