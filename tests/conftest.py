@@ -38,6 +38,7 @@ pytest_plugins = [
     "tests.operators_support",
     "tests.spark_support",
     "tests.jdbc_support",
+    "tests.lake_support",
     "tests.sql_findings",
     "tests.warm_support",
     "tests.log_index",
