@@ -72,7 +72,8 @@ log-kills: $(VENV)/installed-test  ## processes that log killed at random: make 
 	ORCHESTRATOR_LOG_KILLS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_log_kills.py
 
 connector-kills: prepared  ## drivers killed at random while they write: make connector-kills
-	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest tests/integration/jdbc/test_kills.py tests/integration/test_kafka_kills.py
+	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest tests/integration/jdbc/test_kills.py tests/integration/test_kafka_kills.py \
+		tests/integration/test_lake_kills.py
 
 fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long as you like: make fuzz MINUTES=120
 	for target in definition script settings nodes log_lines; do \
