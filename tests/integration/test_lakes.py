@@ -3,15 +3,17 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
 from spark_runner.driver.outcome import is_permanent
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.lakes import lake_kind
 from spark_runner.sql.text.errors import SqlError
 from tests.lake_support import KINDS, table, target
 from tests.stream_driver import plan_of
@@ -122,6 +124,15 @@ def test_the_settings_of_the_script_come_back_behind_a_write(run: Run, lake_spar
     )
     assert result["rows"] in {1, None}
     assert lake_spark.conf.get(f"spark.databricks.delta.{txn}", None) is None
+
+
+def test_a_catalog_that_does_not_answer_is_an_error_and_not_a_table_of_another_kind() -> None:
+    class Silent:
+        def sql(self, text: str) -> None:
+            raise AnalysisException(f"no answer to {text}")
+
+    with pytest.raises(AnalysisException, match=r"no answer to DESCRIBE TABLE EXTENDED lake\.db\.t"):
+        lake_kind(cast("SparkSession", Silent()), "lake.db.t")
 
 
 MISFITS = [

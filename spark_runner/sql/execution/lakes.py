@@ -129,19 +129,18 @@ class LakeTable:
 
 
 def lake_kind(session: SparkSession, target: str) -> str:
-    """The kind of the table of this name; empty if it is another one, or the table is not there."""
+    """The kind of the table of this name; empty if it is another one, or the table is not there.
+
+    Raises the errors of Spark: a write without a look at its table could repeat an earlier one.
+    """
     try:
         described = session.sql(f"DESCRIBE TABLE EXTENDED {target}").collect()
-    except SPARK_ERRORS:
+    except SPARK_ERRORS as error:
+        if not catalogs.is_missing(error):
+            raise
         return ""  # the statement that names it fails with a better message
     kinds = [str(row["data_type"]).lower() for row in described if row["col_name"] == "Provider"]
     return kinds[-1] if kinds and kinds[-1] in {ICEBERG, DELTA} else ""
-
-
-def lake_table(session: SparkSession, target: str) -> LakeTable | None:
-    """The table of this name; None for one of another kind."""
-    kind = lake_kind(session, target)
-    return LakeTable(session, target, kind) if kind else None
 
 
 def check_replaced(script: ScriptContext, step: Mapping[str, Any]) -> None:
@@ -149,21 +148,28 @@ def check_replaced(script: ScriptContext, step: Mapping[str, Any]) -> None:
 
     That does not replace a table which the catalog does not know, as one that is named by its path.
     """
-    table = lake_table(script.session, step["target"])
-    if table is not None and table.kind == DELTA:
-        by_path = table.name.lower().startswith("delta.")
-        if by_path or not script.session.table(table.name).isEmpty():
-            message = (
-                f"Delta Lake does not replace '{step['target']}', which its catalog does not know; write"
-                " CREATE TABLE IF NOT EXISTS and INSERT OVERWRITE"
-            )
-            raise script.error(message, step)
+    target = step["target"]
+    try:
+        if lake_kind(script.session, target) != DELTA:
+            return
+        is_replaced = not target.lower().startswith("delta.") and script.session.table(target).isEmpty()
+    except SPARK_ERRORS as error:
+        raise catalogs.failed(script, step, error) from error
+    if not is_replaced:
+        message = (
+            f"Delta Lake does not replace '{target}', which its catalog does not know; write CREATE TABLE IF"
+            " NOT EXISTS and INSERT OVERWRITE"
+        )
+        raise script.error(message, step)
 
 
 def keeps_marks(session: SparkSession, action: str, target: str) -> bool:
     """Whether the commits of a statement that changes rows have a mark."""
-    table = lake_table(session, target)
-    return table is not None and not (table.kind == ICEBERG and action == CatalogAction.DELETE)
+    try:
+        kind = lake_kind(session, target)
+    except SPARK_ERRORS:
+        return False
+    return bool(kind) and not (kind == ICEBERG and action == CatalogAction.DELETE)
 
 
 def run_write(
@@ -174,13 +180,15 @@ def run_write(
     Returns the number of rows, None if it is not known. `repeats`: an earlier attempt may have run it. Raises
     SqlError.
     """
-    table, frame, since = lake_table(script.session, step["target"]), None, time.time()
-    if table is None:
-        return catalogs.rows_written(catalogs.run(script, step, of_set), step["action"])
+    frame, since = None, time.time()
     try:
+        kind = lake_kind(script.session, step["target"])
+        table = LakeTable(script.session, step["target"], kind)
         is_done = repeats and table.has(mark)
     except SPARK_ERRORS as error:
         raise catalogs.failed(script, step, error) from error
+    if not kind:
+        return catalogs.rows_written(catalogs.run(script, step, of_set), step["action"])
     if not is_done:
         with table.marked(mark):
             frame = catalogs.run(script, step, of_set)
