@@ -75,7 +75,8 @@ log-kills: $(VENV)/installed-test  ## processes that log killed at random: make 
 	ORCHESTRATOR_LOG_KILLS=$(COUNT) $(BIN)/pytest -s tests/chaos/test_log_kills.py
 
 CONNECTOR_KILLS = tests/integration/jdbc/test_kills.py tests/integration/test_drain_kills.py \
-	tests/integration/test_elasticsearch_kills.py tests/integration/test_http_kills.py
+	tests/integration/test_elasticsearch_kills.py tests/integration/test_http_kills.py \
+	tests/integration/test_lake_kills.py
 
 connector-kills: prepared  ## drivers killed at random while they write: make connector-kills
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest $(CONNECTOR_KILLS)

@@ -39,6 +39,7 @@ pytest_plugins = [
     "tests.spark_support",
     "tests.jdbc_support",
     "tests.elasticsearch_support",
+    "tests.lake_support",
     "tests.sql_findings",
     "tests.warm_support",
     "tests.log_index",

@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.functions import offered_functions, packages_of
+from orchestrator.handlers.lakes import lakes_of, with_lakes
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from orchestrator.model.definition import CheckpointUse, Definition
 from orchestrator.model.errors import DefinitionError
@@ -91,7 +92,8 @@ def submit_request(
     scopes = {each.scope for each in used} - {""}
     references = references or ReferenceSettings()
     version = installation.version if installation else spark_version()
-    conf = spark_properties(definition, spark, connectors, connector_jars, version)
+    full = with_lakes(spark, lakes_of(plan), connector_jars, version)
+    conf = spark_properties(definition, full, connectors, connector_jars, version)
     if spark.target.backend == "kubernetes":
         conf |= {f"{_MOUNT}{name}": folder for name, folder in references.mounts(scopes).items()}
     script = program.script if isinstance(program, SqlProgram) else None

@@ -12,6 +12,7 @@ from orchestrator.cli.output import stderr_console
 from orchestrator.cli.sql.script import Script
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.handlers.functions import offered_functions
+from orchestrator.handlers.lakes import lakes_of, with_lakes
 from orchestrator.handlers.submit_request import connectors_of, python_code, spark_properties, spark_version
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
 from spark_runner.runners.class_archive.archives import ClassArchives
@@ -23,9 +24,9 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
     """The answer of a local Spark about a script, which ends before this returns."""
     settings, definition = load_settings(), script.definition
     connectors = connectors_of(script.plan)
-    conf = spark_properties(
-        definition, definition.spark, connectors, settings.connector_jars, spark_version()
-    )
+    jars, version = settings.connector_jars, spark_version()
+    spark = with_lakes(definition.spark, lakes_of(script.plan), jars, version)
+    conf = spark_properties(definition, spark, connectors, jars, version)
     REDACTOR.add_of_job([*secrets_in({**definition.variables, **conf}), *secrets_of(script.plan)])
     return ask(
         {

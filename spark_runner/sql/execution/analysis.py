@@ -18,6 +18,7 @@ from spark_runner.sql.execution.analysed_names import NEEDS_CATALOG, AnalysedNam
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, condition, further_unresolved, reason
 from spark_runner.sql.execution.fitting import Comparison, column_offsets, compare
 from spark_runner.sql.execution.inspection import condition_frame
+from spark_runner.sql.execution.lakes import keeps_marks
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
 from spark_runner.sql.execution.probing import guarantee_of_files, probe_target, refusals
 from spark_runner.sql.execution.report import Report
@@ -187,6 +188,8 @@ class _Analysis(AnalysedNames):
                 frame = catalogs.check_analysed(self, step)
                 if frame is not None and frame.isStreaming:
                     self._check_catalog_stream(frame, step)
+                is_kept = bool(guarantee) and keeps_marks(self.session, action, target)
+                self.entry["guarantee"] = guarantee_of_catalog(action, streams=is_stream, is_kept=is_kept)
         except SqlError as error:
             self._refuse_created(error, (target, *self.named(step, "statement")))
             raise

@@ -1,6 +1,7 @@
 """Adds the micro-batches of a stream to a table of a Spark catalog.
 
-A catalog has no place for the key of a writer, so a micro-batch that runs again adds its rows again.
+Tables of Iceberg and Delta Lake keep the number of a micro-batch. Others have no place for it, so a
+micro-batch that runs again adds its rows again.
 """
 
 import threading
@@ -16,6 +17,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
+from spark_runner.sql.execution.lakes import LakeTable, Mark, lake_kind
 from spark_runner.sql.execution.stream_query import Target
 from spark_runner.sql.execution.stream_session import StreamSession
 from spark_runner.sql.execution.stream_set import StreamSet
@@ -36,15 +38,19 @@ class CatalogSink:
 
     def __init__(self, head: str, target: str) -> None:
         self._statement = f"{head} TABLE {quote_name(_BATCH)}"
+        self._target, self._repeats = target, False
+        self._kind: str | None = None  # of lake; empty for others, None before the first write
         name = full_name_of(target)
         self._lock = _LOCKS.setdefault(name.key[-1] if name else target, threading.Lock())
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
-        """Leave the rows of earlier attempts."""
+        """Leave the rows of earlier attempts; the first micro-batch may have some."""
+        del session, options, writer
+        self._repeats = True
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
         """Add the rows of a batch, if it has any."""
-        del options, request
+        del options
         session = frame.sparkSession
         is_kept = frame.storageLevel.useMemory  # the set of this INSERT shares its rows, and releases them
         if not is_kept:
@@ -54,12 +60,26 @@ class CatalogSink:
                 # When Spark drops a view, it releases rows that others keep for an equal plan.
                 frame.where(sql.lit(_BATCH).isNotNull()).createOrReplaceTempView(_BATCH)
                 with self._lock:
-                    self._add(session)
+                    self._add_once(session, request.writer)
+            self._repeats = False
             return Written(rows)
         finally:
             session.catalog.dropTempView(_BATCH)
             if not is_kept:
                 frame.unpersist()
+
+    def _add_once(self, session: SparkSession, writer: Writer) -> None:
+        if self._kind is None:
+            self._kind = lake_kind(session, self._target)
+        if not self._kind:
+            self._add(session)
+            return
+        table = LakeTable(session, self._target, self._kind)
+        series, _, batch = writer.run_key.rpartition("-")
+        mark = Mark(series, int(batch))
+        if not (self._repeats and table.has(mark)):
+            with table.marked(mark):
+                self._add(session)
 
     def _add(self, session: SparkSession) -> None:
         session.sql(self._statement)

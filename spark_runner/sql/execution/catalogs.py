@@ -95,6 +95,11 @@ def rows_written(frame: DataFrame, action: str) -> int | None:
     return int(progress.get().numOutputRows()) if progress.isDefined() else None
 
 
+def replaces(script: ScriptContext, step: Mapping[str, Any]) -> bool:
+    """Whether a CREATE TABLE replaces a table that is there."""
+    return script.passage(step["statement"]).tokens[1].is_word("OR")
+
+
 def check_analysed(script: ScriptContext, step: Mapping[str, Any]) -> DataFrame | None:
     """Let Spark analyse a statement without running it; raises SqlError likewise.
 

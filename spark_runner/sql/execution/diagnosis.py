@@ -117,8 +117,15 @@ def reason(error: Exception) -> str:
     if isinstance(error, Py4JJavaError):
         return _java_reason(error)
     if isinstance(error, PySparkException):
-        return without_trace((error.getMessage() or str(error)).strip())
+        return without_trace((_message(error) or str(error)).strip())
     return str(error)
+
+
+def _message(error: PySparkException) -> str | None:
+    try:
+        return error.getMessage()
+    except Py4JJavaError:
+        return None  # the condition is of another library, such as Delta Lake, and PySpark has no text for it
 
 
 _PYTHON_FAILED = "An exception was thrown from the Python worker"

@@ -19,6 +19,7 @@ from spark_runner.sql.execution.catalog_sink import add_insert, start_insert
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.insert_results import result_of, source_of
 from spark_runner.sql.execution.inspection import INSPECTIONS, SHOWN_ROWS
+from spark_runner.sql.execution.lakes import Mark, check_replaced, run_write
 from spark_runner.sql.execution.places import check_places, on_this_host, with_built_ins
 from spark_runner.sql.execution.quarantine import TooManyBadRows
 from spark_runner.sql.execution.queries import StreamInserts
@@ -33,6 +34,7 @@ from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.restrictions import check_plan
 from spark_runner.sql.text.errors import SqlError
+from spark_runner.sql.text.full_name import full_name_of, may_be_same
 from spark_runner.sql.text.literals import quote_name
 
 
@@ -103,6 +105,7 @@ class _Execution(StreamSession):
         self.started = 0
         self.running_set: StatementSet | None = None
         self.stream_set: StreamSet | None = None
+        self.emptied: list[tuple[str, ...]] = []  # keys of tables of catalogs that this attempt has replaced
 
     def recover(self) -> None:
         """Restore the targets to their state before this run."""
@@ -203,20 +206,25 @@ class _Execution(StreamSession):
             start_insert(self, step)
             self.refresh_catalogs()
             return
-        started = time.monotonic()
-        frame = catalogs.run(self, step, self.running_set.catalogs if self.running_set else ())
-        if action in catalogs.SHOWS:
-            PrintSink().write(frame, {"limit": SHOWN_ROWS}, WriteRequest("append", self.writer))
-        if action is CatalogAction.REFRESH:
-            self.refresh_catalogs()
         if not action.writes:
+            frame = catalogs.run(self, step)
+            if action in catalogs.SHOWS:
+                PrintSink().write(frame, {"limit": SHOWN_ROWS}, WriteRequest("append", self.writer))
+            if action is CatalogAction.REFRESH:
+                self.refresh_catalogs()
+            elif action is CatalogAction.CREATE_TABLE and catalogs.replaces(self, step):
+                check_replaced(self, step)
+                self.emptied += [name.key for name in [full_name_of(step["target"])] if name]
             return
+        started = time.monotonic()
+        of_set = self.running_set.catalogs if self.running_set else ()
+        rows = run_write(self, step, self._mark(step), of_set, repeats=self.writer.attempt > 1)
         self.results.append(
             {
                 "target": step["target"],
                 "connector": "catalog",
                 "location": "",
-                "rows": catalogs.rows_written(frame, action),
+                "rows": rows,
                 "seconds": round(time.monotonic() - started, 3),
                 "line": step["line"],
                 "columns": [],
@@ -227,6 +235,12 @@ class _Execution(StreamSession):
             self.running_set.catalogs.append(step["target"])
         else:
             self.refresh_catalogs()
+
+    def _mark(self, step: Mapping[str, Any]) -> Mark:
+        """The identity of a write for all attempts, but for one into a table that each of them replaces."""
+        name = full_name_of(step["target"])
+        is_new = name is not None and any(may_be_same(name.key, each) for each in self.emptied)
+        return Mark(self.writer.name if is_new else self.writer.run_key, self.started)
 
     def set_aside(self, table: RejectsTable, rows: DataFrame) -> str:
         """Add rows that do not fit to the table that the script names; readers behind a set see them."""
