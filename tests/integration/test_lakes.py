@@ -86,6 +86,7 @@ def test_a_further_attempt_repeats_no_write_and_reports_the_same_rows(run: Run) 
     holds(run, "1:11", "2:5", "3:3", "3:3")
 
 
+@pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
 def test_an_overwrite_that_is_followed_by_an_insert_runs_once(run: Run) -> None:
     for attempt in (1, 2):
         run("INSERT OVERWRITE $t VALUES (1, 1L); INSERT INTO $t VALUES (2, 2L);", attempt=attempt)
@@ -106,6 +107,7 @@ def test_a_table_that_delta_lake_does_not_replace_is_an_error(run: Run) -> None:
         run("CREATE OR REPLACE TABLE $t (id INT, n BIGINT) USING delta")
 
 
+@pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
 def test_a_set_writes_its_tables_once(run: Run) -> None:
     script = """CREATE TABLE out (id INT) USING json OPTIONS (path 'out');
     BEGIN STATEMENT SET; INSERT INTO $t VALUES (1, 1L); INSERT INTO out SELECT 5;
@@ -115,6 +117,7 @@ def test_a_set_writes_its_tables_once(run: Run) -> None:
     holds(run, "1:1", "1:1")
 
 
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
 def test_the_settings_of_the_script_come_back_behind_a_write(run: Run, lake_spark: SparkSession) -> None:
     note, txn = "commitInfo.userMetadata", "write.txnAppId"
     (result,) = run(
