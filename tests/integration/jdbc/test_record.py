@@ -184,6 +184,28 @@ def holding(database: DatabaseServer, spark: SparkSession, table: str) -> Iterat
             yield
 
 
+def test_a_lost_task_that_holds_the_staging_table_of_its_own_attempt_ends_the_attempt(
+    postgres: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_runner.connectors.jdbc.postgres._FREEZE_S", 1)
+    monkeypatch.setattr(record, "_DROP_WAIT_S", 1)
+    monkeypatch.setattr(sinks, "_TRIES", 1)
+    write, fill = writing(postgres, jdbc_spark), staging.fill
+    with contextlib.ExitStack() as stack:
+
+        def held(*given: Any) -> Any:
+            filled = fill(*given)
+            stack.enter_context(holding(postgres, jdbc_spark, staging_tables(postgres)[0]))
+            return filled
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sinks, "fill", held)
+            with pytest.raises(DatabaseBusy):
+                write("run")
+        assert write("run", 2) == 3
+    assert postgres.run("SELECT count(*) FROM t") == [["3"]]
+
+
 def test_a_driver_that_is_suspended_in_its_commit_holds_nobody_up_for_long(
     postgres: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
