@@ -13,7 +13,7 @@ from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER, format_options
 from spark_runner.connectors.files.hidden import refuse_hidden_file
 from spark_runner.connectors.files.position import modified_from
-from spark_runner.connectors.files.targets import is_in_swap
+from spark_runner.connectors.files.targets import complete_commit, is_in_swap
 
 _ANY_AGE = "36500d"  # Spark's default leaves out a new file that is a week older than the newest one
 
@@ -48,6 +48,7 @@ class FileSource:
         schema: StructType | None,
     ) -> DataFrame:
         refuse_hidden_file(session, str(options["path"]))
+        complete_commit(session, str(options["path"]))
         reader = reader.format(self.format).options(**format_options(self.format, options))
         if self.format == "csv" and options["header"]:
             reader = reader.option("enforceSchema", "false")
@@ -77,6 +78,7 @@ class FileSource:
         if schema is not None:
             reader = reader.schema(schema)
         refuse_hidden_file(session, str(options["path"]))
+        complete_commit(session, str(options["path"]))
         try:
             return reader.load(options["path"])
         except AnalysisException as error:
