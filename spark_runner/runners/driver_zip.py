@@ -19,6 +19,7 @@ _LEFT_OUT = frozenset(
     }
 )
 _OPTIONS = "options.py"  # of connectors: the compiler checks them, with pydantic
+_UNUSED = frozenset({"kazoo/handlers/eventlet.py", "kazoo/handlers/gevent.py", "kazoo/recipe/cache.py"})
 # Modules of logs: the masks of secrets, and the helper for files.
 _MODULES = {
     "orchestrator": ("__init__",),
@@ -66,7 +67,8 @@ def _modules() -> Iterator[tuple[str, Path]]:
             for path in Path(root).rglob("*.py"):
                 inner = path.relative_to(root)
                 is_options = inner.name == _OPTIONS and "connectors" in inner.parts
-                if not is_options and not _LEFT_OUT.intersection(inner.parts[:-1]):
+                is_used = not is_options and f"{package}/{inner.as_posix()}" not in _UNUSED
+                if is_used and not _LEFT_OUT.intersection(inner.parts[:-1]):
                     yield f"{package}/{inner.as_posix()}", path
 
 
