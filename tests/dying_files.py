@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from spark_runner.connectors.files import exchange as exchanges
-from spark_runner.connectors.files import hadoop, targets
+from spark_runner.connectors.files import folders, hadoop, targets
 
 _CHANGES = {"rename", "delete", "create", "mkdirs", "setPermission"}
 KINDS = ("exchange", "renames", "objects")
@@ -24,7 +23,7 @@ def die() -> None:
 def arm(patch: pytest.MonkeyPatch, kind: str, changes: int, death: Callable[[], None] = die) -> list[str]:
     """Let the user of targets die when it has made so many changes; returns their names."""
     done = list[str]()
-    find, real_exchange = hadoop.file_system_at, exchanges.exchange
+    find, real_exchange = hadoop.file_system_at, folders.exchange
 
     def count(name: str) -> None:
         if len(done) >= changes:

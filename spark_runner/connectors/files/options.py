@@ -1,9 +1,9 @@
-"""The options of Parquet, CSV and JSON files."""
+"""The options of files: Parquet, CSV, JSON, ORC and text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import ByteSize, Field, field_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER
@@ -12,6 +12,7 @@ from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
 from spark_runner.protocol.text import did_you_mean
 
 TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
+OrcCompression = Literal["none", "snappy", "zlib", "zstd", "lz4"]
 ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
 
 _TEXT_COMPRESSION = "`none`, `gzip`, `bzip2` or `deflate`; of written files"
@@ -21,7 +22,10 @@ class FileOptions(ConnectorOptions):
     """A directory of files, or one file to read."""
 
     streams: ClassVar[bool] = True
-    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_files_per_trigger"})
+    unwritten: ClassVar[frozenset[str]] = frozenset(
+        {"streaming", "max_files_per_trigger", "target_file_size"}
+    )
+    aliases: ClassVar[Mapping[str, str]] = {"compaction.file-size": "target_file_size"}
     metadata: ClassVar[tuple[str, ...]] = (
         *("file_path", "file_name", "file_size", "file_modification_time"),
         *("file_block_start", "file_block_length"),
@@ -31,6 +35,11 @@ class FileOptions(ConnectorOptions):
         "append", description="of INSERT INTO: `append`, or `error` if there are data; OVERWRITE ignores it"
     )
     partition_by: Names = Field((), description="columns whose values are folders of the files")
+    target_file_size: ByteSize = Field(
+        ByteSize(0),
+        ge=0,
+        description="write files of about this size, such as `128MB`, after a shuffle; `0`: one per task",
+    )
     streaming: bool = Field(
         True, description="of a stream: read new files alone; `false` reads all files, for joins"
     )
@@ -85,5 +94,19 @@ class CsvOptions(FileOptions):
 
 class JsonOptions(FileOptions):
     """One JSON object per line."""
+
+    compression: TextCompression = Field("none", description=_TEXT_COMPRESSION)
+
+
+class OrcOptions(FileOptions):
+    """Apache ORC."""
+
+    compression: OrcCompression = Field(
+        "zstd", description="`none`, `snappy`, `zlib`, `zstd` or `lz4`; of written files"
+    )
+
+
+class TextOptions(FileOptions):
+    """Lines of text: one STRING column, `value` without declared columns; `partition_by` may add others."""
 
     compression: TextCompression = Field("none", description=_TEXT_COMPRESSION)

@@ -31,9 +31,8 @@ from orchestrator.logs.files import FileLock
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.connectors.files.commit import Commit
-from spark_runner.connectors.files.exchange import exchange
+from spark_runner.connectors.files.folders import all_files, data_files, exchange, is_walled
 from spark_runner.connectors.files.hadoop import file_system_at
-from spark_runner.connectors.files.listing import all_files, data_files
 from spark_runner.connectors.java_classes import java_class
 
 PREFIX = ".orchestrator-"
@@ -55,7 +54,7 @@ class TargetDirectory:
             path = self._files.makeQualified(self._new_path(os.path.realpath(path.toUri().getPath())))
         self._location, self._path, self._writer = location, path, writer
         above = path.getParent()
-        self._has_beside = above is not None and not (self.is_local and _is_walled(path.toUri().getPath()))
+        self._has_beside = above is not None and not (self.is_local and is_walled(path.toUri().getPath()))
         self._sum = f"{zlib.crc32(path.toString().encode()):08x}"
         self._commit: Commit | None = None
         if path.toUri().getScheme() not in FOLDERS_RENAME:
@@ -252,8 +251,3 @@ def complete_commit(session: SparkSession, location: str) -> None:
     if rest and scheme not in FOLDERS_RENAME:
         with contextlib.suppress(Py4JJavaError):
             TargetDirectory(session, location, Writer("")).finish()
-
-
-def _is_walled(path: str) -> bool:
-    """Whether a directory cannot be swapped with one beside it."""
-    return Path(path).is_dir() and (os.path.ismount(path) or not os.access(Path(path).parent, os.W_OK))

@@ -16,6 +16,7 @@ from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.files.targets import TargetDirectory
+from spark_runner.connectors.files.texts import refuse_columns
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.parts import Parts
 from spark_runner.sql.execution.casts import type_name
@@ -24,6 +25,7 @@ _FORMATS = "org.apache.spark.sql.execution.datasources"
 _CLASSES = {
     "csv": f"{_FORMATS}.csv.CSVFileFormat",
     "json": f"{_FORMATS}.json.JsonFileFormat",
+    "orc": f"{_FORMATS}.orc.OrcFileFormat",
     "parquet": f"{_FORMATS}.parquet.ParquetFileFormat",
 }
 
@@ -37,6 +39,7 @@ def guarantee_of_files(*, overwrite: bool) -> str:
 
 def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
     """The reasons why files of the format of a table cannot hold the rows of a frame."""
+    yield from _refusals_of_text(frame, table)
     if table["connector"] not in _CLASSES:
         return
     counts = Counter(name.lower() for name in frame.columns)
@@ -58,6 +61,14 @@ def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
         if field.name.lower() not in partitions and not holds.supportDataType(its.dataType()):
             kind = type_name(field.dataType)
             yield f"column '{field.name}' is {kind}, which {table['connector']} files cannot hold"
+
+
+def _refusals_of_text(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
+    if table["connector"] == "text":
+        try:
+            refuse_columns(frame.schema, table["options"]["partition_by"])
+        except ConnectorError as error:
+            yield str(error)
 
 
 def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> bool:

@@ -1,7 +1,13 @@
-"""The files below a folder of Hadoop, and those of them that readers see."""
+"""Folders: the files in them, those of them that readers see, and the exchange of two folders."""
 
+import ctypes
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+_HERE = -100  # AT_FDCWD: paths are those of this process
+_EXCHANGE = 2  # RENAME_EXCHANGE
 
 
 def data_files(files: Any, root: Any) -> Iterator[tuple[Any, str]]:
@@ -28,3 +34,14 @@ def all_files(files: Any, root: Any) -> Iterator[tuple[Any, str]]:
 def _is_hidden(name: str) -> bool:
     """Whether Spark ignores the name when it reads a directory."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def exchange(one: str, other: str) -> bool:
+    """Give each of two folders the name of the other; False where the system or the file system cannot."""
+    rename: Any = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # Linux, glibc 2.28
+    return rename is not None and rename(_HERE, one.encode(), _HERE, other.encode(), _EXCHANGE) == 0
+
+
+def is_walled(path: str) -> bool:
+    """Whether a directory cannot be swapped with one beside it."""
+    return Path(path).is_dir() and (os.path.ismount(path) or not os.access(Path(path).parent, os.W_OK))
