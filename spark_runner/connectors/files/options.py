@@ -16,6 +16,7 @@ OrcCompression = Literal["none", "snappy", "zlib", "zstd", "lz4"]
 ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
 
 _TEXT_COMPRESSION = "`none`, `gzip`, `bzip2` or `deflate`; of written files"
+_OF_S3 = ("s3_endpoint", "s3_region", "s3_path_style", "s3_access_key", "s3_secret_key")
 
 
 class FileOptions(ConnectorOptions):
@@ -23,9 +24,17 @@ class FileOptions(ConnectorOptions):
 
     streams: ClassVar[bool] = True
     unwritten: ClassVar[frozenset[str]] = frozenset(
-        {"streaming", "max_files_per_trigger", "target_file_size"}
+        {"streaming", "max_files_per_trigger", "target_file_size", *_OF_S3}
     )
-    aliases: ClassVar[Mapping[str, str]] = {"compaction.file-size": "target_file_size"}
+    unquoted: ClassVar[frozenset[str]] = frozenset({"s3_access_key", "s3_secret_key"})
+    aliases: ClassVar[Mapping[str, str]] = {
+        "compaction.file-size": "target_file_size",
+        "s3.endpoint": "s3_endpoint",
+        "s3.region": "s3_region",
+        "s3.path.style.access": "s3_path_style",
+        "s3.access-key": "s3_access_key",
+        "s3.secret-key": "s3_secret_key",
+    }
     metadata: ClassVar[tuple[str, ...]] = (
         *("file_path", "file_name", "file_size", "file_modification_time"),
         *("file_block_start", "file_block_length"),
@@ -47,6 +56,12 @@ class FileOptions(ConnectorOptions):
         MAX_FILES_PER_TRIGGER, ge=1, le=1_000_000, description="files of one micro-batch"
     )
 
+    s3_endpoint: str = Field("", description="of `s3a://`: URL of another store than that of AWS")
+    s3_region: str = Field("", description="likewise, the region of the bucket")
+    s3_path_style: bool = Field(False, description="likewise, the bucket is in the path, not in the host")
+    s3_access_key: str = Field("", description="likewise, the access key; without it, what Hadoop finds")
+    s3_secret_key: str = Field("", description="its secret key; write a reference, `${secret:...}`")
+
     @field_validator("mode", mode="before")
     @classmethod
     def _is_mode(cls, value: object) -> object:
@@ -67,7 +82,13 @@ class FileOptions(ConnectorOptions):
         return Guarantee.EXACTLY_ONCE
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Check that `partition_by` names only declared columns."""
+        """Check that `partition_by` names declared columns, and that options of S3 belong to a bucket."""
+        given = [name for name in _OF_S3 if getattr(self, name)]
+        if given and not self.path.startswith("s3a://"):
+            message = f"option '{given[0]}' is of paths s3a://BUCKET/..., not of '{self.path}'"
+            raise OptionError(message, option=given[0])
+        if bool(self.s3_access_key) != bool(self.s3_secret_key):
+            raise OptionError("options 's3_access_key' and 's3_secret_key' belong together", option=given[-1])
         known = {name.lower() for name in columns}
         for name in self.partition_by:
             if columns and name.lower() not in known:

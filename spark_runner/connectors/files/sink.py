@@ -22,6 +22,7 @@ from spark_runner.connectors.files.file_sizes import sized
 from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import COLUMNAR, format_options
 from spark_runner.connectors.files.inputs import refuse_own_input
+from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.files.texts import kept_lines, refuse_columns
 from spark_runner.connectors.rows import column
@@ -34,6 +35,7 @@ class FileSink:
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Remove the output of earlier attempts of this run, and finish incomplete swaps."""
+        use_bucket(session, options)
         TargetDirectory(session, str(options["path"]), writer).recover()
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
@@ -42,6 +44,7 @@ class FileSink:
         Raises ConnectorError if that would destroy its input or foreign files, or mix different columns.
         """
         path, session, mode = str(options["path"]), frame.sparkSession, request.mode
+        use_bucket(session, options)
         refuse_own_input(frame, path)
         if self.format == "text":
             refuse_columns(frame.schema, options["partition_by"])

@@ -13,6 +13,7 @@ from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.files.format import COLUMNAR, MAX_FILES_PER_TRIGGER, format_options
 from spark_runner.connectors.files.hidden import refuse_hidden_file
 from spark_runner.connectors.files.position import modified_from
+from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import complete_commit, is_in_swap
 
 _ANY_AGE = "36500d"  # Spark's default leaves out a new file that is a week older than the newest one
@@ -47,6 +48,7 @@ class FileSource:
         options: Mapping[str, Any],
         schema: StructType | None,
     ) -> DataFrame:
+        use_bucket(session, options)
         refuse_hidden_file(session, str(options["path"]))
         complete_commit(session, str(options["path"]))
         reader = reader.format(self.format).options(**format_options(self.format, options))
@@ -77,6 +79,7 @@ class FileSource:
             reader = reader.option("enforceSchema", "false")
         if schema is not None:
             reader = reader.schema(schema)
+        use_bucket(session, options)
         refuse_hidden_file(session, str(options["path"]))
         complete_commit(session, str(options["path"]))
         try:

@@ -15,6 +15,7 @@ from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.hadoop import file_system_at
+from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.files.texts import refuse_columns
 from spark_runner.connectors.java_classes import java_class
@@ -84,6 +85,7 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
         sink.probe(frame.sparkSession, options, frame.schema)
         return True
     session, path = frame.sparkSession, str(options["path"])
+    use_bucket(session, options)
     target = TargetDirectory(session, path, Writer(""))
     target.check()
     if overwrite:
