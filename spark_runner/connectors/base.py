@@ -49,6 +49,7 @@ class WriteRequest:
     mode: str  # overwrite, append or error; it overrides the options
     writer: Writer
     primary_key: tuple[str, ...] = ()  # rows with an equal key replace each other; empty without one
+    batch: int | None = None  # the number of the micro-batch; None without a stream
 
 
 class Source(Protocol):
@@ -163,11 +164,12 @@ class ProbedSink(Sink, Protocol):
         """Raise ConnectorError if rows of this schema could not be written now; changes nothing."""
 
 
-def text_cells(frame: DataFrame, rows: int) -> list[list[str | None]]:
-    """Up to `rows` rows with every value as Spark writes it as a STRING."""
+def text_cells(frame: DataFrame, rows: int | None) -> list[list[str | None]]:
+    """Up to `rows` rows, or all, with every value as Spark writes it as a STRING."""
     # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
-    strings = positional.limit(rows).select(*[sql.col(name).cast("string") for name in positional.columns])
+    limited = positional if rows is None else positional.limit(rows)
+    strings = limited.select(*[sql.col(name).cast("string") for name in positional.columns])
     return [list(row) for row in strings.collect()]
 
 

@@ -131,7 +131,7 @@ def validate(connector: str, options: Mapping[str, str], columns: Sequence[str] 
             continue
         field = model.option_named(name)
         if field is None:
-            hint = did_you_mean(name, known) or f"; it takes {', '.join(model.model_fields)}"
+            hint = did_you_mean(name, known) or f"; it takes {', '.join(model.model_fields) or 'none'}"
             message = f"unknown option '{name}' of connector '{connector}'{hint}"
             errors.append(OptionError(message, option=name))
             near = nearest(name, known)

@@ -71,6 +71,8 @@ BUILT_IN: Mapping[str, Connector] = {
     "parquet": _files("parquet"),
     "csv": _files("csv"),
     "json": _files("json"),
+    "orc": _files("orc"),
+    "text": _files("text"),
     "redis": Connector(
         "spark_runner.connectors.redis.options:RedisOptions",
         "spark_runner.connectors.redis.source:RedisSource",
@@ -86,6 +88,11 @@ BUILT_IN: Mapping[str, Connector] = {
     "print": Connector(
         "spark_runner.connectors.print.options:PrintOptions",
         sink="spark_runner.connectors.print.sink:PrintSink",
+        on_executors=False,
+    ),
+    "blackhole": Connector(
+        "spark_runner.connectors.blackhole.options:BlackholeOptions",
+        sink="spark_runner.connectors.blackhole.sink:BlackholeSink",
         on_executors=False,
     ),
     "inline": Connector(

@@ -274,7 +274,10 @@ def fail_at_the_second_move(target: TargetDirectory) -> None:
     rename, target._rename = target._rename, move  # type: ignore[assignment,method-assign]  # noqa: SLF001
 
 
-def test_a_swap_that_fails_is_taken_back(run: Run, rows: Rows, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_swap_that_fails_is_taken_back(
+    run: Run, rows: Rows, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_runner.connectors.files.targets.exchange", lambda _one, _other: False)
     run(T.format("parquet") + "INSERT INTO t SELECT 1 AS a")
     target = TargetDirectory(spark, str(tmp_path / "out"), Writer("run"))
     staged = Path(target.staging.removeprefix("file:"))

@@ -79,21 +79,30 @@ class JavaDaemon:
         os.close(self._owner_end)
 
 
-def fetched_jars(name: str, artifacts: Mapping[str, str], what: str, *, as_repository: bool = False) -> Path:
+def fetched_jars(
+    name: str, artifacts: Mapping[str, str], what: str, *, as_repository: bool = False, without: str = ""
+) -> Path:
     """The folder `name` of the cache with these artifacts (group:artifact -> version) and what they need.
 
     They are fetched once for all checkouts of this machine. `what` is missing without them. `as_repository`:
-    the folder is a repository of Maven, with their descriptions.
+    the folder is a repository of Maven, with their descriptions. `without`: an artifact that is left out.
     """
     if shutil.which("mvn") is None:
         unavailable(f"no {what}: there is no mvn")
-    return cached(name, lambda folder: _fetch(folder, artifacts, what, as_repository))
+    return cached(name, lambda folder: _fetch(folder, artifacts, what, as_repository, without))
 
 
-def _fetch(folder: Path, artifacts: Mapping[str, str], what: str, as_repository: bool) -> None:
+def _fetch(folder: Path, artifacts: Mapping[str, str], what: str, as_repository: bool, without: str) -> None:
+    left_out = (
+        "<exclusions><exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion></exclusions>".format(
+            *without.split(":")
+        )
+        if without
+        else ""
+    )
     dependencies = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
-            *artifact.split(":"), artifacts[artifact]
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>".format(
+            *artifact.split(":"), artifacts[artifact], left_out
         )
         for artifact in artifacts
     )

@@ -108,7 +108,12 @@ P = "USING parquet OPTIONS (path"
         ("SET job.mode = streamin", 1, 16, "did you mean 'streaming'?"),
         ("CREATE TABLE t\n  USING parquet\n  OPTIONS (pth 'x')", 3, 12, "did you mean 'path'?"),
         ("CREATE TABLE t USING parqet", 1, 22, "unknown connector 'parqet'; did you mean 'parquet'?"),
-        ("CREATE TABLE t USING wxyz", 1, 22, "known are parquet, csv, json, redis, print, inline"),
+        (
+            "CREATE TABLE t USING wxyz",
+            1,
+            22,
+            "known are parquet, csv, json, orc, text, redis",
+        ),
         ("CREATE TABLE t USING filesystem", 1, 22, "unknown connector 'filesystem'"),
         (
             "CREATE TABLE t WITH ('connector.type'='csv', 'connector'='json')",
@@ -125,7 +130,7 @@ P = "USING parquet OPTIONS (path"
             "CREATE TABLE t WITH ('connector'='filesystem')",
             1,
             34,
-            "needs 'format' = one of parquet, csv, json",
+            "needs 'format' = one of parquet, csv, json, orc, text",
         ),
         ("CREATE TABLE t WITH ('connector'='filesystem', 'format'='cvs')", 1, 57, "did you mean 'csv'?"),
         ("CREATE TABLE t WITH ('connector'='filesystem', 'format'='print')", 1, 57, "unknown format 'print'"),

@@ -1,1 +1,1 @@
-"""Parquet, CSV and JSON files."""
+"""Files: Parquet, CSV, JSON, ORC and text."""

@@ -9,8 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import NullType, StructField, StructType
 
 from spark_runner.connectors.errors import UnlikeColumns
+from spark_runner.connectors.files.format import COLUMNAR
 
-_FORMATS = {"parquet", "csv", "json", "orc", "avro"}  # as Spark ends the names of its files
+# The formats by the ends of the names of Spark's files.
+_FORMATS = {**{name: name for name in ("parquet", "csv", "json", "orc", "avro")}, "txt": "text"}
 _SHAPING = ("header", "delimiter", "partition_by")  # options of a table that its readers depend on
 _ADVICE = "INSERT INTO adds rows of the same columns, INSERT OVERWRITE replaces the existing data"
 
@@ -21,13 +23,14 @@ def refuse_unlike_file(
     """Raise UnlikeColumns if columns or partitions differ from those of this file of the target.
 
     The check covers what a later reader would refuse or confuse: of Parquet names, order and types, of CSV
-    names and order (without a header their number), of JSON the names missing from its first record.
+    names and order (without a header their number), of JSON the names missing from its first record. ORC is
+    as Parquet; text has no names.
     """
     path = str(options["path"])
     partitions = [name.lower() for name in options["partition_by"]]
     *folders, own = some_file.split("/")
     there = [urllib.parse.unquote(folder.partition("=")[0]).lower() for folder in folders]
-    formats = _FORMATS.intersection(own.split("."))
+    formats = {_FORMATS[end] for end in own.split(".") if end in _FORMATS}
     if formats and connector not in formats:
         its = ", ".join(sorted(formats))
         raise UnlikeColumns(f"the table is {connector}, the data in '{path}' is {its}; {_ADVICE}")
@@ -77,6 +80,8 @@ def _difference(
     given: Sequence[StructField], found: Sequence[StructField], connector: str, options: Mapping[str, Any]
 ) -> str:
     """The columns that were found but not given; empty if both are alike."""
+    if connector == "text":
+        return ""
     if connector == "json":
         missing = [field.name for field in found if field.name.lower() not in _names(given)]
         return f"records with {', '.join(missing)}" if missing else ""
@@ -84,7 +89,7 @@ def _difference(
         return "" if len(given) == len(found) else f"{len(found)} columns"
     if _names(given) != _names(found):
         return f"({', '.join(field.name for field in found)})"
-    if connector == "parquet":
+    if connector in COLUMNAR:
         for one, other in zip(given, found, strict=True):
             mine, its = one.dataType.simpleString(), other.dataType.simpleString()
             if mine != its:

@@ -5,6 +5,8 @@ from typing import Any
 
 MAX_FILES_PER_TRIGGER = 1000  # of one micro-batch: it bounds what a replay writes again
 
+COLUMNAR = {"parquet", "orc"}  # formats whose files have the types of their columns
+
 
 def format_options(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
     """The options of Spark for a table of this format."""

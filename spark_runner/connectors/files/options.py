@@ -1,9 +1,9 @@
-"""The options of Parquet, CSV and JSON files."""
+"""The options of files: Parquet, CSV, JSON, ORC and text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import ByteSize, Field, field_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER
@@ -12,16 +12,29 @@ from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
 from spark_runner.protocol.text import did_you_mean
 
 TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
+OrcCompression = Literal["none", "snappy", "zlib", "zstd", "lz4"]
 ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
 
 _TEXT_COMPRESSION = "`none`, `gzip`, `bzip2` or `deflate`; of written files"
+_OF_S3 = ("s3_endpoint", "s3_region", "s3_path_style", "s3_access_key", "s3_secret_key")
 
 
 class FileOptions(ConnectorOptions):
     """A directory of files, or one file to read."""
 
     streams: ClassVar[bool] = True
-    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_files_per_trigger"})
+    unwritten: ClassVar[frozenset[str]] = frozenset(
+        {"streaming", "max_files_per_trigger", "target_file_size", *_OF_S3}
+    )
+    unquoted: ClassVar[frozenset[str]] = frozenset({"s3_access_key", "s3_secret_key"})
+    aliases: ClassVar[Mapping[str, str]] = {
+        "compaction.file-size": "target_file_size",
+        "s3.endpoint": "s3_endpoint",
+        "s3.region": "s3_region",
+        "s3.path.style.access": "s3_path_style",
+        "s3.access-key": "s3_access_key",
+        "s3.secret-key": "s3_secret_key",
+    }
     metadata: ClassVar[tuple[str, ...]] = (
         *("file_path", "file_name", "file_size", "file_modification_time"),
         *("file_block_start", "file_block_length"),
@@ -31,12 +44,23 @@ class FileOptions(ConnectorOptions):
         "append", description="of INSERT INTO: `append`, or `error` if there are data; OVERWRITE ignores it"
     )
     partition_by: Names = Field((), description="columns whose values are folders of the files")
+    target_file_size: ByteSize = Field(
+        ByteSize(0),
+        ge=0,
+        description="write files of about this size, such as `128MB`, after a shuffle; `0`: one per task",
+    )
     streaming: bool = Field(
         True, description="of a stream: read new files alone; `false` reads all files, for joins"
     )
     max_files_per_trigger: int = Field(
         MAX_FILES_PER_TRIGGER, ge=1, le=1_000_000, description="files of one micro-batch"
     )
+
+    s3_endpoint: str = Field("", description="of `s3a://`: URL of another store than that of AWS")
+    s3_region: str = Field("", description="likewise, the region of the bucket")
+    s3_path_style: bool = Field(False, description="likewise, the bucket is in the path, not in the host")
+    s3_access_key: str = Field("", description="likewise, the access key; without it, what Hadoop finds")
+    s3_secret_key: str = Field("", description="its secret key; write a reference, `${secret:...}`")
 
     @field_validator("mode", mode="before")
     @classmethod
@@ -58,7 +82,13 @@ class FileOptions(ConnectorOptions):
         return Guarantee.EXACTLY_ONCE
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Check that `partition_by` names only declared columns."""
+        """Check that `partition_by` names declared columns, and that options of S3 belong to a bucket."""
+        given = [name for name in _OF_S3 if getattr(self, name)]
+        if given and not self.path.startswith("s3a://"):
+            message = f"option '{given[0]}' is of paths s3a://BUCKET/..., not of '{self.path}'"
+            raise OptionError(message, option=given[0])
+        if bool(self.s3_access_key) != bool(self.s3_secret_key):
+            raise OptionError("options 's3_access_key' and 's3_secret_key' belong together", option=given[-1])
         known = {name.lower() for name in columns}
         for name in self.partition_by:
             if columns and name.lower() not in known:
@@ -85,5 +115,19 @@ class CsvOptions(FileOptions):
 
 class JsonOptions(FileOptions):
     """One JSON object per line."""
+
+    compression: TextCompression = Field("none", description=_TEXT_COMPRESSION)
+
+
+class OrcOptions(FileOptions):
+    """Apache ORC."""
+
+    compression: OrcCompression = Field(
+        "zstd", description="`none`, `snappy`, `zlib`, `zstd` or `lz4`; of written files"
+    )
+
+
+class TextOptions(FileOptions):
+    """Lines of text: one STRING column, `value` without declared columns; `partition_by` may add others."""
 
     compression: TextCompression = Field("none", description=_TEXT_COMPRESSION)

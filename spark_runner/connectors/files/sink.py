@@ -1,4 +1,4 @@
-"""Parquet, CSV and JSON files, as sinks."""
+"""Files as sinks."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -18,10 +18,13 @@ from spark_runner.connectors.base import (
 )
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.connectors.files.alike import refuse_unlike_file
+from spark_runner.connectors.files.file_sizes import sized
 from spark_runner.connectors.files.foreign import refuse_foreign_files
-from spark_runner.connectors.files.format import format_options
+from spark_runner.connectors.files.format import COLUMNAR, format_options
 from spark_runner.connectors.files.inputs import refuse_own_input
+from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
+from spark_runner.connectors.files.texts import kept_lines, refuse_columns
 from spark_runner.connectors.rows import column
 
 
@@ -32,6 +35,7 @@ class FileSink:
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Remove the output of earlier attempts of this run, and finish incomplete swaps."""
+        use_bucket(session, options)
         TargetDirectory(session, str(options["path"]), writer).recover()
 
     def write(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
@@ -40,7 +44,10 @@ class FileSink:
         Raises ConnectorError if that would destroy its input or foreign files, or mix different columns.
         """
         path, session, mode = str(options["path"]), frame.sparkSession, request.mode
+        use_bucket(session, options)
         refuse_own_input(frame, path)
+        if self.format == "text":
+            refuse_columns(frame.schema, options["partition_by"])
         target = TargetDirectory(session, path, request.writer)
         target.check()
         if mode == "overwrite":
@@ -48,26 +55,21 @@ class FileSink:
             refuse_foreign_files(session, path)
         is_empty = mode == "overwrite" or self._can_be_added(frame, target, options, mode)
         observation = Observation()
-        counted = frame.observe(
-            observation, sql.expr("count(1)").alias("rows"), self._kept(frame, options).alias("kept")
-        )
-        saver = (
-            counted.write.format(self.format)
-            .mode("overwrite")
-            .options(**format_options(self.format, options))
-        )
-        if self.format == "json":
-            saver = saver.option("ignoreNullFields", "false")
-        if options["partition_by"]:
-            saver = saver.partitionBy(*options["partition_by"])
         try:
-            saver.option("compression", options["compression"]).save(target.staging)
+            with sized(frame, self.format, options) as few:
+                counted = few.observe(
+                    observation, sql.expr("count(1)").alias("rows"), self._kept(frame, options).alias("kept")
+                )
+                self._save(counted, options, target.staging)
             rows, kept = int(observation.get["rows"]), int(observation.get["kept"])
             if kept < rows:
-                raise ConnectorError(
-                    f"refused: of {rows} rows {rows - kept} have no value, and Spark leaves such rows out of"
-                    " a CSV file with one column; give option 'null_value'"
+                reason = (
+                    "are NULL or have line breaks, which lines of text cannot hold"
+                    if self.format == "text"
+                    else "have no value, and Spark leaves such rows out of a CSV file with one column; give"
+                    " option 'null_value'"
                 )
+                raise ConnectorError(f"refused: of {rows} rows {rows - kept} {reason}")
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
             shown = self._read_back(frame, {**options, "path": target.staging})
@@ -81,6 +83,19 @@ class FileSink:
         finally:
             target.discard()
         return Written(rows, shown)
+
+    def _save(self, frame: DataFrame, options: Mapping[str, Any], folder: str) -> None:
+        saver = (
+            frame.write.format(self.format)
+            .mode("overwrite")
+            .options(**format_options(self.format, options))
+            .option("compression", options["compression"])
+        )
+        if self.format == "json":
+            saver = saver.option("ignoreNullFields", "false")
+        if options["partition_by"]:
+            saver = saver.partitionBy(*options["partition_by"])
+        saver.save(folder)
 
     def _can_be_added(
         self, frame: DataFrame, target: TargetDirectory, options: Mapping[str, Any], mode: str
@@ -106,6 +121,8 @@ class FileSink:
         names, _ = _divided(frame, options)
         if self.format == "csv" and not options["null_value"] and len(names) == 1:
             return sql.count(column(names[0]))
+        if self.format == "text":
+            return kept_lines(names[0])
         return sql.expr("count(1)")
 
     def _refuse_unseen(
@@ -113,8 +130,8 @@ class FileSink:
     ) -> None:
         """Raise ConnectorError if executors on other hosts wrote files that this host does not see."""
         seen, files = 0, target.staged_files()
-        if files and self.format == "parquet":
-            seen = session.read.parquet(target.staging).count()
+        if files and self.format in COLUMNAR:
+            seen = session.read.format(self.format).load(target.staging).count()
         elif files:
             # Lines: a value with line breaks counts more than once, and every row at least once.
             headers = files if options.get("header") else 0
@@ -127,7 +144,7 @@ class FileSink:
 
     def _read_back(self, frame: DataFrame, options: Mapping[str, Any]) -> list[list[str | None]]:
         reader = frame.sparkSession.read.format(self.format).options(**format_options(self.format, options))
-        if self.format == "parquet":
+        if self.format in COLUMNAR:
             reader = reader.schema(frame.schema)  # Spark would run a job to find it in the files
         else:
             # The text in the files, unparsed, so that no value can fail to parse.
@@ -161,3 +178,15 @@ class JsonSink(FileSink):
     """One JSON object per line."""
 
     format = "json"
+
+
+class OrcSink(FileSink):
+    """Apache ORC."""
+
+    format = "orc"
+
+
+class TextSink(FileSink):
+    """Lines of text."""
+
+    format = "text"

@@ -1,4 +1,4 @@
-"""Parquet, CSV and JSON files, as sources."""
+"""Files as sources."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -10,10 +10,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import TargetChanged
-from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER, format_options
+from spark_runner.connectors.files.format import COLUMNAR, MAX_FILES_PER_TRIGGER, format_options
 from spark_runner.connectors.files.hidden import refuse_hidden_file
 from spark_runner.connectors.files.position import modified_from
-from spark_runner.connectors.files.targets import is_in_swap
+from spark_runner.connectors.files.s3 import use_bucket
+from spark_runner.connectors.files.targets import complete_commit, is_in_swap
 
 _ANY_AGE = "36500d"  # Spark's default leaves out a new file that is a week older than the newest one
 
@@ -26,7 +27,7 @@ class FileSource:
     def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The files below `path`; a record that does not fit the declared columns fails the job."""
         reader = session.read
-        if self.format != "parquet":
+        if self.format not in COLUMNAR:
             # Spark would silently turn unreadable values into NULL.
             reader = reader.option("mode", "FAILFAST")
         return self._loaded(session, reader, options, schema)
@@ -36,7 +37,7 @@ class FileSource:
     ) -> DataFrame:
         """The files below `path` in micro-batches of at most `max_files_per_trigger`, oldest first."""
         reader = session.readStream
-        if self.format != "parquet":
+        if self.format not in COLUMNAR:
             reader = reader.option("mode", "FAILFAST")
         return self._streamed(session, reader, options, schema)
 
@@ -47,7 +48,9 @@ class FileSource:
         options: Mapping[str, Any],
         schema: StructType | None,
     ) -> DataFrame:
+        use_bucket(session, options)
         refuse_hidden_file(session, str(options["path"]))
+        complete_commit(session, str(options["path"]))
         reader = reader.format(self.format).options(**format_options(self.format, options))
         if self.format == "csv" and options["header"]:
             reader = reader.option("enforceSchema", "false")
@@ -76,7 +79,9 @@ class FileSource:
             reader = reader.option("enforceSchema", "false")
         if schema is not None:
             reader = reader.schema(schema)
+        use_bucket(session, options)
         refuse_hidden_file(session, str(options["path"]))
+        complete_commit(session, str(options["path"]))
         try:
             return reader.load(options["path"])
         except AnalysisException as error:
@@ -98,7 +103,7 @@ class ParquetSource(FileSource):
     format = "parquet"
 
 
-class TextSource(FileSource):
+class DecodedSource(FileSource):
     """A format whose records Spark decodes."""
 
     def read_all(
@@ -125,13 +130,25 @@ class TextSource(FileSource):
         return frame if position is None else _modified_since(frame, position)
 
 
-class CsvSource(TextSource):
+class CsvSource(DecodedSource):
     """Comma-separated values."""
 
     format = "csv"
 
 
-class JsonSource(TextSource):
+class JsonSource(DecodedSource):
     """One JSON object per line."""
 
     format = "json"
+
+
+class OrcSource(FileSource):
+    """Apache ORC."""
+
+    format = "orc"
+
+
+class TextSource(FileSource):
+    """Lines of text."""
+
+    format = "text"

@@ -4,10 +4,13 @@ Beside a directory `out`, in any file system of Spark:
 
     .orchestrator-<run key>-<attempt>-<sum>        the files that an INSERT has written so far
     .orchestrator-<run key>-<attempt>-<sum>.old    the files that INSERT OVERWRITE replaces, during the swap
+    .orchestrator-<sum>.commit                     of an object store: what an INSERT OVERWRITE replaces
 
 They are below `out` itself if it is the root of a file system, or the job may not write in the folder above.
 
-If both exist, a swap is incomplete. If only `.old` exists, the staged files are in place, and it is removed.
+A swap is one step where the file system can exchange two folders, as those of Linux; else two renames: if
+both folders exist and `out` does not, it is incomplete. If only `.old` exists, the staged files are in place,
+and it is removed.
 
 The files of an INSERT INTO are named `part-<run key>-<attempt>-...`, so that a further attempt of the run
 finds the files that earlier ones added. All other names are hidden from readers.
@@ -27,11 +30,16 @@ from pyspark.sql import SparkSession
 from orchestrator.logs.files import FileLock
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
+from spark_runner.connectors.files.commit import Commit
+from spark_runner.connectors.files.folders import all_files, data_files, exchange, is_walled
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 
 PREFIX = ".orchestrator-"
 _OLD = ".old"
+_MARK = "_SUCCESS"
+FOLDERS_RENAME = {"file", "hdfs", "viewfs", "abfs", "abfss"}
+"""Schemes of file systems that rename a folder in one step; others copy one object after another."""
 
 
 class TargetDirectory:
@@ -46,8 +54,11 @@ class TargetDirectory:
             path = self._files.makeQualified(self._new_path(os.path.realpath(path.toUri().getPath())))
         self._location, self._path, self._writer = location, path, writer
         above = path.getParent()
-        self._has_beside = above is not None and not (self.is_local and _is_walled(path.toUri().getPath()))
+        self._has_beside = above is not None and not (self.is_local and is_walled(path.toUri().getPath()))
         self._sum = f"{zlib.crc32(path.toString().encode()):08x}"
+        self._commit: Commit | None = None
+        if path.toUri().getScheme() not in FOLDERS_RENAME:
+            self._commit = Commit(self._files, self._new_path, path, self._beside(f"{self._sum}.commit"))
 
     @property
     def staging(self) -> str:
@@ -56,11 +67,11 @@ class TargetDirectory:
 
     def first_file(self) -> str | None:
         """The path below the directory of any file with data; None without one."""
-        return next((name for file, name in self._data_files(self._path) if file.getLen()), None)
+        return next((name for file, name in data_files(self._files, self._path) if file.getLen()), None)
 
     def staged_files(self) -> int:
         """The number of staged files with data that this host sees."""
-        return sum(file.getLen() > 0 for file, _ in self._data_files(self._new_path(self.staging)))
+        return sum(file.getLen() > 0 for file, _ in data_files(self._files, self._new_path(self.staging)))
 
     def check(self) -> None:
         """Raise ConnectorError if the path is not a directory."""
@@ -77,7 +88,7 @@ class TargetDirectory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold a lock against other jobs of this host, after incomplete swaps are finished."""
+        """Hold a lock against other jobs of this host, after incomplete replacements are finished."""
         with contextlib.ExitStack() as stack:
             # A lock on the folder above leaves no file and ends with its process. Some systems have none.
             with contextlib.suppress(OSError):
@@ -85,7 +96,7 @@ class TargetDirectory:
                     lock = FileLock(Path(self._path.toUri().getPath()).parent, is_folder=True)
                     stack.callback(lock.release)
                     lock.acquire(seconds=math.inf)
-            self._finish_swaps()
+            self.finish()
             yield
 
     def add(self) -> None:
@@ -94,10 +105,12 @@ class TargetDirectory:
         if not self._files.exists(staged):
             raise TargetChanged(f"'{self._location}' was not changed: this run has a further attempt")
         if not self._files.exists(self._path):
-            self._move_files(staged)
-            self._rename(staged, self._path)
-            return
-        moved, mark = list[Any](), self._new_path(self._path, "_SUCCESS")
+            if self._commit is None:
+                self._move_files(staged)
+                self._rename(staged, self._path)
+                return
+            self._files.mkdirs(self._path)
+        moved, mark = list[Any](), self._new_path(self._path, _MARK)
         try:
             self._move_files(self._path, moved)
             if not self._files.exists(mark):
@@ -112,10 +125,23 @@ class TargetDirectory:
     def replace(self) -> None:
         """Replace the directory by the staged one; on failure the old one stays."""
         staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
+        if self._commit is not None:
+            new = [name for _, name in data_files(self._files, staged)]
+            old_files = {name for _, name in all_files(self._files, self._path)}
+            if _MARK not in old_files and self._files.exists(self._new_path(staged, _MARK)):
+                new.append(_MARK)
+            self._commit.begin(staged, new, sorted(old_files - {_MARK}))
+            if not self._commit.complete():
+                raise TargetChanged(f"'{self._location}' was not changed: this run has a further attempt")
+            return
         if not self._files.exists(self._path):
             self._rename(staged, self._path)
             return
         self._files.setPermission(staged, self._files.getFileStatus(self._path).getPermission())
+        if self.is_local and exchange(staged.toUri().getPath(), self._path.toUri().getPath()):
+            with contextlib.suppress(TargetChanged, Py4JJavaError):
+                self._rename(staged, old)  # so that any job may remove it
+            return
         self._rename(self._path, old)
         try:
             self._rename(staged, self._path)
@@ -127,7 +153,8 @@ class TargetDirectory:
         """Remove the staged and the replaced files; failures are ignored, as no reader sees them."""
         staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
         with contextlib.suppress(Py4JJavaError):
-            if not (self._files.exists(old) and self._files.exists(staged)):
+            is_needed = self._files.exists(old) and self._files.exists(staged)
+            if not is_needed and not (self._commit and self._commit.is_open()):
                 self._files.delete(staged, True)
                 self._files.delete(old, True)
 
@@ -138,12 +165,16 @@ class TargetDirectory:
         )
 
     def recover(self) -> None:
-        """Repair what dead drivers left: finish incomplete swaps, and remove output of earlier attempts."""
+        """Repair what dead drivers left: finish their replacements, and remove output of earlier attempts."""
         with self.locked():
             if self._writer.attempt > 1:
                 self._undo()
 
-    def _finish_swaps(self) -> None:
+    def finish(self) -> None:
+        """Complete or take back the INSERT OVERWRITE of a dead driver."""
+        if self._commit:
+            self._commit.complete()
+            return
         for old in self._found_beside(f"*-{self._sum}{_OLD}"):
             if not self._files.exists(self._staged_of(old)):
                 with contextlib.suppress(Py4JJavaError):
@@ -158,7 +189,11 @@ class TargetDirectory:
         if not self._files.exists(self._path):
             return
         added = f"part-{self._writer.run_key}-"
-        own = [file for file, _ in self._data_files(self._path) if file.getPath().getName().startswith(added)]
+        own = [
+            file
+            for file, _ in data_files(self._files, self._path)
+            if file.getPath().getName().startswith(added)
+        ]
         for file in own:
             self._files.delete(file.getPath(), False)
         if own and self.first_file() is None:
@@ -167,7 +202,7 @@ class TargetDirectory:
     def _move_files(self, root: Any, moved: list[Any] | None = None) -> None:
         """Move the staged files below `root`, under names with the writer."""
         staged = self._new_path(self.staging)
-        for file, name in list(self._data_files(staged)):
+        for file, name in list(data_files(self._files, staged)):
             folder, _, own = name.rpartition("/")
             to = self._new_path(root, folder) if folder else root
             if folder:
@@ -181,21 +216,6 @@ class TargetDirectory:
         """Raise TargetChanged if another job replaced the directory, as without a lock in HDFS."""
         if not all(self._files.exists(path) for path in moved):
             raise TargetChanged(f"'{self._location}' was replaced while files were added")
-
-    def _data_files(self, root: Any) -> Iterator[tuple[Any, str]]:
-        """The status of each file that readers see, and its path below `root`.
-
-        Of the folders below it only partitions count; others may belong to other tables.
-        """
-        if not self._files.exists(root):
-            return
-        found, start = self._files.listFiles(root, True), len(root.toUri().getPath().rstrip("/")) + 1
-        while found.hasNext():
-            file = found.next()
-            name = file.getPath().toUri().getPath()[start:]
-            *folders, own = name.split("/")
-            if not _is_hidden(own) and all("=" in folder and not _is_hidden(folder) for folder in folders):
-                yield file, name
 
     def _staged_of(self, old: Any) -> Any:
         return self._new_path(old.toString().removesuffix(_OLD))
@@ -222,11 +242,12 @@ def is_in_swap(session: SparkSession, location: str) -> bool:
     return TargetDirectory(session, location, Writer("")).is_in_swap()
 
 
-def _is_walled(path: str) -> bool:
-    """Whether a directory cannot be swapped with one beside it."""
-    return Path(path).is_dir() and (os.path.ismount(path) or not os.access(Path(path).parent, os.W_OK))
+def complete_commit(session: SparkSession, location: str) -> None:
+    """Complete the INSERT OVERWRITE of a dead driver in an object store; readers would see old and new rows.
 
-
-def _is_hidden(name: str) -> bool:
-    """Whether Spark ignores the name when it reads a directory."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+    A location that cannot be read is no error here: who reads it reports that.
+    """
+    scheme, _, rest = location.partition("://")
+    if rest and scheme not in FOLDERS_RENAME:
+        with contextlib.suppress(Py4JJavaError):
+            TargetDirectory(session, location, Writer("")).finish()

@@ -4,10 +4,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written, preview, text_cells
+
+_ROW_BITS = (1 << 33) - 1  # of Spark's monotonically_increasing_id: the number of a row in its partition
 
 
 class PrintSink:
@@ -20,21 +23,37 @@ class PrintSink:
         self,
         frame: DataFrame,
         options: Mapping[str, Any],
-        request: WriteRequest,  # noqa: ARG002 - of Sink
+        request: WriteRequest,
     ) -> Written:
-        """Show up to `limit` rows; only shown rows count as written."""
+        """Show up to `limit` rows; only shown rows count as written, and of a micro-batch all rows."""
         limit = int(options["limit"])
-        cells = text_cells(frame, limit + 1)
+        if request.batch is None:
+            cells = text_cells(frame, limit + 1)
+            rows, lines = min(len(cells), limit), list[str]()
+        else:
+            rows, cells = _counted(frame, limit + 1)
+            lines = [f"micro-batch {request.batch}: {rows:,} row{'' if rows == 1 else 's'}"]
         shown = cells[:limit]
-        lines = _table(frame.columns, shown)
+        if shown or request.batch is None:
+            lines += _table(frame.columns, shown)
         if len(cells) > limit:
             lines.append(f"only the first {limit} rows are shown")
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
-        return Written(len(shown), preview(shown))
+        return Written(rows, preview(shown))
 
     def probe(self, session: SparkSession, options: Mapping[str, Any], schema: StructType) -> None:
         """Do nothing: standard output is always there."""
+
+
+def _counted(frame: DataFrame, limit: int) -> tuple[int, list[list[str | None]]]:
+    """The number of all rows, and the first ones as text, in one pass."""
+    observation = Observation()
+    counted = frame.observe(observation, sql.expr("count(1)").alias("rows"))
+    first = counted.where(sql.expr(f"(monotonically_increasing_id() & {_ROW_BITS}) < {limit}"))
+    # A limit of Spark would end the pass early; this one is of each partition.
+    cells = text_cells(first, None)[:limit]
+    return int(observation.get["rows"]), cells
 
 
 def _table(columns: list[str], rows: list[list[str | None]]) -> list[str]:

@@ -20,7 +20,8 @@ from spark_runner.sql.text.passage import Passage
 
 MAX_USES = 100  # of options in queries of a script: each adds a table to the plan
 _IDENTITY = ("connector", "format", "path", "rows", "streaming")  # which rows the table has, and where
-_OF_WRITES = ("mode", "partitionby", "compression")
+_OF_WRITES = ("mode", "partitionby", "compression", "targetfilesize")
+_FILES = {"parquet", "csv", "json", "orc", "text"}
 
 
 def own_options(table: Table, given: Sequence[Option], passage: Passage, *, reads: bool) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def _check_use(
     if folded(meant) in _IDENTITY or meant in model.deciding:
         message = f"option '{option.key}' decides what table '{table.name}' is; declare another table with it"
         raise passage.error(message, option.key_offset)
-    if reads and folded(meant) in _OF_WRITES and table.spec.connector in {"parquet", "csv", "json"}:
+    if reads and folded(meant) in _OF_WRITES and table.spec.connector in _FILES:
         message = f"option '{option.key}' has no effect on a query; it belongs to CREATE TABLE or INSERT"
         raise passage.error(message, option.key_offset)
 

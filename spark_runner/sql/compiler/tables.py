@@ -23,7 +23,7 @@ from spark_runner.sql.grammar.statements import CreateTable, Option
 from spark_runner.sql.locations import is_relative, resolve
 from spark_runner.sql.text.errors import SqlError
 
-_FILE_FORMATS = ("parquet", "csv", "json")
+_FILE_FORMATS = ("parquet", "csv", "json", "orc", "text")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.hadoop import file_system_at
+from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
+from spark_runner.connectors.files.texts import refuse_columns
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.parts import Parts
 from spark_runner.sql.execution.casts import type_name
@@ -24,6 +26,7 @@ _FORMATS = "org.apache.spark.sql.execution.datasources"
 _CLASSES = {
     "csv": f"{_FORMATS}.csv.CSVFileFormat",
     "json": f"{_FORMATS}.json.JsonFileFormat",
+    "orc": f"{_FORMATS}.orc.OrcFileFormat",
     "parquet": f"{_FORMATS}.parquet.ParquetFileFormat",
 }
 
@@ -37,6 +40,7 @@ def guarantee_of_files(*, overwrite: bool) -> str:
 
 def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
     """The reasons why files of the format of a table cannot hold the rows of a frame."""
+    yield from _refusals_of_text(frame, table)
     if table["connector"] not in _CLASSES:
         return
     counts = Counter(name.lower() for name in frame.columns)
@@ -60,6 +64,14 @@ def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
             yield f"column '{field.name}' is {kind}, which {table['connector']} files cannot hold"
 
 
+def _refusals_of_text(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
+    if table["connector"] == "text":
+        try:
+            refuse_columns(frame.schema, table["options"]["partition_by"])
+        except ConnectorError as error:
+            yield str(error)
+
+
 def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], *, overwrite: bool) -> bool:
     """Raise ConnectorError if the rows of an empty frame could not be written now; changes nothing.
 
@@ -73,6 +85,7 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
         sink.probe(frame.sparkSession, options, frame.schema)
         return True
     session, path = frame.sparkSession, str(options["path"])
+    use_bucket(session, options)
     target = TargetDirectory(session, path, Writer(""))
     target.check()
     if overwrite:

@@ -1,0 +1,159 @@
+"""INSERT OVERWRITE of a folder dies before each of its changes: all old rows or all new rows are there."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_runner.connectors.base import Writer
+from spark_runner.connectors.errors import TargetChanged
+from spark_runner.connectors.files.targets import TargetDirectory, complete_commit
+from tests.dying_files import KINDS, Died, arm, as_objects
+
+pytestmark = pytest.mark.spark
+
+OLD = {"part-1-old.csv", "a=1/part-2-old.csv", "a=2/part-3-old.csv"}
+NEW = {"part-1-new.csv", "a=1/part-2-new.csv", "a=3/part-4-new.csv"}
+NEWER = {"a=1/part-1-newer.csv"}
+
+
+def fill(folder: Path, names: set[str]) -> None:
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    (folder / "_SUCCESS").touch()
+
+
+def visible(folder: Path) -> set[str]:
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith((".", "_"))
+    }
+
+
+def overwrite(spark: SparkSession, out: Path, names: set[str], attempt: int) -> None:
+    """What the sink does behind the write of Spark."""
+    target = TargetDirectory(spark, str(out), Writer("run", attempt))
+    target.recover()
+    fill(Path(target.staging.removeprefix("file:")), names)
+    try:
+        with target.locked():
+            target.replace()
+    finally:
+        target.discard()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_death_at_each_step_leaves_the_old_or_the_new_rows(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    for changes in itertools.count():
+        out = tmp_path / f"{changes}" / "out"
+        fill(out, OLD)
+        is_dead = False
+        with pytest.MonkeyPatch.context() as patch:
+            done = arm(patch, kind, changes)
+            try:
+                overwrite(spark, out, NEW, 1)
+            except Died:
+                is_dead = True
+        found = visible(out)
+        if kind == "renames" and not out.exists():
+            assert TargetDirectory(spark, str(out), Writer("")).is_in_swap()
+        else:
+            assert found >= OLD or found >= NEW, (changes, done)
+            assert kind == "objects" or found in (OLD, NEW), (changes, done)
+        with pytest.MonkeyPatch.context() as patch:
+            as_objects(patch, kind)
+            TargetDirectory(spark, str(out), Writer("another")).recover()
+            assert visible(out) in (OLD, NEW), (changes, done)
+            overwrite(spark, out, NEWER, 2)
+        assert visible(out) == NEWER, (changes, done)
+        assert [path.name for path in out.parent.iterdir() if not path.name.endswith(".crc")] == ["out"]
+        if not is_dead:
+            assert found == NEW
+            break
+    assert changes > 1
+
+
+@pytest.mark.parametrize("changes", [6, 8, 10])
+def test_a_store_that_fails_within_a_commit_loses_neither_old_nor_new_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int
+) -> None:
+    out, failures = tmp_path / "out", [ConnectionError("reset by peer")]
+    fill(out, OLD)
+
+    def fail() -> None:
+        if failures:
+            raise failures.pop()
+
+    arm(monkeypatch, "objects", changes, fail)
+    with pytest.raises(ConnectionError):
+        overwrite(spark, out, NEW, 1)
+    assert visible(out) >= OLD or visible(out) >= NEW
+    TargetDirectory(spark, str(out), Writer("another")).recover()
+    assert visible(out) == NEW
+
+
+def test_a_commit_whose_staged_files_are_gone_leaves_the_old_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_objects(monkeypatch, "objects")
+    out = tmp_path / "out"
+    fill(out, OLD)
+    target = TargetDirectory(spark, str(out), Writer("run", 1))
+    staged = Path(target.staging.removeprefix("file:"))
+    fill(staged, NEW)
+    commit = target._commit  # noqa: SLF001 - a further attempt acts between its two steps
+    assert commit is not None
+    begin = commit.begin
+
+    def late(*arguments: object) -> None:
+        begin(*arguments)  # type: ignore[arg-type]  # passed on
+        (staged / "a=1" / "part-2-new.csv").unlink()
+
+    monkeypatch.setattr(commit, "begin", late)
+    with target.locked(), pytest.raises(TargetChanged, match="has a further attempt"):
+        target.replace()
+    assert visible(out) == OLD
+
+
+def test_a_second_commit_at_once_is_refused_and_its_files_are_removed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_objects(monkeypatch, "objects")
+    out = tmp_path / "out"
+    fill(out, OLD)
+    first, second = (TargetDirectory(spark, str(out), Writer(name)) for name in ("one", "two"))
+    for target, names in ((first, NEW), (second, NEWER)):
+        fill(Path(target.staging.removeprefix("file:")), names)
+    assert first._commit is not None  # noqa: SLF001 - the first half of what `replace` does
+    first._commit.begin(first._new_path(first.staging), sorted(NEW), sorted(OLD))  # noqa: SLF001 - likewise
+    with pytest.raises(TargetChanged, match="another job is replacing"):
+        second.replace()
+    with second.locked():
+        second.replace()
+    assert visible(out) == NEWER
+
+
+@pytest.mark.parametrize("scheme", ["viewfs://data", ""])
+def test_a_reader_completes_the_commit_of_an_object_store(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    session = spark.newSession()
+    session.conf.set("fs.viewfs.mounttable.data.link./t", f"file://{tmp_path}")
+    monkeypatch.setattr("spark_runner.connectors.files.targets.FOLDERS_RENAME", set[str]())
+    location = f"{scheme}/t/out" if scheme else f"file://{tmp_path}/out"
+    fill(tmp_path / "out", OLD)
+    with pytest.MonkeyPatch.context() as patch:
+        arm(patch, "objects", 6)
+        target = TargetDirectory(session, location, Writer("run"))
+        fill(tmp_path / target.staging.rpartition("/")[2], NEW)
+        with pytest.raises(Died):
+            target.replace()
+    assert visible(tmp_path / "out") not in (OLD, NEW)
+    complete_commit(session, location)
+    assert visible(tmp_path / "out") == NEW
