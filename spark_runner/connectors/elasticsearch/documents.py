@@ -33,7 +33,7 @@ def lines(frame: DataFrame, options: Mapping[str, Any], key: Sequence[str]) -> D
     if version:
         cells["version"] = column(version).cast("bigint")
         checks.append(
-            (~sql.coalesce(sql.col("version") >= 0, sql.lit(False)), "its version is NULL or negative")
+            (~sql.coalesce(sql.col("version") >= 0, sql.lit(False)), "its version is NULL or below 0")
         )
     place = [sql.col(name) for name in cells if name != "document"]
     if version:
