@@ -11,7 +11,7 @@ PROJECT = Path(__file__).parents[2]
 QUEUES = PROJECT / "docs" / "queues.md"
 
 
-DOCS = sorted(path.name for path in (PROJECT / "docs").glob("*.md"))
+DOCS = sorted(str(path.relative_to(PROJECT / "docs")) for path in (PROJECT / "docs").rglob("*.md"))
 REVIEW = "## What was removed"
 """Names tests that are gone."""
 
