@@ -97,7 +97,7 @@ def test_a_row_of_the_wrong_type_is_rejected_and_its_neighbours_are_written(serv
         keys: list[bytes | None] = [b"a", b"k", b"b", None]
         commands = [packed("RPUSH", "a", "1"), packed("RPUSH", "k", "2"), packed("RPUSH", "b", "3"), None]
         rejected = pipeline.write(keys, commands)
-        assert [each.reason.split()[0] for each in rejected] == ["a", "WRONGTYPE"]
+        assert [reason.split()[0] for reason, _ in rejected] == ["a", "WRONGTYPE"]
         assert (client.llen("a"), client.llen("b")) == (1, 1)
         pipeline.close()
 
@@ -133,7 +133,7 @@ def test_only_keys_of_rows_that_were_written_expire(server: RedisServer) -> None
         client.set("k", "of someone else")
         pipeline = Pipeline(options(server, command="RPUSH", ttl=100))
         rejected = pipeline.write([b"a", b"k", b"a"], [packed("RPUSH", key, "1") for key in ("a", "k", "a")])
-        assert [each.reason.split()[0] for each in rejected] == ["WRONGTYPE"]
+        assert [reason.split()[0] for reason, _ in rejected] == ["WRONGTYPE"]
         assert client.ttl("k") == -1
         assert 0 < client.ttl("a") <= 100
         assert client.llen("a") == 2

@@ -3,22 +3,18 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.arrow_tasks import bounded_batches, error_of_task, in_tasks
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.elasticsearch.documents import lines
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.written_rows import Rejected, written_by
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
 
     from spark_runner.connectors.elasticsearch.bulk import Lines
-
-_RESULT = "rows BIGINT, reason STRING, row STRING"
 
 
 class ElasticsearchSink:
@@ -44,27 +40,14 @@ class ElasticsearchSink:
             if not check_target(client, options):
                 create_index(client, options, frame.schema)
         task = Writes(dict(options), keyed=bool(key))
-        done = in_tasks(lines(frame, options, key), task, _RESULT, tuple(map(str, options.values())))
-        observation = Observation()
-        counted = done.observe(
-            observation,
-            sql.coalesce(sql.sum("rows"), sql.lit(0)).alias("rows"),
-            sql.count("reason").alias("rejected"),
-        )
-        try:
-            # Kept, for a further look at the result would write the rows again.
-            with bounded_batches(frame.sparkSession, options["max_batch_bytes"]):
-                kept = counted.localCheckpoint()
-        except PySparkException as error:
-            raise error_of_task(error) from error
+        # The line of a delete is no row that a replay could write again.
+        column = "record" if options["delete_column"] or options["action"] == "delete" else "row"
+        size = options["max_batch_bytes"]
+        written = written_by(lines(frame, options, key), task, options, column=column, max_bytes=size)
         if options["refresh"]:
             with Client(options) as client:
                 client.check(client.insist("POST", f"/{pattern_of(options['index'])}/_refresh"))
-        found = observation.get
-        # The line of a delete is no row that a replay could write again.
-        name = "record" if options["delete_column"] or options["action"] == "delete" else "row"
-        rejected = kept.where("reason IS NOT NULL").select("reason", sql.col("row").alias(name))
-        return Written(int(found["rows"]), rejected=rejected if found["rejected"] else None)
+        return written
 
     def probe(
         self,
@@ -86,15 +69,12 @@ class Writes:
     def __init__(self, options: Mapping[str, Any], *, keyed: bool) -> None:
         self.options, self.keyed = options, keyed
 
-    def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+    def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows written, and the rejected rows."""
         # Not before the packages of the job are on the path of the executor.
-        import pyarrow as pa  # noqa: PLC0415 - see above
-
-        from spark_runner.connectors.elasticsearch.bulk import Bulk  # noqa: PLC0415 - likewise
+        from spark_runner.connectors.elasticsearch.bulk import Bulk  # noqa: PLC0415 - see above
         from spark_runner.connectors.elasticsearch.client import Client  # noqa: PLC0415 - likewise
 
-        schema = pa.schema([("rows", pa.int64()), ("reason", pa.string()), ("row", pa.string())])
         with Client(self.options) as client:
             bulk = Bulk(client, self.options, keyed=self.keyed)
             for batch in batches:
@@ -102,12 +82,7 @@ class Writes:
                 rows = lines_of(batch.column(0).drop_null())
                 for part in rows.batches(self.options["max_batch_bytes"]):
                     faults += [(reason, _row(row)) for reason, row in bulk.write(part)]
-                found = {
-                    "rows": [batch.num_rows - len(faults), *[0] * len(faults)],
-                    "reason": [None, *(reason for reason, _ in faults)],
-                    "row": [None, *(row for _, row in faults)],
-                }
-                yield pa.RecordBatch.from_pydict(found, schema)
+                yield batch.num_rows - len(faults), faults
 
 
 def lines_of(array: "Array") -> "Lines":

@@ -4,22 +4,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.arrow_tasks import error_of_task, in_tasks
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.http.client import Client
 from spark_runner.connectors.http.requests import requests
 from spark_runner.connectors.http.sender import Row, Sender
+from spark_runner.connectors.written_rows import Rejected, written_by
 from spark_runner.protocol.redacted import spellings_within
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
-
-_RESULT = "rows BIGINT, reason STRING, row STRING"
 
 
 class HttpSink:
@@ -36,23 +32,8 @@ class HttpSink:
         session = frame.sparkSession
         self.probe(session, options, frame.schema)
         tasks = options["connections"] or session.sparkContext.defaultParallelism
-        texts = tuple(map(str, options.values()))
-        task = Sends(dict(options), tasks, tuple(spellings_within(texts)))
-        done = in_tasks(requests(frame, options, request, tasks), task, _RESULT, texts)
-        observation = Observation()
-        counted = done.observe(
-            observation,
-            sql.coalesce(sql.sum("rows"), sql.lit(0)).alias("rows"),
-            sql.count("reason").alias("rejected"),
-        )
-        try:
-            # Kept, for a further look at the result would send the rows again.
-            kept = counted.localCheckpoint()
-        except PySparkException as error:
-            raise error_of_task(error) from error
-        found = observation.get
-        rejected = kept.where("reason IS NOT NULL").select("reason", "row") if found["rejected"] else None
-        return Written(int(found["rows"]), rejected=rejected)
+        task = Sends(dict(options), tasks, tuple(spellings_within(map(str, options.values()))))
+        return written_by(requests(frame, options, request, tasks), task, options)
 
     def probe(
         self,
@@ -71,11 +52,8 @@ class Sends:
     def __init__(self, options: Mapping[str, Any], tasks: int, secrets: tuple[str, ...]) -> None:
         self.options, self.tasks, self.secrets = options, tasks, secrets
 
-    def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+    def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows sent, and the refused rows."""
-        import pyarrow as pa  # noqa: PLC0415 - drivers do without
-
-        schema = pa.schema([("rows", pa.int64()), ("reason", pa.string()), ("row", pa.string())])
         with closing(Client(self.options, self.tasks, self.secrets)) as client:
             sender = Sender(client, self.options)
             for batch in batches:
@@ -83,9 +61,4 @@ class Sends:
                 if not self.options["body"]:
                     columns[1] = columns[2]
                 refused = sender.write(map(Row, *columns))
-                found = {
-                    "rows": [batch.num_rows - len(refused), *[0] * len(refused)],
-                    "reason": [None, *(reason for reason, _ in refused)],
-                    "row": [None, *(row for _, row in refused)],
-                }
-                yield pa.RecordBatch.from_pydict(found, schema)
+                yield batch.num_rows - len(refused), refused

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from redis.exceptions import (
@@ -23,6 +22,7 @@ from spark_runner.connectors.patience import Patience
 from spark_runner.connectors.redis.client import LOST, REFUSED, Servers, clear_errors, where
 from spark_runner.connectors.redis.commands import expiry_of
 from spark_runner.connectors.redis.kinds import REPLACING
+from spark_runner.connectors.written_rows import Rejected
 
 _NO_KEY = "a column of its key is NULL"
 _NO_VALUE = "a column of its value is NULL"
@@ -38,14 +38,6 @@ _MAX_BYTES = 8 * 1024 * 1024  # of the commands of one round trip, if they are s
 
 _Row = tuple[bytes, bytes]  # a key and the command
 _Refused = tuple[_Row, ResponseError]
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A row that Redis did not take, and why."""
-
-    reason: str
-    record: str
 
 
 def round_trips(sizes: Sequence[int], rows: int) -> Iterator[slice]:
@@ -79,7 +71,7 @@ class Pipeline:
         rejected, rows = list[Rejected](), list[_Row]()
         for key, command in zip(keys, commands, strict=True):
             if key is None or command is None:
-                rejected.append(Rejected(_NO_KEY if key is None else _NO_VALUE, _text(key or b"")))
+                rejected.append((_NO_KEY if key is None else _NO_VALUE, _text(key or b"")))
             else:
                 rows.append((key, command))
         with clear_errors(self._options):
@@ -88,7 +80,7 @@ class Pipeline:
                 of_others = {id(row) for row, _ in refused}
                 written = dict.fromkeys(row[0] for row in rows if id(row) not in of_others)
                 self._deliver([(key, expiry_of(key, self._options["ttl"])) for key in written])
-        return rejected + [Rejected(str(error), _text(command)) for (_, command), error in refused]
+        return rejected + [(str(error), _text(command)) for (_, command), error in refused]
 
     def close(self) -> None:
         """Close all connections."""

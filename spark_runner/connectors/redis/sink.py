@@ -3,19 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.arrow_tasks import error_of_task, in_tasks
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.redis.commands import commands
+from spark_runner.connectors.written_rows import Rejected, written_by
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
-
-_RESULT = "rows BIGINT, reason STRING, record STRING"
 
 
 class RedisSink:
@@ -35,24 +31,10 @@ class RedisSink:
         Raises ConnectorError, and Unreachable if the server does not answer.
         """
         self.probe(frame.sparkSession, options, frame.schema)
-        observation = Observation()
         parts = commands(frame, options)
         if options["connections"]:  # a task has one connection to each server
             parts = parts.coalesce(options["connections"])
-        done = in_tasks(parts, Writes(dict(options)), _RESULT, tuple(map(str, options.values())))
-        counted = done.observe(
-            observation,
-            sql.coalesce(sql.sum("rows"), sql.lit(0)).alias("rows"),
-            sql.count("reason").alias("rejected"),
-        )
-        try:
-            # Kept, for a further look at the result would write the rows again.
-            kept = counted.localCheckpoint()
-        except PySparkException as error:
-            raise error_of_task(error) from error
-        found = observation.get
-        rejected = kept.where("reason IS NOT NULL").select("reason", "record") if found["rejected"] else None
-        return Written(int(found["rows"]), rejected=rejected)
+        return written_by(parts, Writes(dict(options)), options, column="record")
 
     def probe(
         self,
@@ -78,12 +60,10 @@ class Writes:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.options = options
 
-    def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+    def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows written, and the rejected rows."""
         # Not before the packages of the job are on the path of the executor.
-        import pyarrow as pa  # noqa: PLC0415 - see above
-
-        from spark_runner.connectors.redis.pipeline import Pipeline, Rejected, round_trips  # noqa: PLC0415 - likewise
+        from spark_runner.connectors.redis.pipeline import Pipeline, round_trips  # noqa: PLC0415 - see above
 
         pipeline, size = Pipeline(self.options), self.options["batch_size"]
         try:
@@ -92,19 +72,6 @@ class Writes:
                 keys, made = batch.column(0).to_pylist(), batch.column(1).to_pylist()
                 for part in round_trips([len(each or b"") for each in made], size):
                     rejected += pipeline.write(keys[part], made[part])
-                yield pa.RecordBatch.from_pydict(
-                    {
-                        "rows": [batch.num_rows - len(rejected), *[0] * len(rejected)],
-                        "reason": [None, *(each.reason for each in rejected)],
-                        "record": [None, *(each.record for each in rejected)],
-                    },
-                    pa.schema(
-                        [
-                            ("rows", pa.int64()),
-                            ("reason", pa.string()),
-                            ("record", pa.string()),
-                        ]
-                    ),
-                )
+                yield batch.num_rows - len(rejected), rejected
         finally:
             pipeline.close()
