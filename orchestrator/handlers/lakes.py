@@ -7,6 +7,7 @@ from orchestrator.model.plan import Plan
 from orchestrator.model.spark import Spark
 
 _EXTENSIONS = "spark.sql.extensions"  # Spark reads it once, before the session of a script begins
+_JARS = ("spark.jars", "spark.jars.packages")
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,17 @@ def with_lakes(
     line = ".".join(version.split(".")[:2])
     for lake in lakes:
         more = lake.versions.get(line)
-        named = " ".join((*spark.packages, *spark.jars, *spark.conf.values()))
-        is_given = lake.name in replaced or lake.package.partition(":")[2] in named
-        packages = () if more is None or is_given else (lake.package + more,)
+        by_conf = (spark.conf.get(name, "") for name in _JARS)
+        is_named = lake.package.partition(":")[2] in " ".join((*spark.packages, *spark.jars, *by_conf))
+        own_jars = () if is_named else replaced.get(lake.name, ())
+        packages = () if more is None or is_named or own_jars else (lake.package + more,)
         given = spark.conf.get(_EXTENSIONS, "")
         extensions = dict.fromkeys(filter(None, (*given.split(","), lake.extension)))
         conf = {_EXTENSIONS: ",".join(extensions)} if extensions else {}
         spark = spark.model_copy(
             update={
                 "packages": (*spark.packages, *packages),
-                "jars": (*spark.jars, *replaced.get(lake.name, ())),
+                "jars": (*spark.jars, *own_jars),
                 "conf": {**spark.conf, **conf},
             }
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
@@ -12,6 +12,7 @@ from spark_runner.protocol.redacted import has_secrets, redacted
 
 PREVIEW_ROWS = 5
 SAMPLE_ROWS = 1000  # of a source without an end, for a look at its rows
+_CELL_CHARS = 10_000  # of one cell that leaves the executors
 PREVIEW_CHARS = 60  # of one cell; a preview is for a terminal
 
 
@@ -165,12 +166,18 @@ class ProbedSink(Sink, Protocol):
 
 
 def text_cells(frame: DataFrame, rows: int | None) -> list[list[str | None]]:
-    """Up to `rows` rows, or all, with every value as Spark writes it as a STRING."""
+    """Up to `rows` rows, or all, with every value as a STRING of at most 10,000 characters."""
     # Positions, not names: two columns of a query may have the same name.
     positional = frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
     limited = positional if rows is None else positional.limit(rows)
-    strings = limited.select(*[sql.col(name).cast("string") for name in positional.columns])
+    strings = limited.select(*[_text_cell(name).alias(name) for name in positional.columns])
     return [list(row) for row in strings.collect()]
+
+
+def _text_cell(name: str) -> Column:
+    text = sql.col(name).cast("string")
+    cut = sql.concat(sql.substring(text, 1, _CELL_CHARS), sql.lit("…"))
+    return sql.when(sql.length(text) > _CELL_CHARS, cut).otherwise(text)
 
 
 def preview(cells: list[list[str | None]]) -> list[list[str | None]]:

@@ -15,7 +15,10 @@ _MEMORY = re.compile(
 _INFRASTRUCTURE = re.compile(
     r"ExecutorLostFailure|FetchFailedException|MetadataFetchFailedException|Slave lost|Worker lost|"
     r"executor decommission finished|No space left on device|SparkContext was shut down|"
-    r"Master removed our application|^StoppedAtStart: "
+    r"Master removed our application|^StoppedAtStart: |"
+    # Stores of objects and catalogs that do not answer.
+    r"AWSServiceThrottledException|iceberg\.exceptions\.(?:ServiceUnavailable|ServiceFailure|CommitStateUnknown)|"
+    r"java\.net\.(?:ConnectException|UnknownHostException|NoRouteToHostException|SocketTimeoutException)"
 )
 _KILLED = re.compile(r"Application was killed by the user|Master removed our application: KILLED")
 _SUBMISSION = re.compile("^RefusedAtStart: ")

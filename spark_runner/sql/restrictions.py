@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from spark_runner.connectors.files.format import names_bucket
 from spark_runner.sql.grammar.catalog import table_format
 from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.query import query
@@ -181,8 +182,9 @@ def _check_format(passage: Passage, denied: Collection[str]) -> None:
 
 
 def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bool, shares_jvm: bool) -> None:
-    """Raise SqlError for a setting that may not change, and for kept rows or secrets in a shared JVM."""
+    """Raise SqlError for a setting that may not change, and for kept rows, secrets or buckets in a shared JVM."""
     keeps = step["kind"] in {"cache", "catalog"} or step.get("cached")
+    keeps = keeps or (step["kind"] == "table" and names_bucket(step["options"]))
     keeps = keeps or any(each.get("action", "fail") != "fail" for each in step.get("expectations", ()))
     may_share = not (keeps or step.get("references") or step["kind"] == "function")
     if step["kind"] in {"set", "reset"}:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import TargetChanged
+from spark_runner.connectors.files.source import CsvSource
 from spark_runner.connectors.files.targets import TargetDirectory, complete_commit
 from tests.dying_files import KINDS, Died, arm, as_objects
 
@@ -157,3 +158,86 @@ def test_a_reader_completes_the_commit_of_an_object_store(
     assert visible(tmp_path / "out") not in (OLD, NEW)
     complete_commit(session, location)
     assert visible(tmp_path / "out") == NEW
+
+
+def test_a_job_that_stalls_at_the_end_of_a_commit_leaves_the_next_one_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_objects(monkeypatch, "objects")
+    out = tmp_path / "out"
+    fill(out, OLD)
+    first, second, reader = (TargetDirectory(spark, str(out), Writer(name)) for name in ("one", "two", "r"))
+    for target, names in ((first, NEW), (second, NEWER)):
+        fill(Path(target.staging.removeprefix("file:")), names)
+    commits = [each._commit for each in (first, second, reader)]  # noqa: SLF001 - steps of `replace`
+    assert all(commits)
+    assert commits[0]
+    assert commits[1]
+    assert commits[2]
+    commits[0].begin(first._new_path(first.staging), sorted(NEW), sorted(OLD))  # noqa: SLF001 - likewise
+    read, reads = commits[2]._read, itertools.count()  # noqa: SLF001 - where the reader stalls
+
+    def stalls() -> object:
+        if next(reads):
+            assert commits[0]
+            assert commits[1]
+            commits[0].complete()
+            commits[1].begin(second._new_path(second.staging), sorted(NEWER), sorted(NEW))  # noqa: SLF001 - likewise
+        return read()
+
+    monkeypatch.setattr(commits[2], "_read", stalls)
+    reader.finish()
+    assert second.has_open_commit()
+    assert commits[1].complete(sorted(NEWER))
+    assert visible(out) == NEWER
+
+
+def test_a_commit_whose_record_is_gone_is_no_success_without_its_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_objects(monkeypatch, "objects")
+    out = tmp_path / "out"
+    fill(out, OLD)
+    target = TargetDirectory(spark, str(out), Writer("run"))
+    fill(Path(target.staging.removeprefix("file:")), NEW)
+    commit = target._commit  # noqa: SLF001 - another job acts between its two steps
+    assert commit is not None
+    begin = commit.begin
+
+    def loses(*arguments: object) -> None:
+        begin(*arguments)  # type: ignore[arg-type]  # passed on
+        next(tmp_path.glob(".orchestrator-*.commit")).unlink()
+
+    monkeypatch.setattr(commit, "begin", loses)
+    with pytest.raises(TargetChanged):
+        target.replace()
+    assert visible(out) == OLD
+
+
+def test_a_read_that_meets_a_commit_fails_instead_of_old_and_new_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_runner.connectors.files.targets.FOLDERS_RENAME", set[str]())
+    out, location = tmp_path / "out", f"file://{tmp_path}/out"
+    fill(out, OLD)
+    target = TargetDirectory(spark, location, Writer("run"))
+    fill(Path(target.staging.removeprefix("file:")), NEW)
+    assert target._commit is not None  # noqa: SLF001 - a writer begins while Spark lists the files
+    begin = target._commit.begin  # noqa: SLF001 - likewise
+    monkeypatch.setattr(
+        "spark_runner.connectors.files.source.complete_commit",
+        lambda *_: begin(target._new_path(target.staging), sorted(NEW), sorted(OLD)),  # noqa: SLF001 - likewise
+    )
+    options = {"path": location, "header": False, "delimiter": ",", "null_value": ""}
+    with pytest.raises(TargetChanged, match="has old and new rows"):
+        CsvSource().read(spark, options, None)
+
+
+def test_a_further_attempt_removes_its_own_files_and_nothing_else_below_the_folder(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    fill(out, {"part-run-1-a.csv", "a=1/part-run-1-b.csv", "orders/part-0.csv", ".profile"})
+    TargetDirectory(spark, str(out), Writer("run", 2)).recover()
+    assert visible(out) == {"orders/part-0.csv"}
+    assert (out / ".profile").is_file()

@@ -62,3 +62,16 @@ def test_jars_of_the_operator_replace_the_package(tmp_path: Path) -> None:
 def test_a_line_of_spark_without_a_package_gets_none(tmp_path: Path) -> None:
     made = submitted(tmp_path, SET_ICEBERG, {}, "4.3.0")
     assert "spark.jars.packages" not in made.conf
+
+
+def test_a_package_is_named_where_spark_takes_jars_alone(tmp_path: Path) -> None:
+    made = submitted(tmp_path, SET_DELTA, {"conf": {"spark.app.name": "nightly-delta-spark-load"}})
+    assert made.conf["spark.jars.packages"] == DELTA
+
+
+def test_a_version_that_the_definition_names_also_replaces_the_jars_of_the_operator(tmp_path: Path) -> None:
+    (tmp_path / "delta.jar").touch()
+    own = "io.delta:delta-spark_2.13:4.3.1"
+    made = submitted(tmp_path, SET_DELTA, {"packages": [own]}, delta=(str(tmp_path / "delta.jar"),))
+    assert made.conf["spark.jars.packages"] == own
+    assert "spark.jars" not in made.conf

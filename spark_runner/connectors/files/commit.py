@@ -39,10 +39,13 @@ class Commit:
         """Whether there is one to complete."""
         return bool(self._files.exists(self._record))
 
-    def complete(self) -> bool:
-        """Do what is left of a commit; False if staged files are gone: then the old ones stay."""
+    def complete(self, own: Sequence[str] = ()) -> bool:
+        """Do what is left of a commit; False if staged files are gone: then the old ones stay.
+
+        `own` are the new files of the caller's commit: False without them, whoever has completed it.
+        """
         if (found := self._read()) is None:
-            return True
+            return all(map(self._exists, own))
         staging, new, old = self._new_path(found["staging"]), found["new"], found["old"]
         for folder in {name.rpartition("/")[0] for name in new}:
             self._files.mkdirs(self._at(folder))
@@ -52,8 +55,9 @@ class Commit:
             is_lost = not are_new and self.is_open() and all(threads.map(self._exists, old))
             list(threads.map(lambda name: self._files.delete(self._at(name), False), new if is_lost else old))
         self._files.delete(staging, True)
-        self._files.delete(self._record, False)
-        return not is_lost
+        if self._read() == found:  # else that of the next commit
+            self._files.delete(self._record, False)
+        return not is_lost and (found["new"] == list(own) or all(map(self._exists, own)))
 
     def _read(self) -> dict[str, Any] | None:
         try:

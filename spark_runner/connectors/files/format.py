@@ -16,4 +16,12 @@ def format_options(file_format: str, options: Mapping[str, Any]) -> dict[str, st
         "header": str(options["header"]).lower(),
         "sep": options["delimiter"],
         "nullValue": options["null_value"],
+        # Of writes: Spark would cut the spaces at both ends of a text.
+        "ignoreLeadingWhiteSpace": "false",
+        "ignoreTrailingWhiteSpace": "false",
     }
+
+
+def names_bucket(options: Mapping[str, Any]) -> bool:
+    """Whether a table has the address or login of its bucket: all tables of a JVM would use them."""
+    return any(value for name, value in options.items() if name.startswith("s3_"))

@@ -14,7 +14,7 @@ from spark_runner.connectors.files.format import COLUMNAR, MAX_FILES_PER_TRIGGER
 from spark_runner.connectors.files.hidden import refuse_hidden_file
 from spark_runner.connectors.files.position import modified_from
 from spark_runner.connectors.files.s3 import use_bucket
-from spark_runner.connectors.files.targets import complete_commit, is_in_swap
+from spark_runner.connectors.files.targets import complete_commit, is_in_swap, refuse_open_commit
 
 _ANY_AGE = "36500d"  # Spark's default leaves out a new file that is a week older than the newest one
 
@@ -83,12 +83,14 @@ class FileSource:
         refuse_hidden_file(session, str(options["path"]))
         complete_commit(session, str(options["path"]))
         try:
-            return reader.load(options["path"])
+            frame = reader.load(options["path"])
+            refuse_open_commit(session, str(options["path"]))  # it began while Spark listed the files
         except AnalysisException as error:
             # The path is missing only during the swap of another job.
             if error.getCondition() == "PATH_NOT_FOUND" and is_in_swap(session, str(options["path"])):
                 raise TargetChanged(f"'{options['path']}' is being replaced by another job") from error
             raise
+        return frame
 
 
 def _modified_since(frame: DataFrame, position: str) -> DataFrame:

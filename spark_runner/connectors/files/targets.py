@@ -131,7 +131,7 @@ class TargetDirectory:
             if _MARK not in old_files and self._files.exists(self._new_path(staged, _MARK)):
                 new.append(_MARK)
             self._commit.begin(staged, new, sorted(old_files - {_MARK}))
-            if not self._commit.complete():
+            if not self._commit.complete(new):
                 raise TargetChanged(f"'{self._location}' was not changed: this run has a further attempt")
             return
         if not self._files.exists(self._path):
@@ -154,7 +154,7 @@ class TargetDirectory:
         staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
         with contextlib.suppress(Py4JJavaError):
             is_needed = self._files.exists(old) and self._files.exists(staged)
-            if not is_needed and not (self._commit and self._commit.is_open()):
+            if not is_needed and not self.has_open_commit():
                 self._files.delete(staged, True)
                 self._files.delete(old, True)
 
@@ -182,6 +182,10 @@ class TargetDirectory:
             elif not self._files.exists(self._path):
                 self._rename(old, self._path)
 
+    def has_open_commit(self) -> bool:
+        """Whether a replacement in an object store is not complete."""
+        return bool(self._commit and self._commit.is_open())
+
     def _undo(self) -> None:
         for path in self._found_beside(f"{self._writer.run_key}-*-{self._sum}"):
             if not self._files.exists(self._new_path(f"{path.toString()}{_OLD}")):
@@ -196,8 +200,9 @@ class TargetDirectory:
         ]
         for file in own:
             self._files.delete(file.getPath(), False)
-        if own and self.first_file() is None:
-            self._files.delete(self._path, True)  # there was nothing before them
+        marks = {_MARK, f".{_MARK}.crc"}
+        if own and all(name in marks for _, name in all_files(self._files, self._path)):
+            self._files.delete(self._path, True)  # there was nothing before them, also not of others
 
     def _move_files(self, root: Any, moved: list[Any] | None = None) -> None:
         """Move the staged files below `root`, under names with the writer."""
@@ -208,9 +213,9 @@ class TargetDirectory:
             if folder:
                 self._files.mkdirs(to)
             target = self._new_path(to, f"part-{self._writer.name}-{own.removeprefix('part-')}")
-            self._rename(file.getPath(), target)
             if moved is not None:
-                moved.append(target)
+                moved.append(target)  # before: an object store may fail between copy and removal
+            self._rename(file.getPath(), target)
 
     def _check_moved(self, moved: list[Any]) -> None:
         """Raise TargetChanged if another job replaced the directory, as without a lock in HDFS."""
@@ -245,9 +250,23 @@ def is_in_swap(session: SparkSession, location: str) -> bool:
 def complete_commit(session: SparkSession, location: str) -> None:
     """Complete the INSERT OVERWRITE of a dead driver in an object store; readers would see old and new rows.
 
-    A location that cannot be read is no error here: who reads it reports that.
+    Raises TargetChanged if that fails. A location that cannot be read is no error here: who reads it reports
+    that.
     """
-    scheme, _, rest = location.partition("://")
-    if rest and scheme not in FOLDERS_RENAME:
-        with contextlib.suppress(Py4JJavaError):
+    if _is_of_objects(location):
+        try:
             TargetDirectory(session, location, Writer("")).finish()
+        except Py4JJavaError as error:
+            with contextlib.suppress(Py4JJavaError):
+                refuse_open_commit(session, location, error)
+
+
+def refuse_open_commit(session: SparkSession, location: str, cause: Exception | None = None) -> None:
+    """Raise TargetChanged if a location of an object store has an INSERT OVERWRITE that is not complete."""
+    if _is_of_objects(location) and TargetDirectory(session, location, Writer("")).has_open_commit():
+        raise TargetChanged(f"'{location}' has old and new rows: its replacement is not complete") from cause
+
+
+def _is_of_objects(location: str) -> bool:
+    scheme, _, rest = location.partition("://")
+    return bool(rest) and scheme not in FOLDERS_RENAME

@@ -67,4 +67,5 @@ def _table(columns: list[str], rows: list[list[str | None]]) -> list[str]:
 
 
 def _one_line(cell: str) -> str:
-    return cell.replace("\r", "\\r").replace("\n", "\\n")
+    """The cell without line breaks, and without characters that a terminal would obey."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in cell)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from spark_runner.connectors.files.format import names_bucket
 from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.compiler.declaration import declared
 from spark_runner.sql.compiler.names import Table
@@ -47,6 +48,7 @@ class TableDeclarations:
             **self._referring(spec),
             **(streams.of_table(statement, spec) if streams else {}),
         )
+        self.steps.needs_own_jvm |= names_bucket(spec.options)
         place = comparable(spec.location) if spec.location else ""
         at = (statement.name, statement.passage, statement.name_offset)
         stored = tuple(columns.stored) if columns else ()

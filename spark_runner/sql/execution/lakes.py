@@ -105,10 +105,17 @@ class LakeTable:
                 & (sql.col("summary")["spark.app.id"] == app)
                 & (sql.col("committed_at") >= sql.timestamp_millis(sql.lit(int(since * 1000))))
             )
-        found = self._snapshots().where(own).orderBy(sql.desc("committed_at")).select("summary").first()
+        found = (
+            self._snapshots()
+            .where(own)
+            .orderBy(sql.desc("committed_at"))
+            .select("summary", "operation")
+            .first()
+        )
         if found is None:  # it changed nothing, so there was nothing to commit
             return None if frame is None or action in CATALOG_INSERTS else 0
-        counts: Mapping[str, str] = found[0]
+        counts: Mapping[str, str]
+        counts, operation = found
 
         def number(key: str) -> int:
             return int(counts.get(key, 0))
@@ -118,7 +125,9 @@ class LakeTable:
             return sum(map(number, merged))
         if action == CatalogAction.DELETE:
             return number("deleted-records") - number("added-records") + number("added-position-deletes")
-        return number("added-records")
+        # Before Spark 4.1, a MERGE that rewrites files does not say which of their rows are new.
+        is_known = action != CatalogAction.MERGE or operation == "append"
+        return number("added-records") if is_known else None
 
     def _snapshots(self) -> DataFrame:
         summary = sql.col("summary")
