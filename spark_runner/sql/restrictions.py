@@ -182,7 +182,7 @@ def _check_format(passage: Passage, denied: Collection[str]) -> None:
 
 
 def _check_step(step: Mapping[str, Any], source: ScriptSource, *, is_limited: bool, shares_jvm: bool) -> None:
-    """Raise SqlError for a setting that may not change, and for kept rows, secrets or buckets in a shared JVM."""
+    """Raise SqlError for settings that may not change, and what no JVM that others use may have."""
     keeps = step["kind"] in {"cache", "catalog"} or step.get("cached")
     keeps = keeps or (step["kind"] == "table" and names_bucket(step["options"]))
     keeps = keeps or any(each.get("action", "fail") != "fail" for each in step.get("expectations", ()))

@@ -69,6 +69,21 @@ def test_a_row_is_a_json_object_and_its_key_is_that_of_each_attempt(
         assert not set(keys(server.received)) & set(keys(first))
 
 
+def test_equal_rows_of_two_inserts_and_of_two_tables_have_keys_of_their_own(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with web_server() as server:
+        other = table(f"{server.url}/other", name="other")
+        insert = "INSERT INTO {} SELECT 1 AS id, 'a' AS name;\n".format
+        text = table(f"{server.url}/items") + other + insert("dst") + insert("dst") + insert("other")
+        run(spark, text, tmp_path)
+        first = keys(server.received)
+        assert len(set(first)) == 3
+        server.received.clear()
+        run(spark, text, tmp_path, attempt=2)
+        assert keys(server.received) == first
+
+
 def test_batches_have_the_same_keys_in_each_attempt(spark: SparkSession, tmp_path: Path) -> None:
     with web_server() as server:
         options = "batch_size 10, connections 3, header.X-Tenant 'a'".replace(

@@ -2,10 +2,13 @@
 
 import base64
 import itertools
+import math
 import ssl
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import pytest
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import ConnectorError, Unreachable
-from spark_runner.connectors.http.client import Client
+from spark_runner.connectors.http.client import Answer, Client
 from spark_runner.connectors.http.sender import Row, Sender
 from spark_runner.connectors.options import to_plan, validate
 from tests.servers.secured import Certificates
@@ -122,6 +125,23 @@ def test_tasks_share_the_rate_limit() -> None:
             found.write(ROWS)
         took = server.received[-1].at - server.received[0].at
         assert took >= 0.95 * (len(ROWS) - 1) / (20 / 2)
+
+
+def test_tasks_begin_one_after_the_other_at_the_rate() -> None:
+    with web_server() as server:
+        options = plan(f"{server.url}/items", rate_limit="5")
+        began = time.monotonic()
+        for turn in (3, 1, 2):
+            with closing(Client(options, 3, turn=turn)) as client:
+                client.ask("GET", "/items")
+                assert time.monotonic() - began >= turn / 5 - 0.01
+
+
+@pytest.mark.parametrize("value", ["Thu, 01 Jan 2026 00:00:00 +99999999", "9" * 400, "soon", ""])
+def test_a_time_to_wait_that_is_none_is_ignored(value: str) -> None:
+    headers = Message()
+    headers["Retry-After"] = value
+    assert Answer(503, headers, b"", is_whole=True).retry_after() in {0.0, math.inf}
 
 
 def test_a_slow_answer_is_a_lost_one() -> None:

@@ -150,7 +150,7 @@ def test_a_page_that_is_too_large_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_numbers_keep_all_their_digits_and_records_may_be_the_answer() -> None:
-    text = '{"a":0.12345678901234567890123,"b":"\\u00e4","c":[1.10,{"d":1e400}]}'
+    text = '{"a":0.12345678901234567890123,"b":"\\u00e4 \\ud800","c":[1.10,{"d":1e400}]}'
     with web_server(lambda _: Reply(body=text.encode())) as server:
         given = to_plan(validate("http", {"url": f"{server.url}/i"}))
         with closing(Client(given)) as client:

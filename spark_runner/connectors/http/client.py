@@ -48,19 +48,24 @@ class Answer:
         value = str(self.headers.get("Retry-After", "")).strip()
         try:
             return float(value) if value.isdecimal() else _seconds_until(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return 0.0
 
 
 class Client:
-    """The connection of one of `tasks` that share the rate limit; it masks `secrets` in texts of answers."""
+    """The connection of one of `tasks` that share the rate limit, which begin by their `turn`.
 
-    def __init__(self, options: Mapping[str, Any], tasks: int = 1, secrets: tuple[str, ...] = ()) -> None:
+    It masks `secrets` in texts of answers.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any], tasks: int = 1, secrets: tuple[str, ...] = (), turn: int = 0
+    ) -> None:
         self._options, self._secrets = options, secrets
         self.server, self.path = split(options["url"])
         self._retried = statuses(options["retry_status"])
         self._between = tasks / options["rate_limit"] if options["rate_limit"] else 0.0
-        self._next = 0.0
+        self._next = time.monotonic() + self._between * turn / tasks
         self._headers = {
             "host": self.server.place,
             "user-agent": "spark-job-orchestrator",

@@ -19,6 +19,7 @@ _LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _NEXT = re.compile(r';\s*rel\s*=\s*(?:"(?:[^"]*\s)?next(?:\s[^"]*)?"|next\b)', re.IGNORECASE)
 _MARK = f"number {secrets.token_hex(8)} "  # before numbers that Python would round
 _MARKED = re.compile(rf'"{_MARK}([^"]*)"')
+_HALVES = re.compile("[\ud800-\udfff]")  # of a surrogate pair: JSON may have one alone, UTF-8 not
 
 
 class Pages:
@@ -139,4 +140,5 @@ def _no_number(text: str) -> Any:
 
 
 def _text(record: Any) -> str:
-    return _MARKED.sub(r"\1", json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+    text = _MARKED.sub(r"\1", json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+    return _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)

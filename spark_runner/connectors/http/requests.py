@@ -12,11 +12,14 @@ from spark_runner.connectors.rows import column, row_as_json, row_of
 from spark_runner.connectors.templates import pieces
 
 
-def requests(frame: DataFrame, options: Mapping[str, Any], request: WriteRequest, tasks: int) -> DataFrame:
+def requests(
+    frame: DataFrame, options: Mapping[str, Any], request: WriteRequest, tasks: int, insert: int = 0
+) -> DataFrame:
     """The rows as `path`, `body`, `row` and `key`, in at most `tasks` partitions.
 
     `path` or `body` is NULL where a row cannot be sent, `body` also without the option, and `key` where
     requests have none. With a key, equal rows make equal requests in each attempt: it divides and sorts them.
+    `insert` is the number of the INSERT among those of its run with this URL.
     """
     key, none = request.primary_key, sql.lit(None).cast("string")
     body = _filled(options["body"], _in_body(options), is_url=False) if options["body"] else none
@@ -32,7 +35,8 @@ def requests(frame: DataFrame, options: Mapping[str, Any], request: WriteRequest
     parts = found.repartition(tasks, by).sortWithinPartitions(by)
     # Equal rows without a key are several rows.
     number = sql.lit(0) if key else sql.row_number().over(Window.partitionBy(by).orderBy(sql.lit(0)))
-    digest = sql.sha2(sql.concat_ws("\n", sql.lit(request.writer.run_key), by, number), 256)
+    where = f"{request.writer.run_key}\n{insert} {options['method']} {options['url']}"
+    digest = sql.sha2(sql.concat_ws("\n", sql.lit(where), by, number), 256)
     return parts.select("path", "body", "row", digest.alias("key"))
 
 

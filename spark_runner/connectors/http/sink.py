@@ -1,9 +1,11 @@
 """Rows as requests."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 class HttpSink:
     """One request for each row, or batch of rows."""
 
+    def __init__(self) -> None:
+        self._done = Counter[tuple[str, ...]]()  # INSERTs of a run into one URL: each has keys of its own
+
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Leave what earlier attempts sent: the same rows come again with the same keys."""
 
@@ -33,7 +38,12 @@ class HttpSink:
         self.probe(session, options, frame.schema)
         tasks = options["connections"] or session.sparkContext.defaultParallelism
         task = Sends(dict(options), tasks, tuple(spellings_within(map(str, options.values()))))
-        return written_by(requests(frame, options, request, tasks), task, options)
+        place = (request.writer.run_key, options["method"], options["url"])
+        # A micro-batch has a run key of its own, also when it is repeated.
+        insert = self._done[place] if request.batch is None else 0
+        written = written_by(requests(frame, options, request, tasks, insert), task, options)
+        self._done[place] += 1
+        return written
 
     def probe(
         self,
@@ -54,7 +64,9 @@ class Sends:
 
     def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows sent, and the refused rows."""
-        with closing(Client(self.options, self.tasks, self.secrets)) as client:
+        part = TaskContext.get()
+        turn = part.partitionId() + 1 if part else 0
+        with closing(Client(self.options, self.tasks, self.secrets, turn)) as client:
             sender = Sender(client, self.options)
             for batch in batches:
                 columns = [batch.column(index).to_pylist() for index in range(4)]
