@@ -1,8 +1,11 @@
 """The scripts that may run in a JVM that other jobs use too."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.restrictions import check_plan
 from spark_runner.sql.text.errors import SqlError
 
 TABLE = "CREATE TABLE t WITH ('connector'='print'); "
@@ -81,3 +84,15 @@ def test_a_setting_that_names_a_class_or_is_of_another_kind_needs_a_jvm_of_its_o
 def test_a_setting_in_another_case_is_refused_for_spark_would_ignore_it() -> None:
     with pytest.raises(SqlError, match="the names of settings are case-sensitive"):
         needs_own_jvm("SET SPARK.sql.Variable.Substitute = true; INSERT INTO t SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("options", "needs"), [("", False), (", 's3.endpoint' = 'https://store.example.org'", True)]
+)
+def test_a_script_with_the_address_of_a_bucket_gets_a_jvm_of_its_own(options: str, needs: bool) -> None:
+    script = f"CREATE TABLE b (n INT) WITH ('connector' = 'parquet', 'path' = 's3a://bucket/b'{options});"
+    script = f"{TABLE}{script} INSERT INTO t SELECT * FROM b"
+    plan = compile_script(script, file="a.sql", base_dir="/", variables={})
+    assert plan["needs_own_jvm"] is needs
+    with nullcontext() if not needs else pytest.raises(SqlError, match="JVM"):
+        check_plan(plan, shares_jvm=True)
