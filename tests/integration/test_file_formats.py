@@ -153,7 +153,7 @@ def test_micro_batches_have_few_files_and_the_settings_of_the_session_stay(run: 
     assert len(list((tmp_path / "out").glob("part-*"))) == 2, "one for each micro-batch"
 
 
-def test_texts_of_csv_keep_the_spaces_at_their_ends(run: Run, spark: SparkSession, tmp_path: Path) -> None:
+def test_texts_of_csv_keep_the_spaces_at_their_ends(run: Run, tmp_path: Path) -> None:
     run("CREATE TABLE t USING csv OPTIONS (path 'out');\nINSERT INTO t SELECT '  a b ' AS word, 1 AS n;")
     lines = [line for file in (tmp_path / "out").glob("*.csv") for line in file.read_text().splitlines()]
     assert "  a b ,1" in lines

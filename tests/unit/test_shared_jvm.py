@@ -86,13 +86,11 @@ def test_a_setting_in_another_case_is_refused_for_spark_would_ignore_it() -> Non
         needs_own_jvm("SET SPARK.sql.Variable.Substitute = true; INSERT INTO t SELECT 1")
 
 
-@pytest.mark.parametrize(
-    ("options", "needs"), [("", False), (", 's3.endpoint' = 'https://store.example.org'", True)]
-)
-def test_a_script_with_the_address_of_a_bucket_gets_a_jvm_of_its_own(options: str, needs: bool) -> None:
-    script = f"CREATE TABLE b (n INT) WITH ('connector' = 'parquet', 'path' = 's3a://bucket/b'{options});"
-    script = f"{TABLE}{script} INSERT INTO t SELECT * FROM b"
+@pytest.mark.parametrize("options", ["", ", 's3.endpoint' = 'https://store.example.org'"])
+def test_a_script_with_the_address_of_a_bucket_gets_a_jvm_of_its_own(options: str) -> None:
+    bucket = f"CREATE TABLE b (n INT) WITH ('connector' = 'parquet', 'path' = 's3a://bucket/b'{options})"
+    script = ";".join((TABLE.rstrip("; "), bucket, "INSERT INTO t SELECT * FROM b"))
     plan = compile_script(script, file="a.sql", base_dir="/", variables={})
-    assert plan["needs_own_jvm"] is needs
-    with nullcontext() if not needs else pytest.raises(SqlError, match="JVM"):
+    assert plan["needs_own_jvm"] is bool(options)
+    with pytest.raises(SqlError, match="JVM") if options else nullcontext():
         check_plan(plan, shares_jvm=True)
