@@ -100,7 +100,7 @@ def test_a_delay_is_refused_for_a_column_that_is_no_point_in_time(
     postgres: DatabaseServer, run_script: Run, kind: str
 ) -> None:
     postgres.run(f"CREATE TABLE src (id bigint, at {kind}, raw bytea, doc json, tags text[])")
-    with pytest.raises(SqlError, match="'cursor_delay' needs a column of .* with time zone': 'at'"):
+    with pytest.raises(SqlError, match=r"'cursor_delay' needs a column of .* with time zone': 'at'"):
         run_script(stream(postgres, "at", cursor_delay=1))
 
 
