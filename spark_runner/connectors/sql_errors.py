@@ -8,7 +8,23 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
 
 BROKEN = ("08", "57P", "53", "58")  # classes of SQLSTATE: connection, shutdown, resources, system
-BUSY = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available
+_BUSY = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available
+_READ_ONLY = "it takes no writes, as after a failover; check that the option 'url' leads to the primary"
+_CANCELED = "it canceled the statement; check {}, and its load"
+_FULL, _KILLED = "its disk or the table is full", "someone or a limit ended the statement"
+_PASSING = {  # states of a server that answers, which may be over at a further attempt
+    "25006": _READ_ONLY,
+    "25P03": "its driver was suspended within a transaction",
+    "57014": _CANCELED.format("its statement_timeout"),
+}
+_MYSQL_STATES = frozenset({"HY000", "S1000", "70100"})  # of its errors that its numbers alone tell apart
+_MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
+_MYSQL_PASSING = {
+    **dict.fromkeys((1290, 1836), _READ_ONLY),
+    **dict.fromkeys((1021, 1114), _FULL),
+    **dict.fromkeys((1317, 1927), _KILLED),
+    **dict.fromkeys((1969, 3024), _CANCELED.format("its max_statement_time or max_execution_time")),
+}
 _LOST = ("ConnectionException", "SQLRecoverableException")  # of java.sql, which may have no state
 
 
@@ -17,10 +33,24 @@ def failure_that_passes(error: Exception) -> ConnectorError | None:
     for cause in causes(error):
         if (state := state_of(cause)) is not None:
             words = str(cause.getMessage() or "").strip()
-            if state in BUSY:
+            code = int(cause.getErrorCode())
+            if is_busy(state, code):
                 return TargetChanged(f"another transaction of a database was in the way: {words}")
-            return Unreachable(f"a database does not answer: {words}") if state.startswith(BROKEN) else None
+            if state.startswith(BROKEN):
+                return Unreachable(f"a database does not answer: {words}")
+            why = why_it_passes(state, code)
+            return Unreachable(f"a database refused: {words}; {why}") if why else None
     return None
+
+
+def is_busy(state: str, code: int = 0) -> bool:
+    """Whether another transaction was in the way; `code` is the number of the vendor."""
+    return state in _BUSY or (state in _MYSQL_STATES and code in _MYSQL_BUSY)
+
+
+def why_it_passes(state: str, code: int = 0) -> str | None:
+    """What is wrong with a server that answers, if a further attempt may succeed."""
+    return _MYSQL_PASSING.get(code) if state in _MYSQL_STATES else _PASSING.get(state)
 
 
 def causes(error: Exception) -> Iterator[Any]:

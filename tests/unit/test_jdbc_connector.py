@@ -5,12 +5,14 @@ import re
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructType, VariantType
 
 from spark_runner.connectors.arrow_tasks import error_of_task
 from spark_runner.connectors.errors import ConnectorError, OptionError, Unreachable
 from spark_runner.connectors.jdbc.address import parse
 from spark_runner.connectors.jdbc.failures import DatabaseBroke, DatabaseBusy, DatabaseFailed, failure
 from spark_runner.connectors.jdbc.names import table_name
+from spark_runner.connectors.jdbc.postgres import Postgres
 from spark_runner.connectors.jdbc.scram import ScramClient, ScramError
 from spark_runner.connectors.jdbc.wire import Login
 from spark_runner.connectors.options import validate
@@ -139,6 +141,20 @@ def test_states_of_a_server_that_pass_allow_a_further_attempt(
     assert type(found) is kind
     assert re.search(words, str(found))
     assert is_permanent(found) == (kind is DatabaseFailed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [
+        (ArrayType(IntegerType()), "integer[]"),
+        (ArrayType(ArrayType(StringType())), "text[][]"),
+        (ArrayType(StructType().add("a", IntegerType())), "jsonb"),
+        (ArrayType(ArrayType(MapType(StringType(), IntegerType()))), "jsonb"),
+        (ArrayType(VariantType()), "jsonb"),
+    ],
+)
+def test_an_array_of_what_becomes_json_is_json_as_a_whole(kind: DataType, column: str) -> None:
+    assert Postgres().type_of(kind) == column
 
 
 def test_an_error_of_a_task_has_a_name_that_the_driver_makes_an_error_of() -> None:

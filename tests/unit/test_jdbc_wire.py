@@ -108,6 +108,23 @@ def test_a_server_that_ends_copy_itself_is_an_error() -> None:
     assert server.ends == [b"X"]
 
 
+def test_a_host_that_vanishes_is_missed_within_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, connect = list[socket.socket](), socket.create_connection
+
+    def kept(*arguments: object, **more: object) -> socket.socket:
+        made.append(connect(*arguments, **more))  # type: ignore[arg-type]  # the same ones
+        return made[-1]
+
+    monkeypatch.setattr(socket, "create_connection", kept)
+    with serving() as server, Wire(server.login):
+        (found,) = made
+        assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        limits = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 300_000}
+        for name, limit in limits.items():
+            if hasattr(socket, name):
+                assert found.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == limit, name
+
+
 def authentication(way: int, rest: bytes = b"") -> tuple[bytes, bytes]:
     return b"R", struct.pack("!i", way) + rest
 

@@ -4,14 +4,8 @@ import re
 
 from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
 from spark_runner.connectors.jdbc.address import Address
-from spark_runner.connectors.sql_errors import BROKEN, BUSY, causes, state_of
+from spark_runner.connectors.sql_errors import BROKEN, causes, is_busy, state_of, why_it_passes
 
-_PASSING = {  # states of a server that answers, which may be over at a further attempt
-    "25006": "it takes no writes, as after a failover; check that the option 'url' leads to the primary",
-    "25P03": "its driver was suspended within a transaction",
-    "57014": "it canceled the statement; check its statement_timeout, and its load",
-}
-_MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
 _ADVICE = {
     "28P01": "check the options 'username' and 'password'",
     "28000": "check the options 'username' and 'password', and what the server accepts",
@@ -44,17 +38,17 @@ class DatabaseBusy(TargetChanged):
 
 
 def failure(address: Address, words: str, state: str, code: int = 0) -> ConnectorError:
-    """The error for a message of the database with its SQLSTATE."""
+    """The error for a message of the database with its SQLSTATE, and the number of the vendor."""
     words = _COPY_PLACE.sub(r"column \2", words.strip().removeprefix("ERROR: ").removeprefix("FATAL: "))
     words = re.sub(r"\s*\n\s*", "; ", words)
-    if state in BUSY or (address.family == "mysql" and code in _MYSQL_BUSY):
+    if is_busy(state, code):
         return DatabaseBusy(f"another transaction of {address.shown} was in the way: {words}")
     if state.startswith(BROKEN):
         return DatabaseBroke(
             f"{address.shown} does not answer: {words}; check the option 'url', and the server"
         )
-    if state in _PASSING:
-        return DatabaseBroke(f"{address.shown} refused: {words}; {_PASSING[state]}")
+    if why := why_it_passes(state, code):
+        return DatabaseBroke(f"{address.shown} refused: {words}; {why}")
     advice = _ADVICE.get(state)
     return DatabaseFailed(
         f"{address.shown} refused: {words}" + (f"; {advice}" if advice else ""), state, code

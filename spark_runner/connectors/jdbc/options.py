@@ -76,7 +76,10 @@ class JdbcOptions(ConnectorOptions):
         "", description="of a stream: column that grows with each new or changed row; new rows alone are read"
     )
     cursor_delay: int = Field(
-        0, ge=0, le=86_400, description="seconds that a stream stays behind, for late commits; of times alone"
+        0,
+        ge=0,
+        le=86_400,
+        description="seconds that a stream stays behind, for late commits; of `timestamp with time zone`",
     )
     delete_column: str = Field(
         "", description="BOOLEAN column of the query; rows with true are deleted by their primary key"

@@ -90,7 +90,8 @@ class Postgres:
     def type_of(self, kind: DataType, *, in_key: bool = False) -> str:  # noqa: ARG002 - of Dialect
         """The type of a column for values of Spark."""
         if isinstance(kind, ArrayType):
-            return f"{self.type_of(kind.elementType)}[]"
+            element = self.type_of(kind.elementType)
+            return element if element == "jsonb" else f"{element}[]"  # one JSON text, as COPY gets it
         if isinstance(kind, DecimalType):
             return f"numeric({kind.precision},{kind.scale})"
         found = _TYPES.get(type(kind)) or next(

@@ -1,5 +1,6 @@
 """Tables of relational databases, as sources."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from spark_runner.connectors.rows import column
 from spark_runner.protocol.text import did_you_mean
 
 _NO_TABLE = frozenset({"42P01", "42S02"})
+_POINT_IN_TIME = re.compile(r"timestamp(\(\d\))? with time zone")
 
 
 class JdbcSource:
@@ -83,10 +85,17 @@ class JdbcSource:
             if name.lower() not in there:
                 hint = did_you_mean(name, [each.name for each in there.values()])
                 raise ConnectorError(f"table '{table.shown}' has no column '{name}'{hint}")
+        cursor = there[str(options["cursor_column"]).lower()]
+        if options["cursor_delay"] and not _POINT_IN_TIME.fullmatch(cursor.type):
+            # A clock without a zone may be ahead or behind by hours, of which the server knows nothing.
+            raise ConnectorError(
+                f"'cursor_delay' needs a column of type 'timestamp with time zone': '{cursor.name}' of table"
+                f" '{table.shown}' is '{cursor.type}'; choose another 'cursor_column', or leave out the delay"
+            )
         names = [there[each.name.lower()] for each in schema]
         made: dict[str, Any] = {
             **options,
-            "cursor_column": there[str(options["cursor_column"]).lower()].name,
+            "cursor_column": cursor.name,
             "columns": [each.name for each in names],
             "binary": [each.name for each in names if each.type == "bytea"],
             "start": position,

@@ -11,6 +11,7 @@ import ssl
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Self
 
 from spark_runner.connectors.jdbc.scram import MECHANISM, ScramClient, ScramError
@@ -18,6 +19,9 @@ from spark_runner.connectors.jdbc.scram import MECHANISM, ScramClient, ScramErro
 CONNECT_SECONDS = 30.0
 _CHUNK = 256 * 1024  # bytes of one message
 _PROTOCOL, _TLS = 196_608, 80_877_103
+_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 300_000}
+"""So a host that vanished is missed within minutes. The last one, in ms, also limits how long a server that
+is there may read nothing of what is sent."""
 _NOTHING_YET = (BlockingIOError, ssl.SSLWantReadError)
 _SIZE, _MAX_MESSAGE = 4, 1 << 30  # bytes of the size itself, and of a message
 
@@ -73,6 +77,8 @@ class Wire:
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name in filter(partial(hasattr, socket), _ALIVE):
+                self._socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _ALIVE[name])
             self._encrypt(login)
             self._log_in(login)
             self._socket.settimeout(None)  # a server may work for as long as it needs

@@ -95,6 +95,15 @@ def test_a_delay_leaves_young_rows_to_a_later_run(postgres: DatabaseServer, run_
     assert [each["rows"] for each in run_script(stream(postgres, "at", cursor_delay=3600))] == [3]
 
 
+@pytest.mark.parametrize("kind", ["timestamp(3)", "date", "bigint"])
+def test_a_delay_is_refused_for_a_column_that_is_no_point_in_time(
+    postgres: DatabaseServer, run_script: Run, kind: str
+) -> None:
+    postgres.run(f"CREATE TABLE src (id bigint, at {kind}, raw bytea, doc json, tags text[])")
+    with pytest.raises(SqlError, match=r"'cursor_delay' needs a column of .* with time zone': 'at'"):
+        run_script(stream(postgres, "at", cursor_delay=1))
+
+
 def test_a_micro_batch_that_runs_again_adds_no_row_twice(
     postgres: DatabaseServer, run_script: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

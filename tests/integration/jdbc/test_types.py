@@ -14,12 +14,14 @@ AT = datetime(2026, 10, 25, 0, 30, 0, 123456, UTC)  # summer time ends half an h
 COLUMNS = (
     "id INT, small SMALLINT, large BIGINT, price DECIMAL(38,10), half FLOAT, whole DOUBLE,"
     " ok BOOLEAN, name STRING, raw BINARY, day DATE, at TIMESTAMP, wall TIMESTAMP_NTZ,"
-    " doc STRUCT<a: INT, b: ARRAY<STRING>>"
+    " doc STRUCT<a: INT, b: ARRAY<STRING>>, docs ARRAY<STRUCT<a: INT, b: STRING>>,"
+    " maps ARRAY<ARRAY<MAP<STRING, INT>>>"
 )
 TEXT = 'tab\t line\n return\r quote" back\\ \\N é 漢 😀'
 ROW: tuple[Any, ...] = (
     *(1, -32768, 2**63 - 1, Decimal("1234567890123456789012345678.0123456789"), 0.5, 1e-300, True, TEXT),
     *(bytes(range(256)), date(1970, 1, 1), AT, datetime(2026, 3, 29, 2, 30), (1, ["x,y", None, '"'])),  # noqa: DTZ001 - a clock
+    *([(1, TEXT), None, (None, "{}")], [[{"a": 1}, {}], [], [None]]),
 )
 
 
