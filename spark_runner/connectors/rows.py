@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StructType, TimestampType
 
 from spark_runner.connectors.map_keys import with_readable_keys, with_text_keys, with_typed_keys
 from spark_runner.connectors.templates import pieces
@@ -53,11 +53,29 @@ def column(name: str) -> Column:
     return sql.col(f"`{name.replace('`', '``')}`")
 
 
-def filled(template: str) -> Column:
-    """The text that a template makes of each row, as STRING; NULL where one of its columns is NULL."""
+def text_of(name: str, frame: DataFrame | None) -> Column:
+    """The text of a column, as Spark shows it.
+
+    With the frame it is for a key: a TIMESTAMP is in UTC, so that one text is one time in each zone.
+    """
+    value = column(name)
+    if frame is None or not isinstance(type_in(frame, name), TimestampType):
+        return value.cast("string")
+    epoch = sql.lit("1970-01-01").cast("timestamp_ntz")
+    utc = sql.timestamp_add("MICROSECOND", sql.unix_micros(value), epoch).cast("string")
+    return sql.concat(sql.replace(utc, sql.lit(" "), sql.lit("T")), sql.lit("Z"))
+
+
+def type_in(frame: DataFrame, name: str) -> DataType:
+    """The type of a column."""
+    return frame.select(column(name)).schema[0].dataType
+
+
+def filled(template: str, frame: DataFrame | None = None) -> Column:
+    """The text that a template makes of each row, as STRING; NULL where one of its columns is NULL.
+
+    With the frame, it is for a key: see `text_of`.
+    """
     return sql.concat(
-        *[
-            column(piece.text).cast("string") if piece.is_column else sql.lit(piece.text)
-            for piece in pieces(template)
-        ]
+        *[text_of(each.text, frame) if each.is_column else sql.lit(each.text) for each in pieces(template)]
     )

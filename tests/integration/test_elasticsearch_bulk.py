@@ -3,13 +3,14 @@
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from queues.embedded.ports import free_ports
+from spark_runner.connectors.elasticsearch import bulk as bulk_module
 from spark_runner.connectors.elasticsearch import client as client_module
 from spark_runner.connectors.elasticsearch.bulk import Bulk, Lines, Rejected
 from spark_runner.connectors.elasticsearch.client import Client
@@ -196,6 +197,57 @@ def test_rows_in_the_failure_store_are_rejected(indices: Indices, proxy: LogProx
     proxy.rule = divert
     rejected = write(proxy.url, [row(index, 1), row(index, 2)])
     assert rejected == [("the server put it into the failure store of the data stream", row(index, 2))]
+
+
+def failing(row: bytes, status: int, kind: str) -> Callable[[Asked], Said]:
+    """A rule: the server fails on this row, and takes the others."""
+
+    def rule(asked: Asked) -> Said:
+        at = asked.records.index(row) if row in asked.records else None
+        rows = [each for each in asked.records if each != row]
+        items = json.loads(asked.forward(b"".join(rows)).body)["items"] if rows else []
+        if at is not None:
+            items.insert(at, {"index": {"status": status, "error": {"type": kind, "reason": "by the test"}}})
+        return Said.document(200, {"errors": True, "items": items})
+
+    return rule
+
+
+def test_a_row_on_which_a_pipeline_fails_each_time_is_rejected(indices: Indices, proxy: LogProxy) -> None:
+    index = indices.new("fails")
+    bad = row(index, 1, v="bad")
+    proxy.rule = failing(bad, 500, "null_pointer_exception")
+    rows = [row(index, 0), bad, row(index, 2), row(index, 1, v="newer")]
+    assert write(proxy.url, rows) == [("null_pointer_exception: by the test", bad)]
+    assert len(proxy.bulks) == 6
+    assert indices.documents(index)["1"] == {"n": 1, "v": "newer"}
+    assert indices.count(index) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(503, "unavailable_shards_exception"), (500, "circuit_breaking_exception")]
+)
+def test_a_row_for_which_the_cluster_has_no_room_is_never_rejected(
+    indices: Indices, proxy: LogProxy, monkeypatch: pytest.MonkeyPatch, status: int, kind: str
+) -> None:
+    monkeypatch.setattr(bulk_module, "_REPEATS", 1)
+    index = indices.new("room")
+    away = row(index, 1)
+    proxy.rule = failing(away, status, kind)
+    with pytest.raises(Unreachable, match=f"does not take rows: {kind}"):
+        write(proxy.url, [away, row(index, 2)], retry_timeout=0.5)
+    assert len(proxy.bulks) > 3
+
+
+def test_a_server_that_fails_on_all_rows_is_waited_for(
+    indices: Indices, proxy: LogProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_module, "_REPEATS", 1)
+    index = indices.new("broken")
+    item = {"index": {"status": 500, "error": {"type": "already_closed_exception", "reason": "so it is"}}}
+    proxy.rule = lambda asked: Said.document(200, {"errors": True, "items": [item] * len(asked.records)})
+    with pytest.raises(Unreachable, match="does not take rows: already_closed_exception"):
+        write(proxy.url, [row(index, 1), row(index, 2)], retry_timeout=0.5)
 
 
 def test_another_server_takes_over_and_keys_and_compressed_bodies_are_understood(

@@ -1,4 +1,4 @@
-"""A driver is killed by -9 while it drains files into an index: after the next run each row is there once."""
+"""A driver is killed by -9 while it drains files into an index: then each key has its last row, once."""
 
 import json
 import os
@@ -20,18 +20,20 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300), pytest.mark.xdist_group("elasticsearch")]
 
 FILES, ROWS = 30, 1000  # of each file, which is a micro-batch
+HALF = ROWS // 2  # the keys that a file has again from the one before
+KEYS = (FILES + 1) * HALF
 NEVER = "1000000"  # the number of the micro-batch in which the driver would end by itself
 START_S = 120
 
 
 @pytest.mark.parametrize("number", range(times(1, 50)))
-def test_a_drain_killed_at_random_leaves_each_row_once(
+def test_a_drain_killed_at_random_leaves_the_last_row_of_each_key(
     spark: SparkSession, indices: Indices, tmp_path: Path, number: int
 ) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     for file in range(FILES):
-        rows = [json.dumps({"id": file * ROWS + n, "n": n}) for n in range(ROWS)]
+        rows = [json.dumps({"id": file * HALF + n, "n": file}) for n in range(ROWS)]
         (folder / f"{file:03}.json").write_text("\n".join(rows), "utf-8")
     index = indices.new(f"kills-{number}")
     text = "SET job.mode = 'available-now';\n"
@@ -39,7 +41,9 @@ def test_a_drain_killed_at_random_leaves_each_row_once(
         f"CREATE TABLE src (id BIGINT, n BIGINT) USING json OPTIONS (path '{folder}',"
         " max_files_per_trigger '1');\n"
     )
-    text += indices.table("dst", index, "id BIGINT, n BIGINT, PRIMARY KEY (id) NOT ENFORCED")
+    key = "id BIGINT, n BIGINT, PRIMARY KEY (id) NOT ENFORCED"
+    versions = {} if number % 2 else {"version_column": "n"}
+    text += indices.table("dst", index, key, **versions)
     text += "INSERT INTO dst SELECT * FROM src;"
     driver = subprocess.Popen(
         [sys.executable, "-m", "tests.stream_driver", str(tmp_path), NEVER, "never"],
@@ -50,14 +54,17 @@ def test_a_drain_killed_at_random_leaves_each_row_once(
     assert driver.stdin is not None
     driver.stdin.write(text.encode())
     driver.stdin.close()
-    enough = chance(f"elasticsearch kill {number}").randrange(1, FILES * ROWS // 2)
+    enough = chance(f"elasticsearch kill {number}").randrange(1, KEYS // 2)
     try:
         wait_until(lambda: indices.count(index) >= enough, START_S, f"{enough} rows are written")
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
-    assert indices.count(index) < FILES * ROWS, "it was killed before its end"
+    assert indices.count(index) < KEYS, "it was killed before its end"
     execute(spark, plan_of(text, tmp_path), lambda _: None)
-    assert indices.count(index) == FILES * ROWS
-    found = indices.ask("GET", f"/{index}/_search?size=0", {"aggs": {"of": {"sum": {"field": "id"}}}})
-    assert found["aggregations"]["of"]["value"] == sum(range(FILES * ROWS))
+    assert indices.count(index) == KEYS
+    # The last row of a key has its greatest `n`: with another row of any key, the sum would be less.
+    sums = {name: {"sum": {"field": name}} for name in ("id", "n")}
+    found = indices.ask("GET", f"/{index}/_search?size=0", {"aggs": sums})["aggregations"]
+    assert found["id"]["value"] == sum(range(KEYS))
+    assert found["n"]["value"] == sum(min(key // HALF, FILES - 1) for key in range(KEYS))

@@ -1,19 +1,21 @@
 """Sends rows by bulk requests, and reads the result of each row."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from spark_runner.connectors.elasticsearch.client import LINES, Answer, Client, is_of_cluster, words_of
+from spark_runner.connectors.elasticsearch.client import LINES, Answer, Client, is_busy, words_of
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 
 _RESULTS = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
 _DIVERTED = b'"failure_store":"used"'
-_OK, _BAD, _FORBIDDEN, _MISSING, _CONFLICT, _TOO_LARGE = 300, 400, 403, 404, 409, 413
+_OK, _BAD, _FORBIDDEN, _MISSING, _CONFLICT, _TOO_LARGE, _BROKEN = 300, 400, 403, 404, 409, 413, 500
 _REFUSED = {401, _FORBIDDEN}
 _WHOLE = {_BAD, _TOO_LARGE}  # statuses of a request, for which one of its rows may be the cause
+_REPEATS = 5  # of a row that the server fails on, while it takes others
 _MAX_ALONE = 20  # rows in sequence that fail even alone: the cause is in all of them
 
 
@@ -66,6 +68,7 @@ class Bulk:
         pipeline = f"&pipeline={options['pipeline']}" if options["pipeline"] else ""
         self._path = f"/_bulk?filter_path={_RESULTS}{pipeline}"
         self._alone = 0
+        self._failures, self._takes = Counter[bytes](), False
 
     def write(self, rows: Lines) -> list[Rejected]:
         """Send rows until each has a result; returns those that are rejected.
@@ -73,6 +76,7 @@ class Bulk:
         Raises Unreachable when the time for that is over, and ConnectorError where the server refuses all.
         """
         rejected, waiting = list[Rejected](), [rows]
+        self._failures, self._takes = Counter(), False
         while waiting:
             rows = waiting.pop()
             answer = self._client.insist("POST", self._path, rows.data(), LINES)
@@ -98,16 +102,23 @@ class Bulk:
     def _later(self, rows: Lines, answer: Answer, rejected: list[Rejected]) -> tuple[list[bytes], str]:
         """The rows that must be sent again, and why."""
         if answer.data.startswith(b'{"errors":false') and _DIVERTED not in answer.data:
+            self._takes = True
             return [], ""
         items = answer.document().get("items")
         if not isinstance(items, list) or len(items) != len(rows):
             raise Unreachable(f"{self._client.where} gave an answer of another request: {answer.words()}")
+        self._takes |= any(
+            _is_done(name, int(each["status"])) for item in items for name, each in item.items()
+        )
         later, reason, waiting = list[bytes](), "", set[bytes]()
         for row, item in zip(rows, items, strict=True):
             ((action, found),) = item.items()
             status, error = int(found["status"]), found.get("error") or {}
             place = row.partition(b"\n")[0].partition(b":")[2]  # behind the action: index and id
-            is_again = is_of_cluster(status, error) or (status == _CONFLICT and action == "update")
+            is_again = is_busy(status, error) or (status == _CONFLICT and action == "update")
+            if status >= _BROKEN and not is_again:  # its pipeline may fail on it each time
+                self._failures[row] += 1
+                is_again = not self._takes or self._failures[row] <= _REPEATS
             # A row that replaces another one must follow it again.
             if is_again or (self._keyed and place in waiting):
                 later.append(row)

@@ -27,17 +27,24 @@ from spark_runner.protocol.metadata_addresses import is_metadata
 JSON, LINES = "application/json", "application/x-ndjson"
 _LOCAL = {"localhost", "127.0.0.1", "::1"}  # compression would only cost time
 _OK, _UNAUTHORIZED, _FORBIDDEN, _MISSING, _BUSY, _BROKEN = 300, 401, 403, 404, 429, 500
+_AWAY = {_BUSY, 502, 503, 504}
+_CHUNK = 1024 * 1024
 _SHOWN = 500  # characters of an error of the server
+_NO_MEMORY = b"circuit_breaking_exception"  # perhaps inside of another error
 # Errors of the cluster with a status as if the row were wrong: a full disk, a memory limit.
 _OF_CLUSTER = {"cluster_block_exception", "circuit_breaking_exception", "es_rejected_execution_exception"}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a server; its error is empty if it has none."""
+    """The answer of a server; its error is empty if it has none.
+
+    `is_large`: it has more bytes than asked for, or than the server has memory for; `data` is not all of it.
+    """
 
     status: int
     data: bytes
+    is_large: bool = False
 
     def document(self) -> dict[str, Any]:
         """The JSON object; empty if it is none."""
@@ -69,7 +76,12 @@ def words_of(error: Mapping[str, Any]) -> str:
 
 def is_of_cluster(status: int, error: Mapping[str, Any]) -> bool:
     """Whether an error is one of the cluster at this time, and not of a request or a row."""
-    return status == _BUSY or status >= _BROKEN or error.get("type") in _OF_CLUSTER
+    return status >= _BROKEN or is_busy(status, error)
+
+
+def is_busy(status: int, error: Mapping[str, Any]) -> bool:
+    """Whether the cluster says so itself; another error of 500 and above may have its cause in one row."""
+    return status in _AWAY or error.get("type") in _OF_CLUSTER
 
 
 class Client:
@@ -91,14 +103,14 @@ class Client:
         for _, pool in self._servers:
             pool.close()
 
-    def ask(self, method: str, path: str, body: Any = None, kind: str = JSON) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None, kind: str = JSON, most: int = 0) -> Answer:
         """The answer of the first server that gives one; raises Unreachable, ConnectorError for its TLS.
 
-        `body` is a value for JSON, or bytes of another kind.
+        `body` is a value for JSON, or bytes of another kind; `most` bytes are read, or with 0 all.
         """
         for left in reversed(range(len(self._servers))):
             try:
-                return self._asked(method, path, body, kind)
+                return self._asked(method, path, body, kind, most)
             except HTTPError as error:
                 self._turn += 1
                 cause = _cause(error)
@@ -109,12 +121,12 @@ class Client:
                     raise Unreachable(f"{self.where} does not answer: {cause}") from error
         raise AssertionError
 
-    def insist(self, method: str, path: str, body: Any = None, kind: str = JSON) -> Answer:
+    def insist(self, method: str, path: str, body: Any = None, kind: str = JSON, most: int = 0) -> Answer:
         """Likewise, after further attempts for `retry_timeout`; raises Unreachable."""
         while True:
             try:
-                answer = self.ask(method, path, body, kind)
-                if not answer.may_change():
+                answer = self.ask(method, path, body, kind, most)
+                if answer.is_large or not answer.may_change():
                     return answer
                 reason = f"{self.where} is busy or broken: {answer.words()}"
             except Unreachable as error:
@@ -143,7 +155,7 @@ class Client:
             raise NothingThere(words)
         raise (Unreachable if answer.may_change() else ConnectorError)(words)
 
-    def _asked(self, method: str, path: str, body: Any, kind: str) -> Answer:
+    def _asked(self, method: str, path: str, body: Any, kind: str, most: int) -> Answer:
         url, pool = self._servers[self._turn % len(self._servers)]
         headers = self._headers
         if body is not None:
@@ -154,8 +166,19 @@ class Client:
             if body is not None:
                 body, headers["content-encoding"] = gzip.compress(body, 1), "gzip"
         path = url.path.rstrip("/") + path
-        found = pool.urlopen(method, path, body, headers, retries=False, redirect=False)
-        return Answer(found.status, found.data)
+        found = pool.urlopen(
+            method, path, body, headers, retries=False, redirect=False, preload_content=False
+        )
+        parts, size = list[bytes](), 0
+        while part := found.read(_CHUNK):
+            parts.append(part)
+            size += len(part)
+            if most and size > most:
+                found.close()
+                return Answer(found.status, b"", is_large=True)
+        found.release_conn()
+        data = b"".join(parts)
+        return Answer(found.status, data, bool(most) and found.status >= _OK and _NO_MEMORY in data)
 
     def _pool(self, server: str) -> urllib3.HTTPConnectionPool:
         given = self._options

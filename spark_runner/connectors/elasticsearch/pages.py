@@ -20,6 +20,7 @@ _HITS = '"hits":['
 _decode = json.JSONDecoder().raw_decode
 _FIRST_DOCUMENTS, _MOST_DOCUMENTS = 10, 10_000  # of a page; more is refused by default
 _PAGE_BYTES = 4 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024  # of a page with several documents; they may be larger than those before
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,12 @@ class PageReader(DataSourceReader):
         with Client(self._options) as client:
             while True:
                 try:
-                    page = client.check(client.insist("POST", _SEARCH, asked)).data
+                    most = _MOST_BYTES if asked["size"] > 1 else 0
+                    answer = client.insist("POST", _SEARCH, asked, most=most)
+                    if answer.is_large:
+                        asked["size"] //= 2
+                        continue
+                    page = client.check(answer).data
                 except NothingThere as error:
                     raise Unreachable(f"the point in time of a read is over: {error}") from error
                 client.succeeded()

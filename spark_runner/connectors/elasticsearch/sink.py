@@ -36,6 +36,7 @@ class ElasticsearchSink:
         wants_key += [f"action '{options['action']}'"] if options["action"] in {"update", "delete"} else []
         if wants_key and not key:
             raise ConnectorError(f"{wants_key[0]} needs a PRIMARY KEY of the table, the id of its documents")
+        found = lines(frame, options, key)
         with Client(options) as client:
             if not check_target(client, options):
                 create_index(client, options, frame.schema)
@@ -43,7 +44,7 @@ class ElasticsearchSink:
         # The line of a delete is no row that a replay could write again.
         column = "record" if options["delete_column"] or options["action"] == "delete" else "row"
         size = options["max_batch_bytes"]
-        written = written_by(lines(frame, options, key), task, options, column=column, max_bytes=size)
+        written = written_by(found, task, options, column=column, max_bytes=size)
         if options["refresh"]:
             with Client(options) as client:
                 client.check(client.insist("POST", f"/{pattern_of(options['index'])}/_refresh"))

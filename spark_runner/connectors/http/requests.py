@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 
 from spark_runner.connectors.base import WriteRequest
 from spark_runner.connectors.http.address import quoted, split
-from spark_runner.connectors.rows import column, row_as_json, row_of
+from spark_runner.connectors.rows import row_as_json, row_of, text_of
 from spark_runner.connectors.templates import pieces
 
 
@@ -22,9 +22,9 @@ def requests(
     `insert` is the number of the INSERT among those of its run with this URL.
     """
     key, none = request.primary_key, sql.lit(None).cast("string")
-    body = _filled(options["body"], _in_body(options), is_url=False) if options["body"] else none
+    body = _filled(options["body"], _in_body(options)) if options["body"] else none
     cells = [
-        _filled(split(options["url"])[1], _in_url, is_url=True).alias("path"),
+        _filled(split(options["url"])[1], _in_url, frame).alias("path"),
         body.alias("body"),
         row_of(frame).alias("row"),
     ]
@@ -40,13 +40,13 @@ def requests(
     return parts.select("path", "body", "row", digest.alias("key"))
 
 
-def _filled(template: str, value: Callable[[Column], Column], *, is_url: bool) -> Column:
-    """The text of each row; NULL where one of its columns is NULL."""
+def _filled(template: str, value: Callable[[Column], Column], named: DataFrame | None = None) -> Column:
+    """The text of each row, of the frame `named` for a URL; NULL where one of its columns is NULL."""
     return sql.concat(
         *[
-            value(column(each.text).cast("string"))
+            value(text_of(each.text, named))
             if each.is_column
-            else sql.lit(quoted(each.text) if is_url else each.text)
+            else sql.lit(each.text if named is None else quoted(each.text))
             for each in pieces(template)
         ]
     )

@@ -17,7 +17,7 @@ from spark_runner.connectors.templates import columns_of
 def commands(frame: DataFrame, options: Mapping[str, Any]) -> DataFrame:
     """The rows as `key` and `command`, both BINARY; `command` is NULL where a row cannot be written."""
     arguments = frame.select(
-        _binary(filled(options["key"])).alias("key"), *_values(frame, options, options["command"])
+        _binary(filled(options["key"], frame)).alias("key"), *_values(frame, options, options["command"])
     )
     # A step of its own, so that Spark computes each value once and not for its length as well.
     return arguments.select("key", _command(arguments.columns[1:], options).alias("command"))
@@ -33,7 +33,7 @@ def _values(frame: DataFrame, options: Mapping[str, Any], command: str) -> list[
     value = filled(options["value"]) if options["value"] else row_as_json(frame, frame.columns)
     match command:
         case "HSET" if options["field"]:
-            values = {"field": filled(options["field"]), "value": value}
+            values = {"field": filled(options["field"], frame), "value": value}
         case "HSET" | "XADD":
             in_key = {name.lower() for name in columns_of(options["key"])} if command == "HSET" else set()
             names = [name for name in frame.columns if name.lower() not in in_key]

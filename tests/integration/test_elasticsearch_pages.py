@@ -1,0 +1,76 @@
+"""Pages of a read: their bytes are bounded, however the sizes of documents differ."""
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from spark_runner.connectors.elasticsearch import client as client_module
+from spark_runner.connectors.elasticsearch import pages
+from spark_runner.connectors.elasticsearch.pages import PageReader
+from tests.elasticsearch_support import Indices, options
+from tests.log_proxy import Asked, LogProxy, Said
+
+MOST = 64 * 1024
+
+
+@pytest.fixture
+def proxy(elasticsearch_url: str) -> Iterator[LogProxy]:
+    with LogProxy(elasticsearch_url) as found:
+        yield found
+
+
+def read(url: str, index: str) -> list[int]:
+    given = options(url, index=index, partitions=1)
+    reader = PageReader({**given, "query": None, "fields": True})
+    (whole,) = reader.partitions()
+    return [
+        json.loads(hit)["_source"]["n"] for batch in reader.read(whole) for hit in batch.column(0).to_pylist()
+    ]
+
+
+def sizes_of(asked: list[Asked]) -> list[int]:
+    return [json.loads(each.body)["size"] for each in asked if "_search" in each.path]
+
+
+def test_a_page_of_large_documents_is_asked_for_again_in_parts(
+    indices: Indices, proxy: LogProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_MOST_BYTES", MOST)
+    monkeypatch.setattr(client_module, "_CHUNK", 1024)
+    index, seen, answers = indices.new("sizes"), list[Asked](), list[int]()
+
+    def look(asked: Asked) -> Said:
+        seen.append(asked)
+        said = asked.forward()
+        answers.append(len(said.body))
+        return said
+
+    proxy.rule = look
+    texts = [100] * 20 + [20_000] * 20 + [2 * MOST] * 2 + [100] * 10
+    indices.put(index, [{"n": number, "text": "x" * size} for number, size in enumerate(texts)])
+    assert sorted(read(proxy.url, index)) == list(range(len(texts)))
+    sizes = sizes_of(seen)
+    assert any(then == size // 2 for size, then in pairwise(sizes))
+    assert 1 in sizes
+    assert max(answers) > MOST
+
+
+def test_a_page_for_which_the_server_lacks_memory_is_asked_for_again_in_parts(
+    indices: Indices, proxy: LogProxy
+) -> None:
+    index, seen = indices.new("memory"), list[Asked]()
+
+    def lack(asked: Asked) -> Said:
+        seen.append(asked)
+        if "_search" in asked.path and json.loads(asked.body)["size"] > 2:
+            cause = {"type": "circuit_breaking_exception", "reason": "Data too large"}
+            error = {"type": "search_phase_execution_exception", "root_cause": [cause]}
+            return Said.document(429, {"error": error, "status": 429})
+        return asked.forward()
+
+    proxy.rule = lack
+    indices.put(index, [{"n": number} for number in range(5)])
+    assert sorted(read(proxy.url, index)) == list(range(5))
+    assert sizes_of(seen)[:3] == [10, 5, 2]
