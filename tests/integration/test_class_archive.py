@@ -90,7 +90,7 @@ class Host:
                 request, directory, driver_main=Path("driver.py"), shared_dir=state_dir, quick_start=archives
             )
         secret = {"metadata": {"name": "some"}}
-        program = PodProgram("local:///driver.py", (), code=secret, plan=secret)
+        program = PodProgram("local:///driver.py", (), code={"/opt/code": secret}, plan=secret)
         conf_dir = state_dir / "spark-conf"
         return launch_pod(
             request, program, directory, "here", context="", conf_dir=conf_dir, quick_start=archives
