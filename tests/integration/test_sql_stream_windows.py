@@ -1,6 +1,7 @@
 """Windows of streams: counts and distinct counts, by the time of events and of processing."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ def test_a_stream_counts_distinct_values_as_a_batch_does(spark: SparkSession, tm
         (tmp_path / "in" / f"{part}.json").write_text(text, "utf-8")
     last = {"page": "p0", "user": "z", "at": "2026-01-02T00:00:00Z"}  # ends all windows before it
     (tmp_path / "in" / "9.json").write_text(json.dumps(last), "utf-8")
+    # A stream reads files by their times in milliseconds, and those of one may be in any order.
+    for number, file in enumerate(sorted((tmp_path / "in").iterdir())):
+        os.utime(file, (1_767_000_000 + number,) * 2)
     found: dict[str, list[Any]] = {}
     for mode in ("batch", "available-now"):
         script = f"SET job.mode = '{mode}';\n{WINDOWS.format(mode=mode)}"
