@@ -1,13 +1,16 @@
 """INSERT OVERWRITE of a folder dies before each of its changes: all old rows or all new rows are there."""
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import TargetChanged
+from spark_runner.connectors.files.commit import Commit
 from spark_runner.connectors.files.source import CsvSource
 from spark_runner.connectors.files.targets import TargetDirectory, complete_commit
 from tests.dying_files import KINDS, Died, arm, as_objects
@@ -99,24 +102,38 @@ def test_a_store_that_fails_within_a_commit_loses_neither_old_nor_new_rows(
     assert visible(out) == NEW
 
 
+def replacement(
+    spark: SparkSession, out: Path, writer: str, names: set[str]
+) -> tuple[TargetDirectory, Commit]:
+    """A target with staged files, and its commit."""
+    target = TargetDirectory(spark, str(out), Writer(writer))
+    if names:
+        fill(Path(target.staging.removeprefix("file:")), names)
+    commit = target._commit  # noqa: SLF001 - the tests act between its steps
+    assert commit is not None
+    return target, commit
+
+
+def act_behind_begin(patch: pytest.MonkeyPatch, commit: Commit, act: Callable[[], None]) -> None:
+    """Let another job act between the begin of a commit and its completion."""
+    begin = commit.begin
+
+    def begin_and_act(*arguments: Any) -> None:
+        begin(*arguments)
+        act()
+
+    patch.setattr(commit, "begin", begin_and_act)
+
+
 def test_a_commit_whose_staged_files_are_gone_leaves_the_old_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     as_objects(monkeypatch, "objects")
     out = tmp_path / "out"
     fill(out, OLD)
-    target = TargetDirectory(spark, str(out), Writer("run", 1))
+    target, commit = replacement(spark, out, "run", NEW)
     staged = Path(target.staging.removeprefix("file:"))
-    fill(staged, NEW)
-    commit = target._commit  # noqa: SLF001 - a further attempt acts between its two steps
-    assert commit is not None
-    begin = commit.begin
-
-    def late(*arguments: object) -> None:
-        begin(*arguments)  # type: ignore[arg-type]  # passed on
-        (staged / "a=1" / "part-2-new.csv").unlink()
-
-    monkeypatch.setattr(commit, "begin", late)
+    act_behind_begin(monkeypatch, commit, (staged / "a=1" / "part-2-new.csv").unlink)
     with target.locked(), pytest.raises(TargetChanged, match="has a further attempt"):
         target.replace()
     assert visible(out) == OLD
@@ -128,11 +145,9 @@ def test_a_second_commit_at_once_is_refused_and_its_files_are_removed(
     as_objects(monkeypatch, "objects")
     out = tmp_path / "out"
     fill(out, OLD)
-    first, second = (TargetDirectory(spark, str(out), Writer(name)) for name in ("one", "two"))
-    for target, names in ((first, NEW), (second, NEWER)):
-        fill(Path(target.staging.removeprefix("file:")), names)
-    assert first._commit is not None  # noqa: SLF001 - the first half of what `replace` does
-    first._commit.begin(first._new_path(first.staging), sorted(NEW), sorted(OLD))  # noqa: SLF001 - likewise
+    first, commit = replacement(spark, out, "one", NEW)
+    second, _ = replacement(spark, out, "two", NEWER)
+    commit.begin(first._new_path(first.staging), sorted(NEW), sorted(OLD))  # noqa: SLF001 - a step of `replace`
     with pytest.raises(TargetChanged, match="another job is replacing"):
         second.replace()
     with second.locked():
@@ -166,29 +181,22 @@ def test_a_job_that_stalls_at_the_end_of_a_commit_leaves_the_next_one_alone(
     as_objects(monkeypatch, "objects")
     out = tmp_path / "out"
     fill(out, OLD)
-    first, second, reader = (TargetDirectory(spark, str(out), Writer(name)) for name in ("one", "two", "r"))
-    for target, names in ((first, NEW), (second, NEWER)):
-        fill(Path(target.staging.removeprefix("file:")), names)
-    commits = [each._commit for each in (first, second, reader)]  # noqa: SLF001 - steps of `replace`
-    assert all(commits)
-    assert commits[0]
-    assert commits[1]
-    assert commits[2]
-    commits[0].begin(first._new_path(first.staging), sorted(NEW), sorted(OLD))  # noqa: SLF001 - likewise
-    read, reads = commits[2]._read, itertools.count()  # noqa: SLF001 - where the reader stalls
+    first, commit = replacement(spark, out, "one", NEW)
+    second, next_commit = replacement(spark, out, "two", NEWER)
+    reader, late_commit = replacement(spark, out, "reader", set())
+    commit.begin(first._new_path(first.staging), sorted(NEW), sorted(OLD))  # noqa: SLF001 - a step of `replace`
+    read, reads = late_commit._read, itertools.count()  # noqa: SLF001 - where the reader stalls
 
     def stalls() -> object:
         if next(reads):
-            assert commits[0]
-            assert commits[1]
-            commits[0].complete()
-            commits[1].begin(second._new_path(second.staging), sorted(NEWER), sorted(NEW))  # noqa: SLF001 - likewise
+            commit.complete()
+            next_commit.begin(second._new_path(second.staging), sorted(NEWER), sorted(NEW))  # noqa: SLF001 - as above
         return read()
 
-    monkeypatch.setattr(commits[2], "_read", stalls)
+    monkeypatch.setattr(late_commit, "_read", stalls)
     reader.finish()
     assert second.has_open_commit()
-    assert commits[1].complete(sorted(NEWER))
+    assert next_commit.complete(sorted(NEWER))
     assert visible(out) == NEWER
 
 
@@ -198,17 +206,8 @@ def test_a_commit_whose_record_is_gone_is_no_success_without_its_files(
     as_objects(monkeypatch, "objects")
     out = tmp_path / "out"
     fill(out, OLD)
-    target = TargetDirectory(spark, str(out), Writer("run"))
-    fill(Path(target.staging.removeprefix("file:")), NEW)
-    commit = target._commit  # noqa: SLF001 - another job acts between its two steps
-    assert commit is not None
-    begin = commit.begin
-
-    def loses(*arguments: object) -> None:
-        begin(*arguments)  # type: ignore[arg-type]  # passed on
-        next(tmp_path.glob(".orchestrator-*.commit")).unlink()
-
-    monkeypatch.setattr(commit, "begin", loses)
+    target, commit = replacement(spark, out, "run", NEW)
+    act_behind_begin(monkeypatch, commit, lambda: next(tmp_path.glob(".orchestrator-*.commit")).unlink())
     with pytest.raises(TargetChanged):
         target.replace()
     assert visible(out) == OLD

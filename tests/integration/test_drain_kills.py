@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,7 +22,7 @@ from tests.sampling import chance, sample, times
 from tests.servers.databases import DatabaseServer, driver_jars
 from tests.servers.kafka import Topics
 from tests.servers.redis import RedisServer
-from tests.spark_programs import program_environment
+from tests.spark_programs import start_stream_driver
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(7200), pytest.mark.xdist_group("local_spark")]
@@ -33,7 +32,6 @@ ROWS = times(2_000, 200_000)
 KEYS = ROWS // 2
 BATCH = ROWS // (2 * KILLS + 2)  # rows of a micro-batch: the rows last longer than the kills
 DELETED = 7  # rows with a multiple of it delete their key
-NEVER = "1000000"  # the number of the micro-batch in which the driver would end by itself
 START_S = 180
 Keyed = Mapping[str, str]
 
@@ -121,24 +119,8 @@ class Drain:
         self._script, self._folder = script, folder
 
     def start(self) -> "subprocess.Popen[bytes]":
-        jars = ",".join(map(str, (*kafka_jars(), *driver_jars())))
-        with (self._folder / "driver.log").open("ab") as log:
-            driver = subprocess.Popen(
-                [sys.executable, "-m", "tests.stream_driver", str(self._folder), NEVER, "never"],
-                env={
-                    **program_environment(),
-                    "PYSPARK_SUBMIT_ARGS": f"--jars {jars} pyspark-shell",
-                    "PYSPARK_PYTHON": sys.executable,
-                },
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        assert driver.stdin is not None
-        driver.stdin.write(self._script.encode())
-        driver.stdin.close()
-        return driver
+        jars = (*kafka_jars(), *driver_jars())
+        return start_stream_driver(self._script, self._folder, jars, self._folder / "driver.log")
 
     def kill_one(self, random: Random) -> None:
         """Kill a driver some time after it has begun a micro-batch."""

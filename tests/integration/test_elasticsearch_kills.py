@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_runner.sql.execution.execution import execute
 from tests.elasticsearch_support import Indices
 from tests.sampling import chance, times
-from tests.spark_programs import program_environment
+from tests.spark_programs import start_stream_driver
 from tests.stream_driver import plan_of
 from tests.waiting import wait_until
 
@@ -22,7 +20,6 @@ pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300), pytest.mark.xdist_
 FILES, ROWS = 30, 1000  # of each file, which is a micro-batch
 HALF = ROWS // 2  # the keys that a file has again from the one before
 KEYS = (FILES + 1) * HALF
-NEVER = "1000000"  # the number of the micro-batch in which the driver would end by itself
 START_S = 120
 
 
@@ -45,15 +42,7 @@ def test_a_drain_killed_at_random_leaves_the_last_row_of_each_key(
     versions = {} if number % 2 else {"version_column": "n"}
     text += indices.table("dst", index, key, **versions)
     text += "INSERT INTO dst SELECT * FROM src;"
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "tests.stream_driver", str(tmp_path), NEVER, "never"],
-        env={**program_environment(), "PYSPARK_PYTHON": sys.executable},
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert driver.stdin is not None
-    driver.stdin.write(text.encode())
-    driver.stdin.close()
+    driver = start_stream_driver(text, tmp_path)
     enough = chance(f"elasticsearch kill {number}").randrange(1, KEYS // 2)
     try:
         wait_until(lambda: indices.count(index) >= enough, START_S, f"{enough} rows are written")

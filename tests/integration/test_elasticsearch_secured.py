@@ -1,4 +1,4 @@
-"""Tables in an Elasticsearch with TLS and logins: who may write, and what others are told."""
+"""Tables in an Elasticsearch with TLS and logins: who may write, and the errors of others."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[SecuredElasticsearch]:
 
 @pytest.mark.elasticsearch
 @pytest.mark.timeout(300)
-def test_a_guarded_server_takes_rows_of_who_has_the_rights_and_others_are_told_what_is_wrong(
+def test_a_guarded_server_takes_rows_of_who_has_the_rights_and_errors_name_what_others_lack(
     server: SecuredElasticsearch, spark: SparkSession
 ) -> None:
     sink, password = ElasticsearchSink(), SHIPPER.partition(":")[2]
@@ -62,4 +62,4 @@ def test_a_guarded_server_takes_rows_of_who_has_the_rights_and_others_are_told_w
         sink.probe(spark, {**given, "index": "others"}, rows.schema)
     assert ElasticsearchSource().read(spark, {**given, "index": "others"}, rows.schema).count() == 0
     with pytest.raises(ConnectorError, match=r"refused: 403 security_exception.*needs more rights"):
-        ElasticsearchSource().read(spark, {**given, "index": "of-nobody"}, rows.schema)
+        ElasticsearchSource().read(spark, {**given, "index": "of-another"}, rows.schema)

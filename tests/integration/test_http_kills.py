@@ -6,8 +6,6 @@ A receiver that honours the keys of requests has each row once; repeated request
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -18,14 +16,13 @@ from spark_runner.connectors.base import Writer
 from spark_runner.sql.execution.execution import execute
 from tests.sampling import chance, times
 from tests.servers.web import Reply, WebServer, web_server
-from tests.spark_programs import program_environment
+from tests.spark_programs import start_stream_driver
 from tests.stream_driver import plan_of
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300), pytest.mark.xdist_group("local_spark")]
 
 FILES, ROWS = 8, 25
-NEVER = "1000000"  # the number of the micro-batch in which the driver would end by itself
 START_S = 120
 STREAM = """SET job.mode = 'available-now';
 CREATE TABLE src (id BIGINT) USING json OPTIONS (path 'in', max_files_per_trigger 1);
@@ -49,15 +46,7 @@ def test_rows_of_a_driver_killed_at_random_are_all_there(
         (tmp_path / "in" / f"{file}.json").write_text("\n".join(lines), "utf-8")
     with web_server(lambda _: Reply(delay_s=0.005)) as server:
         text = script.format(url=server.url)
-        driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.stream_driver", str(tmp_path), NEVER, "never"],
-            env={**program_environment(), "PYSPARK_PYTHON": sys.executable},
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert driver.stdin is not None
-        driver.stdin.write(text.encode())
-        driver.stdin.close()
+        driver = start_stream_driver(text, tmp_path)
         enough = chance(f"http kill {number}").randrange(1, ROWS * FILES // 2)
         workers = list[psutil.Process]()
         try:
