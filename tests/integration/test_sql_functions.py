@@ -154,7 +154,7 @@ def test_values_of_all_kinds_reach_a_function_and_come_back_with_its_type(
         """
     )
     assert rows(tmp_path) == [
-        '1,ann-b,ANN B,2.00,2,2,2026-02-01,false,"decimal(10,2)"',
+        '1,ann-b, ANN B ,2.00,2,2,2026-02-01,false,"decimal(10,2)"',
         '3,bob,BOB,6.00,6,1,2026-02-01,false,"decimal(10,2)"',
     ]
 
