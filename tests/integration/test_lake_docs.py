@@ -19,8 +19,19 @@ PAGE = (Path(__file__).parents[2] / "docs" / "connectors" / "lake.md").read_text
 SCRIPTS = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_a_submitted_script_gets_what_its_catalogs_need(deployment: Deployment, tmp_path: Path) -> None:
-    script = "".join(SCRIPTS).replace("/data", str(tmp_path))
+@pytest.mark.parametrize(
+    ("script", "table"),
+    [
+        pytest.param(script, table, id=table.partition("/")[0])
+        for script, table in zip(
+            SCRIPTS, ("iceberg/shop/totals/metadata", "delta/prices/_delta_log"), strict=True
+        )
+    ],
+)
+def test_a_submitted_script_gets_what_its_catalog_needs(
+    deployment: Deployment, tmp_path: Path, script: str, table: str
+) -> None:
+    script = script.replace("/data", str(tmp_path))
     found = check_script(script, file="docs.sql", base_dir=str(tmp_path), variables={})
     assert found.errors == found.warnings == ()
     jars = [str(jar) for jar in lake_jars()]
@@ -35,9 +46,11 @@ def test_a_submitted_script_gets_what_its_catalogs_need(deployment: Deployment, 
         "name": "lakes",
         "script": script,
         "retry": {"attempts": 1},
-        "spark": {"master": "local[2]"},
+        "spark": {
+            "master": "local[2]",
+            "conf": {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "1"},
+        },
     }
     detail = deployment.wait(deployment.client.submit(build_definition(document, "test")).id, 240)
     assert detail.job.status is Status.SUCCESS, str(detail.job.error)
-    assert (tmp_path / "iceberg" / "shop" / "totals" / "metadata").is_dir()
-    assert (tmp_path / "delta" / "prices" / "_delta_log").is_dir()
+    assert (tmp_path / table).is_dir()
