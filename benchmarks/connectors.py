@@ -1,16 +1,21 @@
 """Connectors against what people write by hand, in one run, in turn. Last line: JSON, ratios of medians.
 
-`jdbc_upsert_rows`: 500,000 rows into PostgreSQL against `foreachPartition` with `executemany` of 1,000 rows.
+`jdbc_upsert_rows`: 500,000 rows into PostgreSQL against `foreachPartition` with `executemany` of 1,000 rows
+in psycopg2, which sends them row by row.
+`jdbc_upsert_pipelined`: the same with psycopg 3, which does not wait for the answer of each row.
 `jdbc_upsert_copy`: the same against COPY into a staging table and one INSERT ... ON CONFLICT, by hand.
 `jdbc_read`: all rows of a table against Spark's own reader, with as many partitions and the same fetch size.
 `elasticsearch`: documents with ids against `parallel_bulk` of elasticsearch-py in `foreachPartition`.
-Ratios are ours / peer in rows per second. The first peer needs `pip install 'psycopg[binary]'`.
+`redis`: JSON objects against pipelines of 1,000 commands of redis-py in `foreachPartition`.
+`kafka_blackhole`, `kafka_parquet`: a topic of JSON objects against Structured Streaming by hand.
+Ratios are ours / peer in rows per second. Two peers need `pip install psycopg2-binary 'psycopg[binary]'`.
 
-    python benchmarks/connectors.py [--rows 500000] [--rounds 3] [--slow-rows 500000] [--only jdbc]
+    python benchmarks/connectors.py [--rows 500000] [--rounds 3] [--slow-rows 500000] [--only redis]
 """
 
 import argparse
 import functools
+import importlib
 import itertools
 import json
 import os
@@ -28,17 +33,22 @@ from pyspark.sql import DataFrame, Row, SparkSession
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import elasticsearch_rows
+import kafka_rows
+import redis_rows
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.jdbc.sink import JdbcSink
 from spark_runner.connectors.jdbc.source import JdbcSource
 from spark_runner.connectors.jdbc.wire import Login, Wire
 from spark_runner.connectors.options import to_plan, validate
+from tests.kafka_support import kafka_jars
 from tests.servers.databases import PASSWORD, DatabaseServer, driver_jars, local_postgres, postgres_at
 
 COLUMNS = ("id", "name", "amount", "at")
 TABLE = "(id bigint PRIMARY KEY, name text, amount numeric(12,2), at timestamptz)"
 PARTITIONS = 4
+CONNECTORS = ("jdbc", "elasticsearch", "redis", "kafka")
+CLIENTS = ("psycopg2", "psycopg")
 BATCH = 1000  # rows of `executemany`
 
 
@@ -47,7 +57,8 @@ def session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     known = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, known))  # for the tasks, as the zip of a job
-    builder = SparkSession.builder.master("local[2]").config("spark.jars", ",".join(map(str, driver_jars())))
+    jars = ",".join(map(str, (*driver_jars(), *kafka_jars())))
+    builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
@@ -71,7 +82,7 @@ def ours(frame: DataFrame, database: DatabaseServer) -> None:
     JdbcSink().write(frame, to_plan(validate("jdbc", given)), request)
 
 
-def by_rows(frame: DataFrame, database: DatabaseServer) -> None:
+def by_rows(frame: DataFrame, database: DatabaseServer, client: str) -> None:
     """Statements with parameters, 1,000 rows at a time, as `executemany` of a client sends them."""
     host, port, name, user = database.host, database.port, database.database, database.user
     statement = (
@@ -80,9 +91,8 @@ def by_rows(frame: DataFrame, database: DatabaseServer) -> None:
     )
 
     def write(part: Iterator[Row]) -> None:
-        import psycopg  # noqa: PLC0415 - of the tasks
-
-        with psycopg.connect(host=host, port=port, dbname=name, user=user, password=PASSWORD) as opened:
+        connect = importlib.import_module(client).connect
+        with connect(host=host, port=port, dbname=name, user=user, password=PASSWORD) as opened:
             cursor, batch = opened.cursor(), list[tuple[Any, ...]]()
             for row in part:
                 batch.append(tuple(row))
@@ -119,7 +129,7 @@ def lines(part: Iterator[Row]) -> Iterator[bytes]:
         yield "".join(f"{row.id}\t{row.name}\t{row.amount}\t{row.at.isoformat()}\n" for row in some).encode()
 
 
-def read_ours(spark: SparkSession, database: DatabaseServer) -> DataFrame:
+def read_ours(spark: SparkSession, database: DatabaseServer, _count: int) -> DataFrame:
     """The connector, which finds out itself how to divide the table."""
     given = {"url": database.url, "username": database.user, "password": PASSWORD, "table": "t"}
     return JdbcSource().read(spark, to_plan(validate("jdbc", {**given, "partitions": str(PARTITIONS)})), None)
@@ -127,10 +137,16 @@ def read_ours(spark: SparkSession, database: DatabaseServer) -> DataFrame:
 
 def read_by_spark(spark: SparkSession, database: DatabaseServer, count: int) -> DataFrame:
     """Spark's reader with the bounds given."""
-    reader = spark.read.format("jdbc").option("url", database.url).option("dbtable", "t")
+    reader = spark.read.format("jdbc").option("url", database.url).option("driver", "org.postgresql.Driver")
+    reader = reader.option("dbtable", "t")
     reader = reader.option("user", database.user).option("password", PASSWORD).option("fetchsize", "10000")
     reader = reader.option("partitionColumn", "id").option("numPartitions", str(PARTITIONS))
     return reader.option("lowerBound", "0").option("upperBound", str(count)).load()
+
+
+def read_all(frame: DataFrame) -> None:
+    """Read each row, and leave it."""
+    frame.write.format("noop").mode("append").save()
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -148,20 +164,26 @@ def measure(spark: SparkSession, count: int, slow: int, rounds: int) -> dict[str
         database.run(f"CREATE TABLE t {TABLE}")
         ours(rows(spark, count, 0), database)  # so that all rounds replace rows; it also warms up
         by_copy(rows(spark, 2000, 0), database)
-        by_rows(rows(spark, 100, 0), database)
+        read = {"read_ours": read_ours, "read_by_spark": read_by_spark}
+        for client in CLIENTS:
+            by_rows(rows(spark, 100, 0), database, client)
+        for reader in read.values():
+            read_all(reader(spark, database, count))
         for step in range(1, rounds + 1):
             works: dict[str, tuple[int, Callable[[], object]]] = {
                 "ours": (count, lambda step=step: ours(rows(spark, count, step), database)),
                 "by_copy": (count, lambda step=step: by_copy(rows(spark, count, step), database)),
-                "by_rows": (slow, lambda step=step: by_rows(rows(spark, slow, step), database)),
-                "read_ours": (
-                    count,
-                    lambda: read_ours(spark, database).write.format("noop").mode("append").save(),
-                ),
-                "read_by_spark": (
-                    count,
-                    lambda: read_by_spark(spark, database, count).write.format("noop").mode("append").save(),
-                ),
+                **{
+                    client: (
+                        slow,
+                        lambda step=step, client=client: by_rows(rows(spark, slow, step), database, client),
+                    )
+                    for client in CLIENTS
+                },
+                **{
+                    name: (count, lambda reader=reader: read_all(reader(spark, database, count)))
+                    for name, reader in read.items()
+                },
             }
             for name, (its, work) in works.items():
                 database.run("VACUUM t")
@@ -178,17 +200,26 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--slow-rows", type=int, default=500_000, help="rows of `executemany`")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=["jdbc", "elasticsearch"], help="connectors")
+    parser.add_argument("--only", nargs="*", default=CONNECTORS, choices=CONNECTORS, help="connectors")
     given = parser.parse_args()
     spark, ratio = session(), dict[str, float]()
     if "jdbc" in given.only:
         rate = measure(spark, given.rows, given.slow_rows, given.rounds)
-        ratio["jdbc_upsert_rows"] = rate["ours"] / rate["by_rows"]
+        ratio["jdbc_upsert_rows"] = rate["ours"] / rate["psycopg2"]
+        ratio["jdbc_upsert_pipelined"] = rate["ours"] / rate["psycopg"]
         ratio["jdbc_upsert_copy"] = rate["ours"] / rate["by_copy"]
         ratio["jdbc_read"] = rate["read_ours"] / rate["read_by_spark"]
     if "elasticsearch" in given.only:
         rate = elasticsearch_rows.measure(functools.partial(rows, spark), given.rows, given.rounds)
         ratio["elasticsearch"] = rate["elasticsearch_ours"] / rate["elasticsearch_by_hand"]
+    if "redis" in given.only:
+        rate = redis_rows.measure(functools.partial(rows, spark), given.rows, given.rounds)
+        ratio["redis"] = rate["redis_ours"] / rate["redis_by_hand"]
+    if "kafka" in given.only:
+        rate = kafka_rows.measure(spark, functools.partial(rows, spark), given.rows, given.rounds)
+        for target in ("blackhole", "parquet"):
+            name = f"kafka_{target}"
+            ratio[name] = rate[f"{name}_ours"] / rate[f"{name}_by_hand"]
     spark.stop()
     print(json.dumps({"ratio": {name: round(value, 2) for name, value in ratio.items()}}))
 
