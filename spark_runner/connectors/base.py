@@ -51,6 +51,7 @@ class WriteRequest:
     writer: Writer
     primary_key: tuple[str, ...] = ()  # rows with an equal key replace each other; empty without one
     batch: int | None = None  # the number of the micro-batch; None without a stream
+    is_shown: bool = True  # whether someone looks at the preview of `Written`
 
 
 class Source(Protocol):

@@ -72,7 +72,7 @@ class FileSink:
                 raise ConnectorError(f"refused: of {rows} rows {rows - kept} {reason}")
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
-            shown = self._read_back(frame, {**options, "path": target.staging})
+            shown = self._read_back(frame, {**options, "path": target.staging}) if request.is_shown else []
             with target.locked():
                 if mode == "overwrite":
                     target.replace()

@@ -46,7 +46,8 @@ class BatchWriter:
         writer = Writer(f"{self._stream}-{batch}", REPLAY)
         if not self._has_written:
             self._sink.recover(frame.sparkSession, self._options, writer)
-        request = WriteRequest(self._mode(batch), writer, self._key, batch)
+        is_first = not self.preview  # the rows of one micro-batch are shown
+        request = WriteRequest(self._mode(batch), writer, self._key, batch, is_shown=is_first)
         written = self._sink.write(frame, self._options, request)
         if written.rejected is not None and not written.rejected.isEmpty():
             raise ConnectorError("the target has rejected rows; a stream has no quarantine yet")

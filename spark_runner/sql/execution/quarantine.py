@@ -142,7 +142,7 @@ class Quarantine:
         folder = f"{self._place.rstrip('/')}/{folder_name(source.name)}"
         # Each attempt of the run replaces the rows of the earlier one.
         mode = "append" if folder in self._begun else "overwrite"
-        ParquetSink().write(rows, {**FILES, "path": folder}, WriteRequest(mode, self._writer))
+        ParquetSink().write(rows, {**FILES, "path": folder}, WriteRequest(mode, self._writer, is_shown=False))
         self._begun.add(folder)
         return folder
 

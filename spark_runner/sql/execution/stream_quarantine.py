@@ -184,7 +184,9 @@ class StreamQuarantine:
         if self._table is not None:
             self._table.add(rows, writer)
         else:
-            QuarantineSink().write(rows, self._options(source), WriteRequest("append", writer))
+            QuarantineSink().write(
+                rows, self._options(source), WriteRequest("append", writer, is_shown=False)
+            )
 
     def _options(self, source: Origin) -> dict[str, Any]:
         return {**FILES, "path": f"{self._place}/{folder_name(source.name)}"}
