@@ -26,8 +26,8 @@ WINDOWS, CLICKS_PER_SECOND = 3, 40
 START_TIMEOUT_S, WINDOWS_TIMEOUT_S = 180, 300
 
 
-def main() -> None:
-    """Run the demo until each page has some windows."""
+def main(windows: int = WINDOWS) -> None:
+    """Run the demo until each page has that many windows."""
     with tempfile.TemporaryDirectory(prefix="demo-") as name, ExitStack() as stack:
         folder = Path(name)
         _say("Kafka and Redis start; Maven fetches Kafka the first time")
@@ -45,7 +45,7 @@ def main() -> None:
         orchestrator.run("job", "submit", str(ROOT / "examples" / "clicks.sql"), "--id", "clicks", *sets)
         wait_until(orchestrator.streams, START_TIMEOUT_S, "the job reads the topic")
         _say("the job reads the topic: clicks are produced, and counts arrive at the end of each window")
-        _produce_and_show(kafka, redis)
+        _produce_and_show(kafka, redis, windows)
         _say("orchestrator job kill clicks --graceful: the stream ends after its micro-batch")
         orchestrator.run("job", "kill", "clicks", "--graceful")
         orchestrator.run("job", "wait", "clicks")
@@ -115,12 +115,12 @@ class Orchestrator:
         return self._log.read_text("utf-8", "replace")[-3000:] if self._log.exists() else ""
 
 
-def _produce_and_show(kafka: Kafka, redis: RedisServer) -> None:
-    """Produce clicks and print each count that arrives, until each page has some windows."""
+def _produce_and_show(kafka: Kafka, redis: RedisServer, windows: int) -> None:
+    """Produce clicks and print each count that arrives, until each page has that many windows."""
     shown = dict.fromkeys(PAGES, 0)
     ends = time.monotonic() + WINDOWS_TIMEOUT_S
     with redis.client() as client:
-        while min(shown.values()) < WINDOWS:
+        while min(shown.values()) < windows:
             if time.monotonic() > ends:
                 raise SystemExit("no counts have arrived for some minutes")
             kafka.produce("clicks", [_click() for _ in range(CLICKS_PER_SECOND)])
@@ -146,4 +146,4 @@ def _say(words: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))
