@@ -45,6 +45,7 @@ class ConnectorOptions(BaseModel):
         frozenset()
     )  # options whose values may hold a secret: no error has them
     deciding: ClassVar[frozenset[str]] = frozenset()  # options that decide which rows there are, as its place
+    files: ClassVar[tuple[str, ...]] = ()  # options that name a file: a relative path is beside the script
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
     aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which users write, to fields
@@ -92,6 +93,14 @@ class ConnectorOptions(BaseModel):
     def check_position(cls, position: str) -> None:  # noqa: ARG003 - of subclasses
         """Raise OptionError if its source cannot begin a stream at this position, which a user gives."""
         raise OptionError("its connector cannot begin at a position; use --fresh to read all its data")
+
+    def refusal_of_reads(self) -> str:
+        """Why no query can read a table with these options; empty if one can."""
+        return ""
+
+    def refusal_of_writes(self, *, has_primary_key: bool) -> str:  # noqa: ARG002 - of subclasses
+        """Likewise, why no INSERT can write it."""
+        return ""
 
     def place(self) -> str:
         """Where the rows are, such as "kafka://host/topic": equal for the same rows; empty if unknown."""

@@ -128,6 +128,11 @@ BUILT_IN: Mapping[str, Connector] = {
     ),
 }
 
+ALIASES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "upsert-kafka": ("kafka", {"version": "universal-upsert"}),
+}
+"""Names that other engines have for a connector with these options."""
+
 
 def find(name: str) -> Connector | None:
     """The connector of this name, in lower case; None without one. Raises ConnectorError for a broken one."""

@@ -8,59 +8,21 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_runner.sql.execution.execution import execute
-from spark_runner.sql.execution.preview import preview
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
 from tests.contract.suite import inline
 from tests.kafka_support import add_kafka
+from tests.kafka_tables import BATCH, COPY, STREAM, Tables, values
 from tests.servers.kafka import Topics
 from tests.servers.kafka_client import Record
-from tests.stream_driver import plan_of
 
-STREAM, BATCH = "SET job.mode = 'available-now';\n", "SET job.mode = 'batch';\n"
-COPY = "INSERT INTO dst SELECT * FROM src"
 LAST = "INSERT INTO dst SELECT * FROM given"
-
-
-class Tables:
-    """Scripts on the topics of one test."""
-
-    def __init__(self, spark: SparkSession, topics: Topics, folder: Path) -> None:
-        self._spark, self._topics, self.folder = spark, topics, folder
-        self.bad_rows: list[dict[str, Any]] = []
-
-    def kafka(self, name: str, columns: str, topic: str, **options: Any) -> str:
-        given = {"topic": topic, "bootstrap_servers": self._topics.kafka.servers, **options}
-        listed = ", ".join(f"{key} '{value}'" for key, value in given.items())
-        return f"CREATE TABLE {name} ({columns}) USING kafka OPTIONS ({listed});\n"
-
-    def files(self, columns: str) -> str:
-        return f"CREATE TABLE dst ({columns}) USING parquet OPTIONS (path '{self.folder}/out');\n"
-
-    def run(self, script: str, control: StreamControl | None = None) -> list[dict[str, Any]]:
-        self.bad_rows = []
-        plan = {**plan_of(script, self.folder), "quarantine": f"{self.folder}/bad"}
-        return execute(self._spark, plan, lambda _: None, control=control, bad_rows=self.bad_rows)
-
-    def preview(self, script: str, name: str) -> list[list[str | None]]:
-        rows: list[list[str | None]] = preview(
-            self._spark, plan_of(f"{script}SELECT 1", self.folder), name, 10, 80
-        )["rows"]
-        return rows
-
-    def written(self) -> list[tuple[Any, ...]]:
-        return sorted(map(tuple, self._spark.read.parquet(f"{self.folder}/out").collect()), key=str)
 
 
 @pytest.fixture
 def tables(spark: SparkSession, topics: Topics, tmp_path: Path) -> Tables:
     add_kafka(spark)
     return Tables(spark, topics, tmp_path)
-
-
-def values(*rows: Any) -> list[bytes]:
-    return [each if isinstance(each, bytes) else json.dumps(each).encode() for each in rows]
 
 
 @pytest.mark.parametrize("kind", ["json", "csv", "avro"])
@@ -77,7 +39,7 @@ def test_types_survive_a_format_there_and_back(tables: Tables, topics: Topics, k
     back = tables.kafka("src", columns, topic, format=kind) + tables.files(columns)
     tables.run(BATCH + back + COPY)
     tables.run(BATCH + given + f"CREATE TABLE dst ({columns}) USING parquet OPTIONS (path 'ref');\n" + LAST)
-    expected = tables._spark.read.parquet(f"{tables.folder}/ref").collect()  # noqa: SLF001 - of this module
+    expected = tables.spark.read.parquet(f"{tables.folder}/ref").collect()
     assert tables.written() == sorted(map(tuple, expected), key=str)
 
 

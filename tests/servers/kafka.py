@@ -30,9 +30,12 @@ VERSION = "4.1.2"
 START_TIMEOUT_S = 90
 ADA, BOB = ("ada", "the-secret-of-ada"), ("bob", "the-secret-of-bob")
 """Users of the secured listener: ada may do everything, bob nothing."""
+SCRAM = {"SCRAM-SHA-256": "the-256-of-ada", "SCRAM-SHA-512": "the-512-of-ada"}
+"""The password of ada for each of the other mechanisms: a login by one of them proves that it is used."""
 
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_LOGINS = "org.apache.kafka.common.security"
+_PLAIN, _SCRAM = f"{_LOGINS}.plain.PlainLoginModule", f"{_LOGINS}.scram.ScramLoginModule"
 
 
 @dataclass
@@ -43,6 +46,8 @@ class Kafka:
     secured: str = ""
     ca: str = ""  # the file with the authority of its certificate
     other_ca: str = ""  # that of another authority
+    mutual: str = ""  # a listener with TLS for clients with a certificate: `client` may do everything
+    certificates: Certificates | None = None
     daemon: JavaDaemon | None = None
 
     @cached_property
@@ -138,9 +143,9 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
     """A broker with its files in a folder, which ends with the stack."""
     jars = fetched_jars(f"kafka-{VERSION}", {"org.apache.kafka:kafka_2.13": VERSION}, f"Kafka {VERSION}")
     certificates = Certificates(folder)
-    plain, secured, controller = free_ports("127.0.0.1", 3)
+    plain, secured, mutual, controller = free_ports("127.0.0.1", 4)
     file = folder / "kafka.properties"
-    properties = _properties(folder, certificates, plain, secured, controller)
+    properties = _properties(folder, certificates, plain, secured, mutual, controller)
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), "utf-8")
     java = ["java", *_JVM, "-cp", f"{jars}/*"]
     _format([*java, "kafka.tools.StorageTool"], str(file))
@@ -148,7 +153,13 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
     stack.callback(daemon.close)
     daemon.start()
     found = Kafka(
-        f"127.0.0.1:{plain}", f"localhost:{secured}", certificates.ca, certificates.other_ca, daemon
+        f"127.0.0.1:{plain}",
+        f"localhost:{secured}",
+        certificates.ca,
+        certificates.other_ca,
+        f"localhost:{mutual}",
+        certificates,
+        daemon,
     )
     stack.callback(found.close)
     wait_until(lambda: daemon.has_ended() or _answers(found.servers), START_TIMEOUT_S, "Kafka answers")
@@ -160,6 +171,8 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
 def _format(tool: Sequence[str], file: str) -> None:
     cluster = str(uuid.uuid4().hex[:22])
     command = [*tool, "format", "-t", cluster, "-c", file, "--standalone"]
+    for mechanism, password in SCRAM.items():
+        command += ["--add-scram", f"{mechanism}=[name={ADA[0]},password={password}]"]
     made = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False)
     if made.returncode:
         unavailable(f"no Kafka: its storage cannot be formatted: {made.stdout[-1000:]}{made.stderr[-1000:]}")
@@ -175,10 +188,10 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _properties(
-    folder: Path, certificates: Certificates, plain: int, secured: int, controller: int
+def _properties(  # noqa: PLR0917 - the ports are named in the only call
+    folder: Path, certificates: Certificates, plain: int, secured: int, mutual: int, controller: int
 ) -> dict[str, str]:
-    listener = "listener.name.sasl_ssl"
+    listener, other = "listener.name.sasl_ssl", "listener.name.mutual"
     users = " ".join(f'user_{name}="{password}"' for name, password in (ADA, BOB))
     return {
         "process.roles": "broker,controller",
@@ -186,11 +199,16 @@ def _properties(
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
         "controller.listener.names": "CONTROLLER",
         "listeners": (
-            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller}"
+            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secured},MUTUAL://127.0.0.1:{mutual}"
+            f",CONTROLLER://127.0.0.1:{controller}"
         ),
         # The certificate has this name alone.
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://localhost:{secured}",
-        "listener.security.protocol.map": ("PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"),
+        "advertised.listeners": (
+            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://localhost:{secured},MUTUAL://localhost:{mutual}"
+        ),
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,MUTUAL:SSL,CONTROLLER:PLAINTEXT"
+        ),
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(folder / "logs"),
         "offsets.topic.replication.factor": "1",
@@ -201,10 +219,14 @@ def _properties(
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
         "log.segment.delete.delay.ms": "1000",
-        f"{listener}.sasl.enabled.mechanisms": "PLAIN",
+        f"{listener}.sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM)),
         f"{listener}.plain.sasl.jaas.config": f"{_PLAIN} required {users};",
-        f"{listener}.ssl.keystore.type": "PEM",
-        f"{listener}.ssl.keystore.location": certificates.server,
+        **{f"{listener}.{each.lower()}.sasl.jaas.config": f"{_SCRAM} required;" for each in SCRAM},
+        **{f"{each}.ssl.keystore.type": "PEM" for each in (listener, other)},
+        **{f"{each}.ssl.keystore.location": certificates.server for each in (listener, other)},
+        f"{other}.ssl.client.auth": "required",
+        f"{other}.ssl.truststore.type": "PEM",
+        f"{other}.ssl.truststore.location": certificates.ca,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": f"User:ANONYMOUS;User:{ADA[0]}",
+        "super.users": f"User:ANONYMOUS;User:{ADA[0]};User:CN=client",
     }

@@ -10,7 +10,7 @@ from spark_runner.connectors.kafka.options import KafkaOptions
 from spark_runner.connectors.kafka.positions import position, spark_options
 from spark_runner.connectors.options import validate
 from spark_runner.connectors.spark_modules import of_line
-from spark_runner.sql.compiler.compile import compile_script
+from spark_runner.sql.compiler.compile import check_script, compile_script
 from spark_runner.sql.text.errors import SqlError
 
 COLUMNS = "id BIGINT, name STRING"
@@ -59,6 +59,9 @@ def test_the_keys_of_spark_and_of_both_generations_of_flink_mean_the_same() -> N
         ("'scan.startup.mode' = 'timestamp'", "needs option 'starting_timestamp'"),
         ("'username' = 'ada'", "option 'username' needs option 'password'"),
         ("'format' = 'xml'", "option 'format' of connector 'kafka' cannot be 'xml'"),
+        ("'ssl_key' = 'x'", "'ssl_certificate' and 'ssl_key' are given together"),
+        ("'avro_schema' = '{}'", "'avro_schema' and 'avro_schema_file' need 'format' = 'avro'"),
+        ("'format' = 'avro', 'avro_schema_file' = 'c.avsc'", "'c.avsc' is relative, and the definition"),
     ],
 )
 def test_a_wrong_option_is_an_error_with_the_reason(more: str, words: str) -> None:
@@ -181,3 +184,75 @@ def test_a_read_cannot_end_where_there_is_no_end(end: str) -> None:
     options = {"topic": "t", "bootstrap_servers": "h:1", "ending_offsets": end}
     with pytest.raises(OptionError, match="a read ends at latest, a time with its zone, or offsets"):
         validate("kafka", options, ("id",))
+
+
+UPSERT = """CREATE TABLE t (id BIGINT, name STRING{key}) WITH ('connector' = 'upsert-kafka',
+  'topic' = 'a', 'bootstrap_servers' = 'h:1'{more});
+INSERT INTO t SELECT 1 AS id, 'x' AS name"""
+KEY = ", PRIMARY KEY (id) NOT ENFORCED"
+
+
+def errors(script: str) -> str:
+    found = check_script(script, file="s.sql", base_dir="", variables={})
+    return "\n".join(map(str, found.errors))
+
+
+def test_the_name_of_flink_for_upserts_is_the_target_with_a_key() -> None:
+    script = UPSERT.format(key=KEY, more="")
+    other = script.replace("'upsert-kafka'", "'kafka', 'connector.version' = 'universal-upsert'")
+    first, second = (
+        compile_script(each, file="s.sql", base_dir="", variables={})["steps"][0] for each in (script, other)
+    )
+    assert first["connector"] == second["connector"] == "kafka"
+    assert first["options"] == second["options"]
+    assert first["options"]["version"] == "universal-upsert"
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (UPSERT.format(key="", more=""), "'t' cannot be written: the records need a key"),
+        (
+            UPSERT.format(key=KEY, more=", 'version' = 'universal'"),
+            "option 'version' of connector 'upsert-kafka' can only be 'universal-upsert'",
+        ),
+        (UPSERT.format(key=KEY, more="") + "; TABLE t", "'t' cannot be read: it is one of upserts"),
+        (
+            UPSERT.format(key=KEY, more="").replace("upsert-kafka", "upsert-kafk"),
+            "did you mean 'upsert-kafka'?",
+        ),
+        (UPSERT.format(key=KEY, more="").replace("'a'", "'a;b'"), "it reads several topics"),
+        (
+            UPSERT.format(key=KEY, more="").replace("'topic'", "'topic-pattern'"),
+            "'t' cannot be written: it reads the topics of a pattern; a table to write has one 'topic'",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_written_or_read_is_refused_at_submission(script: str, words: str) -> None:
+    assert words in errors(script)
+
+
+def test_rows_that_name_their_topic_may_go_to_a_table_of_a_pattern() -> None:
+    more = ", 'topic_column' = 'name'"
+    assert not errors(UPSERT.format(key=KEY, more=more).replace("'topic'", "'topic-pattern'"))
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("schemas/../c.avsc", "file:/base/c.avsc"),
+        ("/schemas/c.avsc", "/schemas/c.avsc"),
+        ("s3a://schemas/c.avsc", "s3a://schemas/c.avsc"),
+    ],
+)
+def test_the_file_of_a_schema_is_beside_the_script(path: str, found: str) -> None:
+    script = f"""CREATE TABLE t ({COLUMNS}) USING kafka OPTIONS (topic 'a', bootstrap_servers 'h:1',
+      format 'avro', avro_schema_file '{path}')"""
+    plan = compile_script(script + USE, file="s.sql", base_dir="/base", variables={})
+    assert plan["steps"][0]["options"]["avro_schema_file"] == found
+
+
+def test_a_query_names_no_other_file_of_a_schema() -> None:
+    script = """CREATE TABLE t (id INT) USING kafka OPTIONS (topic 'a', bootstrap_servers 'h:1',
+      format 'avro'); SELECT * FROM t WITH ('avro_schema_file' = '/x')"""
+    assert "option 'avro_schema_file' decides what table 't' is" in errors(script)

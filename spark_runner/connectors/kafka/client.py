@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
@@ -80,11 +81,17 @@ class Brokers:
             found[topic] = sorted(parts.get(index).partition() for index in range(parts.size()))
         return found
 
-    def topics_like(self, pattern: str) -> list[str]:
-        """The topics whose names match a pattern of Java."""
+    def topics_like(self, pattern: str, given: str) -> list[str]:
+        """The topics with a match in their names; raises ConnectorError for what is no pattern, as given."""
         names = self._await(self._admin.listTopics().names(), "")
-        matches = java_class(self._session, "java.util.regex.Pattern").compile(pattern)
-        return sorted(name for name in names if matches.matcher(name).matches())
+        try:
+            found = java_class(self._session, "java.util.regex.Pattern").compile(pattern)
+        except IllegalArgumentException as error:
+            reason = str(error).partition("\n")[0]
+            raise ConnectorError(f"'{given}' is no pattern of Java: {reason}") from error
+        # All names in one call: a cluster may have thousands of topics.
+        listed = str(java_class(self._session, "java.lang.String").join("\n", names)).split("\n")
+        return sorted(name for name in listed if name and found.matcher(name).find())
 
     def ends(self, partitions: Mapping[str, list[int]]) -> dict[str, dict[int, tuple[int, int]]]:
         """The first offset of each partition, and the one behind its last record."""

@@ -10,8 +10,16 @@ _RULES = (  # words in the chain of causes -> the message, in this order
         "the brokers at {servers} refuse the login; check username, password and sasl_mechanism",
     ),
     (
+        ("PBES2",),
+        "Java cannot decrypt ssl_key for {servers}; encrypt it by openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES",
+    ),
+    (
+        ("InvalidConfigurationException", "Invalid PEM"),
+        "no TLS with {servers}: {cause}; check ssl_ca, ssl_certificate, ssl_key, ssl_key_password",
+    ),
+    (
         ("SslAuthenticationException", "SSLHandshakeException", "SSLException", "PKIX"),
-        "TLS with {servers} fails: {cause}; check ssl_ca, the name in the broker's certificate, and the port",
+        "TLS with {servers} fails: {cause}; check ssl_ca, ssl_certificate, the broker's name, the port",
     ),
     (
         ("TopicAuthorizationException", "TOPIC_AUTHORIZATION_FAILED"),

@@ -1,9 +1,12 @@
 """Columns from the bytes of records and back: JSON, CSV, raw, Avro."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
@@ -11,9 +14,11 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.rows import JSON_OPTIONS, column, row_as_json
+from spark_runner.protocol.text import did_you_mean
 
 _UNREAD = "__orchestrator_unread"
 _SHOWN = 200  # characters of a record in an error message
+_MAX_SCHEMA_BYTES = 1 << 20  # of a file: the driver holds it in memory
 _SQL_TIMES = {  # as Flink writes them in its format `SQL`
     "timestampFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
     "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
@@ -156,13 +161,21 @@ def _avro(
     return sql.struct(*named, sql.when(is_unread, sql.base64(value)).alias(record))
 
 
+def of_key(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options for the key of a record: the schema of Avro is that of values."""
+    return {**options, "avro_schema": "", "avro_schema_file": ""}
+
+
 def avro_schema(frame: DataFrame, schema: StructType, options: Mapping[str, Any]) -> str:
-    """The schema of Avro as JSON: that of the options, or one from the columns."""
+    """The schema of Avro as JSON: that of the options, or one from the columns.
+
+    Raises ConnectorError for a text that is no schema of a record with these columns.
+    """
     session = frame.sparkSession
     if options["avro_schema"]:
-        return str(options["avro_schema"])
-    if options["avro_schema_file"]:
-        return _read(frame, str(options["avro_schema_file"]))
+        return _with_fields(str(options["avro_schema"]), schema, "avro_schema")
+    if file := str(options["avro_schema_file"]):
+        return _with_fields(_read(session, file), schema, f"'{file}'")
     convert = java_class(session, "org.apache.spark.sql.avro.SchemaConverters")
     parsed: Any = session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001 - PySpark has no public way
     try:
@@ -171,12 +184,40 @@ def avro_schema(frame: DataFrame, schema: StructType, options: Mapping[str, Any]
         raise ConnectorError("Spark has no module for Avro here: add spark-avro to its packages") from error
 
 
-def _read(frame: DataFrame, file: str) -> str:
-    files, path = file_system_at(frame.sparkSession, file)
-    if not files.exists(path):
-        raise ConnectorError(f"there is no file '{file}' with the schema of Avro")
-    stream = files.open(path)
+def _with_fields(text: str, schema: StructType, place: str) -> str:
+    """The text, if it is the schema of a record that has the columns."""
     try:
-        return bytes(stream.readAllBytes()).decode()
-    finally:
-        stream.close()
+        found = json.loads(text)
+        fields = [str(each["name"]) for each in found["fields"]] if found["type"] == "record" else None
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ConnectorError(f"{place} is no schema of Avro for a record: {error!r}") from error
+    if fields is None:
+        raise ConnectorError(f"{place} is a schema of Avro for '{found['type']}'; a value is a record")
+    known = {name.lower() for name in fields}
+    if missing := next((name for name in schema.fieldNames() if name.lower() not in known), None):
+        hint = did_you_mean(missing, fields) or f"; it has {', '.join(fields) or 'none'}"
+        raise ConnectorError(f"the schema of Avro in {place} has no field '{missing}'{hint}")
+    return text
+
+
+def _read(session: SparkSession, file: str) -> str:
+    """The text of the file of a schema, on the host of the driver or in a file system of Hadoop."""
+    try:
+        files, path = file_system_at(session, file)
+        if not files.exists(path):
+            raise ConnectorError(f"the driver finds no file '{file}' with the schema of Avro")
+        if (size := int(files.getFileStatus(path).getLen())) > _MAX_SCHEMA_BYTES:
+            limit = f"the limit is {_MAX_SCHEMA_BYTES:,}"
+            raise ConnectorError(f"'{file}' is no schema of Avro: it has {size:,} bytes, {limit}")
+        stream = files.open(path)
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+    except Py4JJavaError as error:
+        reason = str(error.java_exception.getMessage())
+        raise ConnectorError(f"the schema of Avro in '{file}' cannot be read: {reason}") from error
+    except IllegalArgumentException as error:
+        raise ConnectorError(f"the schema of Avro in '{file}' cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ConnectorError(f"'{file}' is no schema of Avro: it is not in UTF-8") from error

@@ -35,7 +35,8 @@ AnyCase = BeforeValidator(_lower)
 class KafkaOptions(ConnectorOptions):
     """Topics of Apache Kafka.
 
-    A `PRIMARY KEY` of the table is the key of the records that it writes.
+    A `PRIMARY KEY` of the table is the key of the records that it writes. `upsert-kafka` is another name
+    for a table with `version` `universal-upsert`.
     """
 
     streams: ClassVar[bool] = True
@@ -46,10 +47,11 @@ class KafkaOptions(ConnectorOptions):
     metadata: ClassVar[tuple[str, ...]] = (
         *("key", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"),
     )
+    deciding: ClassVar[frozenset[str]] = frozenset({"avro_schema_file"})  # a use has no folder for its path
+    files: ClassVar[tuple[str, ...]] = ("avro_schema_file",)
     unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger"})
     aliases: ClassVar[Mapping[str, str]] = {
         "subscribe": "topic",
-        "subscribePattern": "topic_pattern",
         "properties.bootstrap.servers": "bootstrap_servers",
         "kafka.bootstrap.servers": "bootstrap_servers",
         "bootstrap.servers": "bootstrap_servers",
@@ -70,6 +72,9 @@ class KafkaOptions(ConnectorOptions):
         "value.fields-include": "value_fields_include",
         "value.json.ignore-parse-errors": "ignore_parse_errors",
         "value.json.fail-on-missing-field": "fail_on_missing_field",
+        "value.json.timestamp-format.standard": "timestamp_format",
+        "value.csv.field-delimiter": "delimiter",
+        "value.csv.null-literal": "null_value",
         "timestamp-format.standard": "timestamp_format",
         "field-delimiter": "delimiter",
         "null-literal": "null_value",
@@ -79,10 +84,14 @@ class KafkaOptions(ConnectorOptions):
     without_effect: ClassVar[tuple[str, ...]] = (
         *("scan.topic-partition-discovery.interval", "sink.delivery-guarantee", "sink.semantic"),
         *("includeHeaders", "properties.auto.offset.reset", "properties.enable.auto.commit"),
-        *("properties.zookeeper.connect", "sink.partitioner"),
+        *("properties.zookeeper.connect", "sink.partitioner", "sink.parallelism", "scan.parallelism"),
+        *("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "sink.transactional-id-prefix"),
     )
     topic: Listed = Field((), description="the topics to read, or the one to write")
-    topic_pattern: str = Field("", description="instead of `topic`: a pattern of Java for the topics to read")
+    topic_pattern: str = Field(
+        "", description="instead of `topic`, to read: a pattern of Java for whole names of topics"
+    )
+    subscribe_pattern: str = Field("", description="likewise, but for any part of the names, as in Spark")
     bootstrap_servers: str = Field(min_length=1, description="`host:port`, with commas between several")
     format: Format = Field("json", description="of values: `json`, `csv`, `raw` (one column) or `avro`")
     key_format: Format | None = Field(
@@ -121,15 +130,19 @@ class KafkaOptions(ConnectorOptions):
     timestamp_format: Literal["ISO-8601", "SQL"] = Field("ISO-8601", description="of JSON that is written")
     delimiter: str = Field(",", min_length=1, max_length=1, description="of CSV: one character")
     null_value: str = Field("", description="of CSV: the text that means NULL")
-    avro_schema: str = Field("", description="of Avro: the schema as JSON; without it, from the columns")
-    avro_schema_file: str = Field("", description="of Avro: instead, the URL of a file with the schema")
+    avro_schema: str = Field(
+        "", description="of values in Avro: the schema as JSON, or a reference; without it, from the columns"
+    )
+    avro_schema_file: str = Field(
+        "", description="instead, a file with it: a path, relative to the folder of the script, or a URL"
+    )
     topic_column: str = Field("", description="the column with the topic of each record")
     headers_column: str = Field("", description="the column with the headers: a MAP of STRING")
     delete_column: str = Field(
         "", description="a BOOLEAN column: true is a record without a value, which deletes its key"
     )
     version: Literal["universal", "universal-upsert", "0.11", "0.10"] = Field(
-        "universal", description="`universal-upsert`: the records need a key"
+        "universal", description="`universal-upsert`: the records need a key, and the table is only written"
     )
     group_id: str = Field("", description="the consumer group: for rights, and for `group-offsets`")
     security_protocol: Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
@@ -170,7 +183,7 @@ class KafkaOptions(ConnectorOptions):
 
     @model_validator(mode="after")
     def _fit_together(self) -> "KafkaOptions":
-        if bool(self.topic) == bool(self.topic_pattern):
+        if [bool(self.topic), bool(self.topic_pattern), bool(self.subscribe_pattern)].count(True) != 1:
             raise OptionError("connector 'kafka' needs option 'topic' or 'topic_pattern'")
         if self.starting_offsets == TIMESTAMP and self.starting_timestamp is None:
             raise OptionError("starting_offsets 'timestamp' needs option 'starting_timestamp'")
@@ -178,6 +191,10 @@ class KafkaOptions(ConnectorOptions):
             raise OptionError("starting_offsets 'specific-offsets' needs option 'specific_offsets'")
         if self.avro_schema and self.avro_schema_file:
             raise OptionError("give 'avro_schema' or 'avro_schema_file', not both")
+        if (self.avro_schema or self.avro_schema_file) and self.format != "avro":
+            raise OptionError("'avro_schema' and 'avro_schema_file' need 'format' = 'avro'")
+        if bool(self.ssl_certificate) != bool(self.ssl_key):
+            raise OptionError("'ssl_certificate' and 'ssl_key' are given together")
         if self.username and not self.password:
             raise OptionError("option 'username' needs option 'password'")
         if self.specific_offsets:
@@ -197,10 +214,33 @@ class KafkaOptions(ConnectorOptions):
         if found in {TIMESTAMP, SPECIFIC}:
             raise OptionError(f"it is no position in a topic; {FORMS}")
 
+    def refusal_of_reads(self) -> str:
+        """A table of upserts has no single meaning as rows."""
+        if self.version == "universal-upsert":
+            return (
+                "it is one of upserts, whose newest rows are not computed; declare another table of connector"
+                " 'kafka' with 'key_fields' and 'delete_column' for its changes"
+            )
+        return ""
+
+    def refusal_of_writes(self, *, has_primary_key: bool) -> str:
+        """An INSERT needs a topic, and a key where records replace each other."""
+        if not self.topic_column and len(self.topic) != 1:
+            given = "several topics" if self.topic else "the topics of a pattern"
+            return f"it reads {given}; a table to write has one 'topic', or the option 'topic_column'"
+        if len(self.topic) > 1:
+            return "with 'topic_column', 'topic' is the one for rows without their own"
+        if not (has_primary_key or self.key_fields) and (
+            self.delete_column or self.version == "universal-upsert"
+        ):
+            return "the records need a key: declare a PRIMARY KEY, or give option 'key_fields'"
+        return ""
+
     def place(self) -> str:
         """The servers and the topics."""
         servers = ",".join(sorted(each.strip() for each in self.bootstrap_servers.split(",")))
-        return f"kafka://{servers}/{','.join(sorted(self.topic)) or self.topic_pattern}"
+        topics = ",".join(sorted(self.topic)) or self.topic_pattern or self.subscribe_pattern
+        return f"kafka://{servers}/{topics}"
 
     def guarantee(self, *, has_primary_key: bool) -> Guarantee:  # noqa: ARG002 - of ConnectorOptions
         """A repeated task or micro-batch writes its records again, also those with a key."""

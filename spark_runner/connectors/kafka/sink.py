@@ -11,7 +11,7 @@ from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.client import brokers, spark_options
 from spark_runner.connectors.kafka.failures import explained
-from spark_runner.connectors.kafka.formats import encoded
+from spark_runner.connectors.kafka.formats import encoded, of_key
 from spark_runner.connectors.rows import column
 
 # Spark would write through a query of its own, whose rows an observation does not count.
@@ -106,7 +106,7 @@ def _records(frame: DataFrame, options: Mapping[str, Any], primary_key: Sequence
     cells = [value.alias("value")]
     if keys:
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
-        key = encoded(frame, keys, kind, options)
+        key = encoded(frame, keys, kind, of_key(options))
         cells.append((_checked(key, keys) if needs_key else key).alias("key"))
     if options["headers_column"]:
         cells.append(_headers(_written(frame, options["headers_column"])).alias("headers"))

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.client import Brokers, brokers, spark_options
-from spark_runner.connectors.kafka.formats import decoded
+from spark_runner.connectors.kafka.formats import decoded, of_key
 from spark_runner.connectors.kafka.positions import GROUP, LATEST, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.kafka.positions import spark_options as position_options
 
@@ -96,7 +96,7 @@ def _subscribed(options: Mapping[str, Any]) -> dict[str, str]:
     topics = {"subscribe": ",".join(options["topic"])}
     found = {
         **spark_options(options),
-        **(topics if options["topic"] else {"subscribePattern": options["topic_pattern"]}),
+        **(topics if options["topic"] else {"subscribePattern": _pattern(options)}),
         "failOnDataLoss": str(options["fail_on_data_loss"]).lower(),
         "includeHeaders": "true",
     }
@@ -123,12 +123,21 @@ def _begin(
 
 
 def _partitions(found: Brokers, options: Mapping[str, Any]) -> dict[str, list[int]]:
-    topics = list(options["topic"]) or found.topics_like(str(options["topic_pattern"]))
-    if not topics:
-        raise ConnectorError(
-            f"no topic at {options['bootstrap_servers']} matches '{options['topic_pattern']}'"
-        )
-    return found.partitions(topics)
+    if options["topic"]:
+        return found.partitions(list(options["topic"]))
+    given = str(options["topic_pattern"] or options["subscribe_pattern"])
+    if topics := found.topics_like(_pattern(options), given):
+        return found.partitions(topics)
+    hint = "; topic_pattern has to match whole names" if options["topic_pattern"] else ""
+    raise ConnectorError(
+        f"no topic at {options['bootstrap_servers']} that this user may see matches '{given}'{hint}"
+    )
+
+
+def _pattern(options: Mapping[str, Any]) -> str:
+    """The pattern for Spark, which looks for it in any part of a name."""
+    whole = options["topic_pattern"]
+    return f"^(?:{whole})$" if whole else str(options["subscribe_pattern"])
 
 
 def _last(ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> dict[str, dict[str, int]]:
@@ -154,7 +163,7 @@ def _columns(
     special = {str(options[name]).lower(): name for name in _SPECIAL}
     keys = {name.lower() for name in options["key_fields"]}
     raw_or_split = options["value_fields_include"] == "except_key" or options["format"] == "raw"
-    of_key = StructType([each for each in schema if each.name.lower() in keys])
+    key_schema = StructType([each for each in schema if each.name.lower() in keys])
     of_value = StructType(
         [
             each
@@ -171,7 +180,7 @@ def _columns(
     parts = [decoded(frame, "value", options["format"], of_value, options, record=record).alias(_VALUE)]
     if keys and (raw_or_split or deletes):
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
-        parts.append(decoded(frame, "key", kind, of_key, options, record=record).alias(_KEY))
+        parts.append(decoded(frame, "key", kind, key_schema, of_key(options), record=record).alias(_KEY))
     found = frame.select(*kept, *parts, _metadata().alias(METADATA))
     cells = [
         _cell(each.name, special, keys, options, raw_or_split).cast(each.dataType).alias(each.name)

@@ -70,6 +70,9 @@ class Scope:
             if statement.overwrite and target.spec.only_adds:
                 message = f"connector '{target.spec.connector}' can only add rows; write INSERT INTO"
                 raise statement.passage.error(message, statement.target_offset)
+            if target.spec.unwritable:
+                message = f"table '{target.name}' cannot be written: {target.spec.unwritable}"
+                raise statement.passage.error(message, statement.target_offset)
             return target
         if target is None:
             tables = [known.name for known in self.names.values() if not isinstance(known, View)]
@@ -93,8 +96,7 @@ class Scope:
             message = f"unknown table or view '{statement.name}'{hint or '; declare it before'}"
             raise statement.passage.error(message, statement.name_offset)
         if isinstance(known, Table):
-            if not known.spec.readable:
-                message = f"connector '{known.spec.connector}' of table '{known.name}' can only be written"
+            if message := _refusal_of_reads(known):
                 raise statement.passage.error(message, statement.name_offset)
             known.step["read"] = True
         return known.name
@@ -125,10 +127,7 @@ class Scope:
                 reads.times += times * known.reads.times
                 reads.depth = max(reads.depth, known.reads.depth + 1)
             elif isinstance(known, Table):
-                if not known.spec.readable:
-                    message = (
-                        f"connector '{known.spec.connector}' of table '{known.name}' can only be written"
-                    )
+                if message := _refusal_of_reads(known):
                     raise query.error(message, offset)
                 known.step["read"] = True
                 reads.tables[id(known)] = known
@@ -159,6 +158,12 @@ class Scope:
                     f"the script reads more than {MAX_CATALOG_TABLES} tables of catalogs, which is the limit"
                 )
                 raise query.error(message, name.offset)
+
+
+def _refusal_of_reads(table: Table) -> str:
+    if not table.spec.readable:
+        return f"connector '{table.spec.connector}' of table '{table.name}' can only be written"
+    return table.spec.unreadable and f"table '{table.name}' cannot be read: {table.spec.unreadable}"
 
 
 def refuse_session(name: FullName, passage: Passage) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from spark_runner.connectors import registry
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.options import FileOptions
-from spark_runner.connectors.options import Guarantee, options_of, to_plan, validate
+from spark_runner.connectors.options import ConnectorOptions, Guarantee, options_of, to_plan, validate
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.connections import (
     Connection,
@@ -43,6 +43,8 @@ class TableSpec:
     streams: bool = False  # its new rows can be read in micro-batches, and the table does not refuse that
     unbounded: bool = False  # its rows have no end, and mode batch cannot read them
     may_be_static: bool = False  # a stream may read all its rows at its start
+    unreadable: str = ""  # why its options let no query read it
+    unwritable: str = ""  # likewise, no INSERT write it
 
 
 def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | None = None) -> TableSpec:
@@ -82,7 +84,9 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
             message = with_names(statement, offset, checked.path, message) if at else message
             raise statement.passage.error(message, offset) from error
         checked = checked.model_copy(update={"path": location})
+    checked = checked.model_copy(update=_files(statement, options, checked, base_dir))
     found = registry.find(connector)
+    has_key = bool(columns and columns.primary_key)
     return TableSpec(
         connector,
         to_plan(checked),
@@ -93,11 +97,36 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         references=checked_references(statement, options, checked, location),
         only_adds=checked.only_adds,
         upserts=checked.replaces_rows(),
-        guarantee=checked.guarantee(has_primary_key=bool(columns and columns.primary_key)),
+        guarantee=checked.guarantee(has_primary_key=has_key),
         streams=checked.streams and getattr(checked, "streaming", True),
         unbounded=checked.unbounded and not checked.reads_in_batch,
         may_be_static=checked.is_constant or not getattr(checked, "streaming", True),
+        unreadable=checked.refusal_of_reads(),
+        unwritable=checked.refusal_of_writes(has_primary_key=has_key),
     )
+
+
+def _files(
+    statement: CreateTable, options: dict[str, Option], checked: ConnectorOptions, base_dir: str
+) -> dict[str, str]:
+    """The options that name files, with the folder of the definition before relative paths."""
+    found = dict[str, str]()
+    for name in checked.files:
+        path = getattr(checked, name)
+        if not path:
+            continue
+        at = (each.value_offset for key, each in options.items() if checked.option_named(key) == name)
+        offset, beside, reason = next(at, 0), is_relative(path), ""
+        if beside and not base_dir:
+            reason = f"'{path}' is relative, and the definition names no folder (`directory`)"
+        try:
+            found[name] = f"{'file:' if beside else ''}{resolve(path, base_dir)}"
+        except ValueError as error:
+            reason = str(error)
+        if reason:
+            message = with_names(statement, offset, path, f"option '{name}': {reason}")
+            raise statement.passage.error(message, offset)
+    return found
 
 
 def is_unbounded(statement: CreateTable, find: FindConnection | None) -> bool:
@@ -145,18 +174,18 @@ def _connector(statement: CreateTable, options: dict[str, Option], shared: Conne
     if found != shared.connector:
         message = f"connection '{shared.name}' is of connector '{shared.connector}', not of '{found}'"
         raise statement.passage.error(message, statement.connector_offset)
-    return _known(statement, found, statement.connector_offset)
+    return _known(statement, options, found, statement.connector_offset)
 
 
 def _named_connector(statement: CreateTable, options: dict[str, Option]) -> str:
     if statement.connector:
-        return _known(statement, statement.connector, statement.connector_offset)
+        return _known(statement, options, statement.connector, statement.connector_offset)
     given = _pop(options, "connector")
     if given is None:
         message = "WITH (...) needs 'connector' = '...'"
         raise statement.passage.error(message, statement.connector_offset)
     if given.value.lower() != "filesystem":
-        return _known(statement, given.value, given.value_offset, "filesystem")
+        return _known(statement, options, given.value, given.value_offset, "filesystem")
     file_format = _pop(options, "format")
     if file_format is None:
         message = f"connector 'filesystem' needs 'format' = one of {', '.join(_FILE_FORMATS)}"
@@ -169,16 +198,29 @@ def _named_connector(statement: CreateTable, options: dict[str, Option]) -> str:
     return file_format.value.lower()
 
 
-def _known(statement: CreateTable, name: str, offset: int, *more: str) -> str:
+def _known(statement: CreateTable, options: dict[str, Option], name: str, offset: int, *more: str) -> str:
+    """The connector of a name; adds the options that a name of another engine stands for."""
+    meant, implied = registry.ALIASES.get(name.lower(), (name.lower(), {}))
     try:
-        if registry.find(name.lower()):
-            return name.lower()
-        known = (*more, *registry.names())
+        if registry.find(meant):
+            for key, value in implied.items():
+                _imply(statement, options, Option(key, value, offset, offset), name)
+            return meant
+        known = (*more, *registry.names(), *registry.ALIASES)
     except ConnectorError as error:
         raise statement.passage.error(str(error), offset) from error
     hint = did_you_mean(name, known) or f"; known are {', '.join(known)}"
     message = f"unknown connector '{statement.written(offset, name)}'{hint}"
     raise statement.passage.error(message, offset)
+
+
+def _imply(statement: CreateTable, options: dict[str, Option], option: Option, name: str) -> None:
+    given = options.get(next((key for key in options if key.lower() == option.key), ""))
+    if given is not None and given.value != option.value:
+        message = f"option '{given.key}' of connector '{name.lower()}' can only be '{option.value}'"
+        raise statement.passage.error(message, given.value_offset)
+    if given is None:
+        options[option.key] = option
 
 
 def _pop(options: dict[str, Option], key: str) -> Option | None:
