@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.kafka.changes import CHANGE_METADATA, DEBEZIUM
 from spark_runner.connectors.kafka.positions import EARLIEST, FORMS, GROUP, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Name
 from spark_runner.protocol.text import did_you_mean
@@ -70,6 +71,7 @@ class KafkaOptions(ConnectorOptions):
         "value.fields-include": "value_fields_include",
         "value.json.ignore-parse-errors": "ignore_parse_errors",
         "value.json.fail-on-missing-field": "fail_on_missing_field",
+        "value.debezium-json.ignore-parse-errors": "ignore_parse_errors",
         "timestamp-format.standard": "timestamp_format",
         "field-delimiter": "delimiter",
         "null-literal": "null_value",
@@ -80,11 +82,15 @@ class KafkaOptions(ConnectorOptions):
         *("scan.topic-partition-discovery.interval", "sink.delivery-guarantee", "sink.semantic"),
         *("includeHeaders", "properties.auto.offset.reset", "properties.enable.auto.commit"),
         *("properties.zookeeper.connect", "sink.partitioner"),
+        *("schema-include", "value.debezium-json.schema-include"),  # an event shows it
     )
     topic: Listed = Field((), description="the topics to read, or the one to write")
     topic_pattern: str = Field("", description="instead of `topic`: a pattern of Java for the topics to read")
     bootstrap_servers: str = Field(min_length=1, description="`host:port`, with commas between several")
-    format: Format = Field("json", description="of values: `json`, `csv`, `raw` (one column) or `avro`")
+    format: Literal[Format, "debezium-json"] = Field(
+        "json",
+        description="of values: `json`, `csv`, `raw` (one column) or `avro`; to read, also `debezium-json`",
+    )
     key_format: Format | None = Field(
         None, description="of keys: likewise; without it `raw` for one column, else `json`"
     )
@@ -178,6 +184,8 @@ class KafkaOptions(ConnectorOptions):
             raise OptionError("starting_offsets 'specific-offsets' needs option 'specific_offsets'")
         if self.avro_schema and self.avro_schema_file:
             raise OptionError("give 'avro_schema' or 'avro_schema_file', not both")
+        if self.format == DEBEZIUM:
+            self._fit_change_events()
         if self.username and not self.password:
             raise OptionError("option 'username' needs option 'password'")
         if self.specific_offsets:
@@ -186,6 +194,18 @@ class KafkaOptions(ConnectorOptions):
             except ConnectorError as error:
                 raise OptionError(f"option 'specific_offsets': {error}") from error
         return self
+
+    def _fit_change_events(self) -> None:
+        of_others = {"key_fields", "key_format", "value_fields_include", "fail_on_missing_field"}
+        for name in sorted(of_others | {"delete_column"}):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                hint = "declare a column `deleted BOOLEAN METADATA`" if name == "delete_column" else ""
+                hint = hint or "its events have all columns in the value"
+                raise OptionError(f"format '{DEBEZIUM}' has no option '{name}': {hint}", option=name)
+
+    def known_metadata(self) -> tuple[str, ...]:
+        """What Kafka keeps of a record, and what an event of Debezium says of a change."""
+        return (*self.metadata, *(CHANGE_METADATA if self.format == DEBEZIUM else ()))
 
     @classmethod
     def check_position(cls, position: str) -> None:
