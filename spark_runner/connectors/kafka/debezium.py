@@ -8,6 +8,7 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     DateType,
+    LongType,
     StringType,
     StructField,
     StructType,
@@ -19,7 +20,8 @@ from spark_runner.connectors.kafka.changes import CHANGE_METADATA
 
 CHANGE = "__orchestrator_change"  # the column with what an event says beside the row
 _DELETE, _WITH_ROW = "d", ("c", "r", "u", "d")  # others, as that of TRUNCATE, have no row
-_SOURCE = "ts_ms BIGINT, db STRING, `schema` STRING, `table` STRING"
+_TEXTS = [StructField(name, StringType()) for name in ("db", "schema", "table")]
+_SOURCE = StructType([StructField("ts_ms", LongType()), *_TEXTS])
 _READ_AS_TEXT = (DateType, TimestampType, TimestampNTZType, BooleanType)
 _NUMBER = r"\A-?\d{1,10}\z"
 
@@ -35,9 +37,8 @@ def changed_rows(text: Column, schema: StructType, unread: str) -> Column:
     It has CHANGE and a last column `unread` with the text of an event that has no row with these columns.
     """
     row = StructType([StructField(each.name, _read_as(each.dataType)) for each in schema])
-    event = (
-        StructType().add("before", row).add("after", row).add("op", StringType()).add("ts_ms", "bigint")
-    ).add("source", StructType.fromDDL(_SOURCE))
+    event = StructType().add("before", row).add("after", row).add("op", StringType())
+    event = event.add("ts_ms", LongType()).add("source", _SOURCE)
     whole = StructType([*event.fields]).add("payload", event).add(unread, StringType())
     read = sql.from_json(text, whole, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread})
 
