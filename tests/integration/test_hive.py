@@ -22,8 +22,15 @@ LATER = """INSERT INTO spark_catalog.shop.totals VALUES (1L, 'bob');
 ASSERT (SELECT array_sort(array_agg(total)) FROM spark_catalog.shop.totals) = array(1L, 3L, 18L);"""
 
 
-def test_jobs_fill_a_table_of_hive_one_after_the_other(
-    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        pytest.param([SCRIPT + LATER], id="one job"),
+        pytest.param([SCRIPT, LATER], id="two jobs", marks=pytest.mark.campaign),
+    ],
+)
+def test_jobs_fill_a_table_of_hive_and_read_it(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripts: list[str]
 ) -> None:
     found = check_script(SCRIPT, file="docs.sql", base_dir=str(tmp_path), variables={})
     assert found.errors == found.warnings == ()
@@ -32,7 +39,7 @@ def test_jobs_fill_a_table_of_hive_one_after_the_other(
     conf = yaml.safe_load(FOLDER.replace("/data", str(tmp_path))) | {"spark.sql.shuffle.partitions": "2"}
     runners = build_runners(deployment.settings, warm=False)
     deployment.worker(runner=runners.for_target(SparkTarget("local[2]")))
-    for script in (SCRIPT, LATER):
+    for script in scripts:
         document = {
             "name": "totals",
             "script": script,
