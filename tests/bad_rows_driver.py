@@ -29,6 +29,7 @@ def _die() -> None:
 
 def main(folder: Path, written: str, point: str, attempt: int) -> None:
     """Run the script until the point."""
+    os.chdir(folder)  # Spark and Derby write into the working directory
     from pyspark.sql import SparkSession  # noqa: PLC0415 - tests import `plan_of` alone
 
     from spark_runner.connectors.files.sink import FileSink  # noqa: PLC0415 - likewise

@@ -17,6 +17,7 @@ from tests.stream_driver import plan_of
 
 def main(folder: Path, attempt: int, seconds: float, jars: str) -> None:
     """Run the script as one attempt."""
+    os.chdir(folder)  # Spark and Derby write into the working directory
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as in tests.stream_driver
 
     from spark_runner.connectors.jdbc.record import WriteRecord  # noqa: PLC0415 - likewise

@@ -22,6 +22,7 @@ def _die() -> None:
 
 def main(folder: Path, write: int, seconds: float) -> None:
     """Run the script as the first attempt."""
+    os.chdir(folder)  # Spark and Derby write into the working directory
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as in tests.stream_driver
 
     from spark_runner.sql.execution import catalogs  # noqa: PLC0415 - likewise

@@ -26,6 +26,7 @@ def plan_of(text: str, folder: Path) -> dict[str, Any]:
 
 def main(folder: Path, kind: str, changes: int) -> None:
     """Run the script until its death."""
+    os.chdir(folder)  # Spark and Derby write into the working directory
     from pyspark.sql import SparkSession  # noqa: PLC0415 - tests import `plan_of` alone
 
     from spark_runner.sql.execution.execution import execute  # noqa: PLC0415 - likewise

@@ -28,6 +28,7 @@ def _die() -> None:
 
 def main(folder: Path, batch: int, point: str, written: str = "") -> None:
     """Run the script until the point."""
+    os.chdir(folder)  # Spark and Derby write into the working directory
     from pyspark.sql import SparkSession  # noqa: PLC0415 - tests import `plan_of` alone
 
     from spark_runner.connectors.files.targets import TargetDirectory  # noqa: PLC0415 - likewise

@@ -79,6 +79,10 @@ class ConnectorOptions(BaseModel):
                 found[name] = value
         return found
 
+    def known_metadata(self) -> tuple[str, ...]:
+        """What it knows of each row with these options, for columns METADATA FROM."""
+        return self.metadata
+
     def replaces_rows(self) -> bool:
         """Whether its sink replaces rows by the PRIMARY KEY of the table."""
         return self.upserts

@@ -36,6 +36,8 @@ _LOOPBACK = "127.0.0.1"
 # Every user of the host reaches loopback. With a local master Spark generates a secret for each application
 # and keeps it in the memory of its JVM: it is in no file, no environment and no list of processes.
 _AUTHENTICATE = "spark.authenticate"
+_WAREHOUSE = "spark.sql.warehouse.dir"
+_WAREHOUSE_OF_HIVE = "spark.hadoop.hive.metastore.warehouse.dir"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PY_FILES = "spark.submit.pyFiles"
 _SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
@@ -151,13 +153,21 @@ def spark_properties(
         "spark.ui.enabled": "false",  # it costs a port and a second of start-up, for few users
         "spark.ui.showConsoleProgress": "false",  # progress bars do not belong in a file
         "spark.executor.processTreeMetrics.enabled": "true",  # else the memory of Python workers is unknown
-        "spark.sql.warehouse.dir": str(directory.work / "spark-warehouse"),
+        _WAREHOUSE: str(directory.work / "spark-warehouse"),
         "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp
     }
     if is_local(request.target.master):
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
         if _AUTHENTICATE not in request.conf:  # Spark refuses the second without the first
             defaults |= {_AUTHENTICATE: "true", "spark.network.crypto.enabled": "true"}
+    if request.conf.get("spark.sql.catalogImplementation") == "hive":
+        del defaults[
+            _WAREHOUSE
+        ]  # the metastore keeps the places of tables, and the folder of a run is removed
+        if not {_WAREHOUSE, _WAREHOUSE_OF_HIVE} & request.conf.keys():
+            raise RefusedSubmission(
+                f"Hive needs a folder for new databases: set {_WAREHOUSE} in `conf`, as on the metastore"
+            )
     java_options = [
         *more_java_options,
         f"-Dlog4j2.configurationFile={(directory.work / 'log4j2.properties').as_uri()}",

@@ -61,7 +61,9 @@ def test_tasks_that_fail_once_count_their_rows_once(tmp_path: Path, mode: str) -
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("age\n30\n5\n7\n40\n99\n", "utf-8")
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), mode]
-    ran = subprocess.run(command, env=program_environment(), check=False, capture_output=True, text=True)
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=program_environment(), check=False, capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])
     # A task of the count, of the quarantine and of the target; a first attempt that Spark loses has no mark.

@@ -90,6 +90,7 @@ def test_tasks_that_run_twice_at_a_time_count_their_rows_once(tmp_path: Path) ->
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), cluster.url, conf]
         ran = subprocess.run(
             command,
+            cwd=tmp_path,
             env=program_environment(),
             check=False,
             capture_output=True,

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.config.settings import load_settings
+from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.runners.base import SparkTarget, SubmitRequest
-from spark_runner.runners.launch import launch_driver
+from spark_runner.runners.launch import launch_driver, spark_properties
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_settings import for_cluster_submit, for_drivers
 
@@ -89,3 +90,17 @@ def test_a_driver_on_a_cluster_is_authenticated_as_its_operators_have_set_it_up(
     request = SubmitRequest("run-1", "incarnation", "name", {}, SparkTarget("spark://host:7077"))
     launch_driver(request, directory, driver_main=Path("/main.py"), conf_dir=tmp_path / "conf")
     assert "authenticate" not in (directory.path / "spark.properties").read_text("utf-8")
+
+
+def test_the_tables_of_hive_are_in_no_folder_that_ends_with_the_run(tmp_path: Path) -> None:
+    def warehouse(**conf: str) -> str | None:
+        given = {name.replace("_", "."): value for name, value in conf.items()}
+        request = SubmitRequest("run-1", "incarnation", "name", {}, SparkTarget("local[1]"), conf=given)
+        return spark_properties(request, RunDirectory(tmp_path)).get("spark.sql.warehouse.dir")
+
+    hive = {"spark_sql_catalogImplementation": "hive"}
+    assert warehouse() == str(tmp_path / "spark-warehouse")
+    assert warehouse(**hive, spark_sql_warehouse_dir="/data") == "/data"
+    assert warehouse(**hive, spark_hadoop_hive_metastore_warehouse_dir="/data") is None
+    with pytest.raises(RefusedSubmission, match=r"set spark\.sql\.warehouse\.dir in `conf`"):
+        warehouse(**hive)

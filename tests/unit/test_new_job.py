@@ -113,6 +113,7 @@ def test_no_file_is_replaced_and_then_none_is_written(
         (["j", "--schedule", "every"], "not a cron expression"),
         (["j", "--schedule", "every 1x"], "schedule 'every 1x': "),
         (["j", "--schedule", "every 0s"], "schedule 'every 0s': 0 s is not a period"),
+        (["j", "--target", "text:out"], "lines of text are written from 'text' alone"),
         (["j", "--target", "avro:out"], "the format 'avro' is not known; write FORMAT:PATH"),
         (["j", "--source", "parqet:in"], "the format 'parqet' is not known; did you mean 'parquet'?"),
         (["j", "--source", "csv:odd.txt", "--target", "."], "overlaps with its target"),
@@ -158,8 +159,25 @@ def test_a_path_that_a_script_cannot_name_is_refused(folder: Path) -> None:
 
 
 def test_remote_places_are_taken_as_they_are(folder: Path) -> None:
-    assert parse_source("s3a://bucket/orders.json.gz", folder).file_format == "json"
-    assert parse_target("csv:s3a://bucket/out", folder, "json").path == "s3a://bucket/out"
+    source = parse_source("s3a://bucket/orders.json.gz", folder)
+    assert source.file_format == "json"
+    assert parse_target("csv:s3a://bucket/out", folder, source).path == "s3a://bucket/out"
+
+
+@pytest.mark.parametrize("mode", ["batch", "available-now"])
+def test_files_of_orc_and_lines_of_text_are_sources_and_targets(folder: Path, mode: str) -> None:
+    (folder / "in").mkdir()
+    (folder / "in" / "a.log").write_text("one\ntwo\n")
+    (folder / "b.orc").touch()
+    assert made("lines", "--source", "text:in", "--mode", mode) == 0
+    known = tables("lines.yaml")
+    assert (known["t_in"]["connector"], known["lines"]["connector"]) == ("text", "text")
+    assert "CREATE TABLE t_in (\n  value STRING\n) USING text" in (folder / "lines.sql").read_text()
+    assert made("columns", "--source", "b.orc") == 0
+    known = tables("columns.yaml")
+    assert (known["b"]["connector"], known["columns"]["connector"]) == ("orc", "orc")
+    assert made("to_orc", "--source", "text:in", "--target", "out.orc") == 0
+    assert tables("to_orc.yaml")["to_orc"]["connector"] == "orc"
 
 
 @pytest.mark.parametrize(

@@ -202,3 +202,11 @@ def test_a_picture_of_the_flow_can_be_drawn(tmp_path: Path) -> None:
 )
 def test_canonical_form_keeps_the_parts_of_names(text: str, expected: str) -> None:
     assert format_script(ScriptSource("s.sql", text)) == expected
+
+
+def test_a_table_of_hive_may_name_its_format_and_is_created_without_rows() -> None:
+    head = "CREATE TABLE IF NOT EXISTS cat.db.stored"
+    assert compiled(f"{head} (a INT) PARTITIONED BY (b INT) STORED AS ORC")["steps"]
+    for rows in ("(a INT) STORED AS ORC AS SELECT 1", "AS TABLE src", "(a INT) AS TABLE src"):
+        with pytest.raises(SqlError, match="write its rows by an INSERT"):
+            compiled(f"{SRC}{head} {rows}")

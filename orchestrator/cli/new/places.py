@@ -8,9 +8,18 @@ from orchestrator.cli.new.columns import CsvColumns, read_csv_columns
 from orchestrator.model.errors import DefinitionError
 from spark_runner.protocol.text import did_you_mean
 
-FILE_FORMATS = ("csv", "json", "parquet")
+FILE_FORMATS = ("csv", "json", "parquet", "orc", "text")
 PRINT = "print"
-_SUFFIXES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+# Text has none: a file of lines may be of any kind.
+_SUFFIXES = {
+    ".csv": "csv",
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
+    ".parquet": "parquet",
+    ".orc": "orc",
+}
+_LINES = CsvColumns(",", (("value", "STRING"),))
+"""The columns of text."""
+
 _COMPRESSED = (".gz", ".bz2", ".zst", ".deflate")
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _WORD_BEFORE_COLON = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?!/)")
@@ -38,8 +47,9 @@ class Target:
 def parse_source(text: str, folder: Path) -> Source:
     """The source that a user names; its path is for a script in `folder`. Raises DefinitionError."""
     file_format, path = _divided(text)
+    lines = _LINES if file_format == "text" else None
     if _REMOTE.match(path):
-        return Source(file_format or _format_of(path), _checked(path))
+        return Source(file_format or _format_of(path), _checked(path), lines)
     found = Path(path).expanduser()
     if not found.exists():
         raise DefinitionError(f"source {text!r}: there is no file or folder {found}")
@@ -50,16 +60,23 @@ def parse_source(text: str, folder: Path) -> Source:
         raise DefinitionError(f"source {text!r}: the folder has no files whose format is known; {_HOW}")
     file_format = file_format or _format_of(str(sample))
     is_plain = sample is not None and sample.suffix.lower() not in _COMPRESSED
-    columns = read_csv_columns(sample) if sample and is_plain and file_format == "csv" else None
+    columns = read_csv_columns(sample) if sample and is_plain and file_format == "csv" else lines
     return Source(file_format, _seen_from(found, folder), columns)
 
 
-def parse_target(text: str, folder: Path, file_format: str) -> Target:
-    """The target that a user names, of this format unless the text has another; raises DefinitionError."""
+def parse_target(text: str, folder: Path, source: Source) -> Target:
+    """The target that a user names, in the format of the source unless the text has another.
+
+    Raises DefinitionError.
+    """
     if text == PRINT:
         return Target(PRINT)
     given, path = _divided(text)
-    known = given or _SUFFIXES.get(Path(path).suffix.lower()) or file_format
+    known = given or _SUFFIXES.get(Path(path).suffix.lower()) or source.file_format
+    if known == "text" != source.file_format:
+        raise DefinitionError(
+            f"target {text!r}: lines of text are written from 'text' alone; choose csv or json"
+        )
     if _REMOTE.match(path):
         return Target(known, _checked(path))
     found = Path(path).expanduser()

@@ -94,7 +94,7 @@ def _answer(given: str | None, question: str, default: str, parse: Callable[[str
 def _target(text: str, folder: Path, source: Source, usual: str) -> Target:
     if text == usual:  # below the script, wherever the command is typed
         return Target(source.file_format, usual)
-    return parse_target(text, folder, source.file_format)
+    return parse_target(text, folder, source)
 
 
 def _mode(text: str, given: str, source: Source, folder: Path) -> str:

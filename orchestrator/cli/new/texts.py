@@ -115,9 +115,10 @@ def _source_lines(name: str, source: Source) -> list[str]:
     delimiter = source.columns.delimiter
     more = "" if delimiter == "," else f", delimiter '{delimiter}'"
     columns = ",\n".join(f"  {_column(column)} {kind}" for column, kind in source.columns.columns)
+    about = "The types are those of its first rows; a value that does not fit fails the job."
     return [
-        "-- The source. The types are those of its first rows; a value that does not fit fails the job.",
-        f"CREATE TABLE {name} (\n{columns}\n) USING csv{_path(source.path, more)};",
+        f"-- The source. {'A row is a line.' if source.file_format == 'text' else about}",
+        f"CREATE TABLE {name} (\n{columns}\n) USING {source.file_format}{_path(source.path, more)};",
     ]
 
 

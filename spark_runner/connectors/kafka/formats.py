@@ -1,4 +1,4 @@
-"""Columns from the bytes of records and back: JSON, CSV, raw, Avro."""
+"""Columns from the bytes of records and back: JSON, CSV, raw, Avro; change events of Debezium to read."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
+from spark_runner.connectors.kafka.debezium import changed_rows, with_change_column
 from spark_runner.connectors.rows import JSON_OPTIONS, column, row_as_json
 from spark_runner.protocol.text import did_you_mean
 
@@ -56,6 +57,9 @@ def decoded(
             # Spark takes a text without a record for one of NULLs.
             found = sql.when(is_blank, _unread(wide, text)).otherwise(found)
             return found if record is not None else _or_failure(found, schema)
+        case "debezium-json":
+            found = changed_rows(text, schema, record or _UNREAD)
+            return found if record is not None else _or_failure(found, with_change_column(schema))
         case "raw":
             return _raw(column(name), schema, record)
         case "avro":

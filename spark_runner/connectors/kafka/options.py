@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
+from spark_runner.connectors.kafka.changes import CHANGE_METADATA, DEBEZIUM
 from spark_runner.connectors.kafka.positions import EARLIEST, FORMS, GROUP, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Name
 from spark_runner.protocol.text import did_you_mean
@@ -75,6 +76,7 @@ class KafkaOptions(ConnectorOptions):
         "value.json.timestamp-format.standard": "timestamp_format",
         "value.csv.field-delimiter": "delimiter",
         "value.csv.null-literal": "null_value",
+        "value.debezium-json.ignore-parse-errors": "ignore_parse_errors",
         "timestamp-format.standard": "timestamp_format",
         "field-delimiter": "delimiter",
         "null-literal": "null_value",
@@ -86,6 +88,7 @@ class KafkaOptions(ConnectorOptions):
         *("includeHeaders", "properties.auto.offset.reset", "properties.enable.auto.commit"),
         *("properties.zookeeper.connect", "sink.partitioner", "sink.parallelism", "scan.parallelism"),
         *("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "sink.transactional-id-prefix"),
+        *("schema-include", "value.debezium-json.schema-include"),  # an event shows it
     )
     topic: Listed = Field((), description="the topics to read, or the one to write")
     topic_pattern: str = Field(
@@ -93,7 +96,10 @@ class KafkaOptions(ConnectorOptions):
     )
     subscribe_pattern: str = Field("", description="likewise, but for any part of the names, as in Spark")
     bootstrap_servers: str = Field(min_length=1, description="`host:port`, with commas between several")
-    format: Format = Field("json", description="of values: `json`, `csv`, `raw` (one column) or `avro`")
+    format: Literal[Format, "debezium-json"] = Field(
+        "json",
+        description="of values: `json`, `csv`, `raw` (one column) or `avro`; to read, also `debezium-json`",
+    )
     key_format: Format | None = Field(
         None, description="of keys: likewise; without it `raw` for one column, else `json`"
     )
@@ -195,6 +201,8 @@ class KafkaOptions(ConnectorOptions):
             raise OptionError("'avro_schema' and 'avro_schema_file' need 'format' = 'avro'")
         if bool(self.ssl_certificate) != bool(self.ssl_key):
             raise OptionError("'ssl_certificate' and 'ssl_key' are given together")
+        if self.format == DEBEZIUM:
+            self._fit_change_events()
         if self.username and not self.password:
             raise OptionError("option 'username' needs option 'password'")
         if self.specific_offsets:
@@ -203,6 +211,18 @@ class KafkaOptions(ConnectorOptions):
             except ConnectorError as error:
                 raise OptionError(f"option 'specific_offsets': {error}") from error
         return self
+
+    def _fit_change_events(self) -> None:
+        of_others = {"key_fields", "key_format", "value_fields_include", "fail_on_missing_field"}
+        for name in sorted(of_others | {"delete_column"}):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                hint = "declare a column `deleted BOOLEAN METADATA`" if name == "delete_column" else ""
+                hint = hint or "its events have all columns in the value"
+                raise OptionError(f"format '{DEBEZIUM}' has no option '{name}': {hint}", option=name)
+
+    def known_metadata(self) -> tuple[str, ...]:
+        """What Kafka keeps of a record, and what an event of Debezium says of a change."""
+        return (*self.metadata, *(CHANGE_METADATA if self.format == DEBEZIUM else ()))
 
     @classmethod
     def check_position(cls, position: str) -> None:

@@ -9,8 +9,10 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.kafka.changes import DEBEZIUM
 from spark_runner.connectors.kafka.client import Brokers, brokers, spark_options
 from spark_runner.connectors.kafka.formats import decoded, of_key
+from spark_runner.connectors.kafka.debezium import with_change
 from spark_runner.connectors.kafka.positions import GROUP, LATEST, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.kafka.positions import spark_options as position_options
 
@@ -182,6 +184,8 @@ def _columns(
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
         parts.append(decoded(frame, "key", kind, key_schema, of_key(options), record=record).alias(_KEY))
     found = frame.select(*kept, *parts, _metadata().alias(METADATA))
+    if options["format"] == DEBEZIUM:
+        found = with_change(found, METADATA, _VALUE)
     cells = [
         _cell(each.name, special, keys, options, raw_or_split).cast(each.dataType).alias(each.name)
         for each in schema

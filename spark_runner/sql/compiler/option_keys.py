@@ -3,7 +3,7 @@
 from spark_runner.sql.grammar.statements import CreateTable, Option
 
 _FORMATS = ("csv", "json", "parquet", "orc", "avro")
-_PREFIXES = ("connector.", "format.", *(f"{name}." for name in _FORMATS))
+_PREFIXES = ("connector.", "format.", *(f"{name}." for name in (*_FORMATS, "debezium-json")))
 _NAMES = {
     "connector.type": "connector",
     "format.type": "format",

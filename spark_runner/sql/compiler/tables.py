@@ -66,7 +66,7 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
     except OptionError as error:
         raise _located(statement, options, error) from error
     if columns is not None:
-        _check_metadata(columns, connector, type(checked).metadata)
+        _check_metadata(columns, connector, checked.known_metadata())
     location, beside = checked.place(), False
     if isinstance(checked, FileOptions):
         beside = is_relative(checked.path)
@@ -158,8 +158,11 @@ def _check_metadata(columns: Columns, connector: str, known: Sequence[str]) -> N
 
 
 def metadata_field(key: str) -> str:
-    """The name of a metadata field; streaming engines write `file.path` for Spark's `file_path`."""
-    return key.lower().replace(".", "_").replace("-", "_")
+    """The name of a metadata field; streaming engines write `file.path` for Spark's `file_path`.
+
+    They write `value.` before what the format of the values knows.
+    """
+    return key.lower().removeprefix("value.").replace(".", "_").replace("-", "_")
 
 
 def _connector(statement: CreateTable, options: dict[str, Option], shared: Connection | None) -> str:

@@ -115,6 +115,8 @@ def create_catalog_table(cursor: Cursor, *, replace: bool) -> CatalogStatement:
         token = cursor.tokens[index]
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text in CLOSING) - (token.text in _CLOSING)
+        elif index > cursor.index and token.is_word("AS") and cursor.tokens[index - 1].is_word("STORED"):
+            continue  # STORED AS names the format of a table of Hive
         elif depth == 0 and token.is_word("AS", "SELECT", "VALUES", "FROM", "LIKE"):
             message = "a table of a catalog is created with its columns; write its rows by an INSERT"
             raise cursor.error(message, token.start)
