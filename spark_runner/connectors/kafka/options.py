@@ -201,8 +201,6 @@ class KafkaOptions(ConnectorOptions):
             raise OptionError("'avro_schema' and 'avro_schema_file' need 'format' = 'avro'")
         if bool(self.ssl_certificate) != bool(self.ssl_key):
             raise OptionError("'ssl_certificate' and 'ssl_key' are given together")
-        if self.format == DEBEZIUM:
-            self._fit_change_events()
         if self.username and not self.password:
             raise OptionError("option 'username' needs option 'password'")
         if self.specific_offsets:
@@ -212,13 +210,17 @@ class KafkaOptions(ConnectorOptions):
                 raise OptionError(f"option 'specific_offsets': {error}") from error
         return self
 
-    def _fit_change_events(self) -> None:
+    @model_validator(mode="after")
+    def _fit_change_events(self) -> "KafkaOptions":
+        if self.format != DEBEZIUM:
+            return self
         of_others = {"key_fields", "key_format", "value_fields_include", "fail_on_missing_field"}
         for name in sorted(of_others | {"delete_column"}):
             if getattr(self, name) != type(self).model_fields[name].default:
                 hint = "declare a column `deleted BOOLEAN METADATA`" if name == "delete_column" else ""
                 hint = hint or "its events have all columns in the value"
                 raise OptionError(f"format '{DEBEZIUM}' has no option '{name}': {hint}", option=name)
+        return self
 
     def known_metadata(self) -> tuple[str, ...]:
         """What Kafka keeps of a record, and what an event of Debezium says of a change."""

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.changes import DEBEZIUM
 from spark_runner.connectors.kafka.client import Brokers, brokers, spark_options
-from spark_runner.connectors.kafka.formats import decoded, of_key
 from spark_runner.connectors.kafka.debezium import with_change
+from spark_runner.connectors.kafka.formats import decoded, of_key
 from spark_runner.connectors.kafka.positions import GROUP, LATEST, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.kafka.positions import spark_options as position_options
 
