@@ -51,6 +51,7 @@ class WriteRequest:
     writer: Writer
     primary_key: tuple[str, ...] = ()  # rows with an equal key replace each other; empty without one
     batch: int | None = None  # the number of the micro-batch; None without a stream
+    may_reject: int = 0  # the most rows that the target may reject; a sink that writes all or none asks
 
 
 class Source(Protocol):
