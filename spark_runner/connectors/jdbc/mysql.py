@@ -107,9 +107,10 @@ class MySql:
         return found.removesuffix(" NULL") if in_key else found
 
     def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
-        """A table of the same columns without their keys."""
+        """A table of the same columns without keys and NOT NULL: rows that delete may have NULL."""
+        nothing = f"(SELECT 1 AS {ROW}) one LEFT JOIN {target} ON false"  # a row of it would be NULL
         return [
-            f"CREATE TABLE {staging} AS SELECT {target.columns(columns)} FROM {target} WHERE false",
+            f"CREATE TABLE {staging} AS SELECT {target.columns(columns)} FROM {nothing} WHERE false",
             f"ALTER TABLE {staging} ADD {ROW} bigint, ADD {DELETE} boolean",
         ]
 
