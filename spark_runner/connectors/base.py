@@ -52,6 +52,7 @@ class WriteRequest:
     primary_key: tuple[str, ...] = ()  # rows with an equal key replace each other; empty without one
     batch: int | None = None  # the number of the micro-batch; None without a stream
     is_shown: bool = True  # whether someone looks at the preview of `Written`
+    may_reject: int = 0  # the most rows that the target may reject; a sink that writes all or none asks
 
 
 class Source(Protocol):

@@ -25,6 +25,8 @@ _MYSQL_PASSING = {
     **dict.fromkeys((1317, 1927), _KILLED),
     **dict.fromkeys((1969, 3024), _CANCELED.format("its max_statement_time or max_execution_time")),
 }
+_OF_A_ROW = ("22", "23")  # classes of SQLSTATE: data, integrity constraint
+_MYSQL_OF_A_ROW = frozenset({1265, 1366, 3819})  # truncated, incorrect value, a check of MySQL: other states
 _LOST = ("ConnectionException", "SQLRecoverableException")  # of java.sql, which may have no state
 
 
@@ -51,6 +53,11 @@ def is_busy(state: str, code: int = 0) -> bool:
 def why_it_passes(state: str, code: int = 0) -> str | None:
     """What is wrong with a server that answers, if a further attempt may succeed."""
     return _MYSQL_PASSING.get(code) if state in _MYSQL_STATES else _PASSING.get(state)
+
+
+def is_of_a_row(state: str, code: int = 0) -> bool:
+    """Whether the values of a row were refused, and other rows may be accepted."""
+    return state.startswith(_OF_A_ROW) or code in _MYSQL_OF_A_ROW
 
 
 def causes(error: Exception) -> Iterator[Any]:

@@ -27,6 +27,7 @@ class Server:
 
     def __init__(self, *words: tuple[bytes, bytes]) -> None:
         self.words, self.chunks, self.ends = words, list[bytes](), list[bytes]()
+        self.copied = [(b"C", b"COPY 9\0")]
         self.spoke = threading.Event()
         self.login_messages = [(b"R", struct.pack("!i", 0)), READY]
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -57,7 +58,7 @@ class Server:
                 else:
                     self.ends.append(code)
                     if code == b"c" and FULL not in self.words:
-                        connection.sendall(packed((b"C", b"COPY 9\0"), READY))
+                        connection.sendall(packed(*self.copied, READY))
 
     def rows(self) -> Iterator[bytes]:
         """The chunks; the second one follows when the server has spoken."""
@@ -95,6 +96,15 @@ def test_an_error_during_copy_ends_it_and_the_connection_takes_further_statement
     assert caught.value.state == "53100"
     assert server.ends == [b"X"]  # no end of rows that the server would take for all of them
     assert len(server.chunks) < len(CHUNKS)
+
+
+def test_after_an_error_at_the_end_of_copy_each_statement_gets_its_own_answer() -> None:
+    with serving(NOTICE) as server, Wire(server.login) as wire:
+        server.copied = [(b"E", b"SERROR\0VERROR\0C22001\0Mtoo long\0\0")]
+        for _ in range(2):
+            with pytest.raises(WireError, match="too long"):
+                wire.copy_in("COPY t FROM STDIN", CHUNKS)
+            wire.run("ROLLBACK")
 
 
 def test_a_server_that_ends_copy_itself_is_an_error() -> None:

@@ -1,5 +1,6 @@
 """What a task of Spark does to copy its rows into a table of PostgreSQL."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,12 +28,10 @@ class CopyTask:
         first = next(batches, None)
         rows, state, message = 0, None, None
         if first is not None:
-            counted = _Counted(first, batches)
             try:
                 with Wire(self.login) as wire:
                     wire.run(f"SET {TASK_SETTING} = '{task}'")
-                    wire.copy_in(self.statement, counted.chunks())
-                rows = counted.rows
+                    rows = self.copy(wire, itertools.chain([first], batches))
             except WireError as error:
                 state, message = error.state, str(error)
         yield pa.RecordBatch.from_pydict(
@@ -44,27 +43,29 @@ class CopyTask:
             }
         )
 
+    def copy(self, wire: Wire, batches: Iterator[Any]) -> int:
+        """Copy all lines by one statement; returns their number, or raises WireError."""
+        rows = 0
 
-class _Counted:
-    def __init__(self, first: Any, others: Iterator[Any]) -> None:
-        self._first, self._others = first, others
-        self.rows = 0
+        def chunks() -> Iterator[memoryview]:
+            nonlocal rows
+            for batch in batches:
+                rows += batch.num_rows
+                yield lines_of(batch)
 
-    def chunks(self) -> Iterator[memoryview]:
-        """The bytes of the texts, which lie one behind another in a column of Arrow."""
-        yield self._bytes(self._first)
-        for batch in self._others:
-            yield self._bytes(batch)
+        wire.copy_in(self.statement, chunks())
+        return rows
 
-    def _bytes(self, batch: Any) -> memoryview:
-        column = batch.column(0)
-        self.rows += len(column)
-        _, places, data = column.buffers()
-        width = 8 if "large" in str(column.type) else 4
-        if data is None or not len(column):
-            return memoryview(b"")
 
-        def end(index: int) -> int:
-            return int.from_bytes(memoryview(places)[index * width : (index + 1) * width], "little")
+def lines_of(batch: Any) -> memoryview:
+    """The bytes of the texts, which lie one behind another in a column of Arrow."""
+    column = batch.column(0)
+    _, places, data = column.buffers()
+    width = 8 if "large" in str(column.type) else 4
+    if data is None or not len(column):
+        return memoryview(b"")
 
-        return memoryview(data)[end(column.offset) : end(column.offset + len(column))]
+    def end(index: int) -> int:
+        return int.from_bytes(memoryview(places)[index * width : (index + 1) * width], "little")
+
+    return memoryview(data)[end(column.offset) : end(column.offset + len(column))]

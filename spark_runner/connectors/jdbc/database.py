@@ -124,6 +124,7 @@ class Connection:
         except BaseException:
             with contextlib.suppress(Py4JError):
                 self._opened.rollback(point)
+                self._opened.releaseSavepoint(point)  # or later ones would be within it
             raise
         with self._database.errors():
             self._opened.releaseSavepoint(point)

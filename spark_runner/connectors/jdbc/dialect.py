@@ -12,7 +12,10 @@ from spark_runner.connectors.jdbc.names import TableName
 ROW = "orchestrator_row"  # the number of a row in a staging table: the last row of a key wins
 TASK = "orchestrator_task"  # the task that wrote it: rows of tasks that were lost do not count
 DELETE = "orchestrator_delete"  # whether the row deletes that of its key
-OWN_COLUMNS = (ROW, TASK, DELETE)
+GIVEN = "orchestrator_given"  # the row as the query gave it, as JSON; only where rows may be rejected
+REASON = "orchestrator_reason"  # likewise, why the row is rejected
+GIVEN_TABLE = "_given"  # behind the name of a staging table: that of a further one, if there is one
+OWN_COLUMNS = (ROW, TASK, DELETE, GIVEN, REASON)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,15 @@ class Staged:
     key: Sequence[str]  # rows with an equal key replace each other; empty without one
     tasks: Sequence[int]  # that wrote the rows; empty: all rows count
     has_deletes: bool = False
+    given: TableName | None = None  # where rows may be rejected: the table with all of them
+    between: tuple[int, int] | None = None  # likewise: the numbers of the rows that a statement moves
+
+    @property
+    def condition(self) -> str:
+        """Which rows count, and are moved, for WHERE; further conditions may follow."""
+        parts = [f"{TASK} IN ({', '.join(map(str, self.tasks))})"] if self.tasks else []
+        parts += [f"{ROW} BETWEEN {self.between[0]} AND {self.between[1]}"] if self.between else []
+        return " AND ".join(parts) or "1 = 1"
 
     @property
     def others(self) -> list[str]:
@@ -57,6 +69,17 @@ class Dialect(Protocol):
 
     def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
         """Statements that make a staging table for columns of a target."""
+
+    def create_sieve(
+        self, staging: TableName, target: TableName, columns: Sequence[tuple[str, DataType]]
+    ) -> list[str]:
+        """Statements that make the tables for a write whose rows may be rejected."""
+
+    def given(self, staging: TableName) -> TableName:
+        """The one of these tables that has all rows, with `GIVEN` and `REASON`."""
+
+    def begin_sieve(self) -> list[str]:
+        """Statements before the first of many merges in one transaction."""
 
     def tables(self, connection: Connection, prefix: TableName) -> list[str]:
         """The names of the tables that begin with that of `prefix`, in its schema."""

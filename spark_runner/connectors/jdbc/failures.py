@@ -4,7 +4,14 @@ import re
 
 from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
 from spark_runner.connectors.jdbc.address import Address
-from spark_runner.connectors.sql_errors import BROKEN, causes, is_busy, state_of, why_it_passes
+from spark_runner.connectors.sql_errors import (
+    BROKEN,
+    causes,
+    is_busy,
+    is_of_a_row,
+    state_of,
+    why_it_passes,
+)
 
 _ADVICE = {
     "28P01": "check the options 'username' and 'password'",
@@ -18,15 +25,29 @@ _ADVICE = {
     "23503": "write the rows that it refers to before",
     "23514": "correct the row, or the constraint of the table",
 }
+_CONNECTION = re.compile(r"\(conn=\d+\) ")  # before each message of the driver of MariaDB
 _COPY_PLACE = re.compile(r"COPY (\S+), line \d+, column (.+)", re.DOTALL)
 
 
 class DatabaseFailed(ConnectorError):
-    """The database refused a statement; `state` is its SQLSTATE, `code` the number of the vendor."""
+    """The database refused a statement.
 
-    def __init__(self, message: str, state: str = "", code: int = 0) -> None:
+    `state` is its SQLSTATE, `code` the number of the vendor, and `words` are those of the database alone.
+    """
+
+    def __init__(self, message: str, state: str = "", code: int = 0, words: str = "") -> None:
         super().__init__(message)
-        self.state, self.code = state, code
+        self.state, self.code, self.words = state, code, words
+
+    @property
+    def is_of_a_row(self) -> bool:
+        """Whether the values of a row were refused."""
+        return is_of_a_row(self.state, self.code)
+
+    @property
+    def reason(self) -> str:
+        """Why a row is rejected: the class of the error, and the words of the database."""
+        return refused_row(self.state, self.words)
 
 
 class DatabaseBroke(Unreachable):
@@ -39,8 +60,7 @@ class DatabaseBusy(TargetChanged):
 
 def failure(address: Address, words: str, state: str, code: int = 0) -> ConnectorError:
     """The error for a message of the database with its SQLSTATE, and the number of the vendor."""
-    words = _COPY_PLACE.sub(r"column \2", words.strip().removeprefix("ERROR: ").removeprefix("FATAL: "))
-    words = re.sub(r"\s*\n\s*", "; ", words)
+    words = _plain(words)
     if is_busy(state, code):
         return DatabaseBusy(f"another transaction of {address.shown} was in the way: {words}")
     if state.startswith(BROKEN):
@@ -51,8 +71,19 @@ def failure(address: Address, words: str, state: str, code: int = 0) -> Connecto
         return DatabaseBroke(f"{address.shown} refused: {words}; {why}")
     advice = _ADVICE.get(state)
     return DatabaseFailed(
-        f"{address.shown} refused: {words}" + (f"; {advice}" if advice else ""), state, code
+        f"{address.shown} refused: {words}" + (f"; {advice}" if advice else ""), state, code, words
     )
+
+
+def refused_row(state: str, words: str) -> str:
+    """Why a row is rejected: the class of the error, and the words of the database."""
+    return f"SQLSTATE {state}: {_plain(words)}"
+
+
+def _plain(words: str) -> str:
+    words = words.strip().removeprefix("ERROR: ").removeprefix("FATAL: ")
+    words = _COPY_PLACE.sub(r"column \2", _CONNECTION.sub("", words))
+    return re.sub(r"\s*\n\s*", "; ", words)
 
 
 def of_java(address: Address, error: Exception) -> ConnectorError | None:

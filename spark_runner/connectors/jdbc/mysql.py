@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     DoubleType,
     FloatType,
     IntegerType,
+    IntegralType,
     LongType,
     MapType,
     NullType,
@@ -26,7 +27,15 @@ from pyspark.sql.types import (
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import MYSQL
 from spark_runner.connectors.jdbc.database import Connection
-from spark_runner.connectors.jdbc.dialect import DELETE, ROW, Staged, TableColumn
+from spark_runner.connectors.jdbc.dialect import (
+    DELETE,
+    GIVEN,
+    GIVEN_TABLE,
+    REASON,
+    ROW,
+    Staged,
+    TableColumn,
+)
 from spark_runner.connectors.jdbc.failures import DatabaseBusy
 from spark_runner.connectors.jdbc.names import TableName
 
@@ -98,11 +107,41 @@ class MySql:
         return found.removesuffix(" NULL") if in_key else found
 
     def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
-        """A table of the same columns without their keys."""
+        """A table of the same columns without keys and NOT NULL: rows that delete may have NULL."""
+        nothing = f"(SELECT 1 AS {ROW}) one LEFT JOIN {target} ON false"  # a row of it would be NULL
         return [
-            f"CREATE TABLE {staging} AS SELECT {target.columns(columns)} FROM {target} WHERE false",
+            f"CREATE TABLE {staging} AS SELECT {target.columns(columns)} FROM {nothing} WHERE false",
             f"ALTER TABLE {staging} ADD {ROW} bigint, ADD {DELETE} boolean",
         ]
+
+    def create_sieve(
+        self, staging: TableName, target: TableName, columns: Sequence[tuple[str, DataType]]
+    ) -> list[str]:
+        """A further table, whose columns take every value: the merge puts its rows into the other."""
+        cells = [f"{target.column(name)} {self._any_of(kind)}" for name, kind in columns]
+        own = f"{ROW} bigint, {DELETE} boolean, {GIVEN} longtext, {REASON} longtext, KEY ({ROW})"
+        return [
+            *self.create_staging(staging, target, [name for name, _ in columns]),
+            f"ALTER TABLE {staging} ADD KEY ({ROW})",
+            f"CREATE TABLE {self.given(staging)} ({', '.join(cells)}, {own}){self.table_options}",
+        ]
+
+    def given(self, staging: TableName) -> TableName:
+        """The further table."""
+        return staging.beside(staging.name + GIVEN_TABLE)
+
+    def begin_sieve(self) -> list[str]:
+        """Keep the time zone of the connection, which a merge changes; again, it may be the changed one."""
+        return ["SET @orchestrator_zone = COALESCE(@orchestrator_zone, @@time_zone)"]
+
+    def _any_of(self, kind: DataType) -> str:
+        """The type of a column for each value of `staging.loose`."""
+        match kind:
+            case BooleanType() | IntegralType():
+                return "bigint"
+            case DecimalType() | BinaryType():
+                return self.type_of(kind)
+        return "longtext"
 
     def tables(self, connection: Connection, prefix: TableName) -> list[str]:
         """The names of tables that begin so."""
@@ -132,24 +171,47 @@ class MySql:
 
     def count(self, staged: Staged) -> str:
         """The number of rows, which it locks against changes as the merge does."""
-        return f"SELECT count(*) FROM {staged.staging} LOCK IN SHARE MODE"
+        return f"SELECT count(*) FROM {staged.given or staged.staging} LOCK IN SHARE MODE"
 
     def merge(self, staged: Staged, *, may_repeat: bool) -> list[str]:  # noqa: ARG002 - rows go one by one
         """INSERT, with ON DUPLICATE KEY where there is a key; before it DELETE of marked rows."""
+        return [*_typed(staged), *self._moved(staged)]
+
+    def _moved(self, staged: Staged) -> list[str]:
         to, names = staged.target, staged.target.columns(staged.columns)
-        insert = f"INSERT INTO {to} ({names}) SELECT {names} FROM"
+        insert, rows = f"INSERT INTO {to} ({names}) SELECT {names} FROM", _rows(staged)
         if not staged.key:
-            return [f"{insert} {staged.staging}"]
+            return [f"{insert} {rows}"]
         first = to.column(staged.key[0])
         changes = ", ".join(f"{to.column(name)} = VALUES({to.column(name)})" for name in staged.others)
         conflict = f"ON DUPLICATE KEY UPDATE {changes or f'{first} = VALUES({first})'}"
         if not staged.has_deletes:
-            return [f"{insert} {staged.staging} ORDER BY {ROW} {conflict}"]
+            return [f"{insert} {rows} ORDER BY {ROW} {conflict}"]
         key = to.columns(staged.key)
         rank = f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {ROW} DESC) AS orchestrator_rank"
-        last = f"(SELECT s.*, {rank} FROM {staged.staging} s) r WHERE orchestrator_rank = 1"
+        last = f"(SELECT {staged.staging}.*, {rank} FROM {rows}) r WHERE orchestrator_rank = 1"
         same = " AND ".join(f"t.{to.column(name)} = d.{to.column(name)}" for name in staged.key)
         return [
             f"DELETE t FROM {to} t JOIN (SELECT {key} FROM {last} AND {DELETE} = 1) d ON {same}",
             f"{insert} {last} AND COALESCE({DELETE}, 0) = 0 {conflict}",
         ]
+
+
+def _rows(staged: Staged) -> str:
+    """The staged rows that are moved, for FROM; further conditions may follow."""
+    return f"{staged.staging} WHERE {staged.condition}"
+
+
+def _typed(staged: Staged) -> list[str]:
+    """Statements that put rows which take part in a sieve into the columns of their staging table.
+
+    Texts of times are in UTC. The columns of the target that have the present time have it in their own zone.
+    """
+    if staged.given is None:
+        return []
+    names = f"{staged.target.columns(staged.columns)}, {ROW}, {DELETE}"
+    return [
+        "SET time_zone = '+00:00'",
+        f"INSERT INTO {staged.staging} ({names}) SELECT {names} FROM {staged.given} WHERE {staged.condition}",
+        "SET time_zone = @orchestrator_zone",
+    ]

@@ -27,7 +27,15 @@ from pyspark.sql.types import (
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import POSTGRESQL
 from spark_runner.connectors.jdbc.database import Connection
-from spark_runner.connectors.jdbc.dialect import DELETE, ROW, TASK, Staged, TableColumn
+from spark_runner.connectors.jdbc.dialect import (
+    DELETE,
+    GIVEN,
+    REASON,
+    ROW,
+    TASK,
+    Staged,
+    TableColumn,
+)
 from spark_runner.connectors.jdbc.names import TableName
 
 TASK_SETTING = "orchestrator.task"  # of a connection that fills a staging table
@@ -110,6 +118,24 @@ class Postgres:
             f"ALTER TABLE {staging} SET (autovacuum_enabled = false)",
         ]
 
+    def create_sieve(
+        self, staging: TableName, target: TableName, columns: Sequence[tuple[str, DataType]]
+    ) -> list[str]:
+        """The same table, whose rows are found by their numbers: COPY has set aside what does not fit."""
+        return [
+            *self.create_staging(staging, target, [name for name, _ in columns]),
+            f"ALTER TABLE {staging} ADD {GIVEN} text, ADD {REASON} text",
+            f"CREATE INDEX ON {staging} ({ROW})",
+        ]
+
+    def given(self, staging: TableName) -> TableName:
+        """The staging table itself."""
+        return staging
+
+    def begin_sieve(self) -> list[str]:
+        """Nothing."""
+        return []
+
     def tables(self, connection: Connection, prefix: TableName) -> list[str]:
         """The names of tables that begin so."""
         found = connection.rows(_TABLES, prefix.name, prefix.schema, prefix.schema)
@@ -155,7 +181,7 @@ class Postgres:
             return [f"{insert} {conflict}"]
         same = " AND ".join(f"t.{to.column(name)} = d.{to.column(name)}" for name in staged.key)
         return [
-            f"ANALYZE {staged.staging}",
+            *([] if staged.between else [f"ANALYZE {staged.staging}"]),
             f"DELETE FROM {to} t USING (SELECT {key} FROM {rows} AND {DELETE}) d WHERE {same}",
             f"{insert} AND {DELETE} IS NOT TRUE {conflict}",
         ]
@@ -163,5 +189,4 @@ class Postgres:
 
 def _rows(staged: Staged) -> str:
     """The staged rows that count, for FROM; further conditions may follow."""
-    tasks = f"{TASK} IN ({', '.join(map(str, staged.tasks))})" if staged.tasks else "true"
-    return f"{staged.staging} WHERE {tasks}"
+    return f"{staged.staging} WHERE {staged.condition}"

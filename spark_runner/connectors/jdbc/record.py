@@ -5,6 +5,9 @@ micro-batch. The transaction that moves the staged rows into their target also s
 further attempt finds out whether the write has happened. `owner` is a fence: of several drivers that try the
 same write, the one that began last may commit, and one that was suspended meanwhile may not. Without its row
 a write cannot be committed either, so that old rows can be deleted.
+
+The table `orchestrator_rejected` has the rows that the target has rejected, written by the same transaction.
+A further attempt finds them there, for the first one may have ended before it has reported them.
 """
 
 import contextlib
@@ -18,11 +21,12 @@ from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.connectors.jdbc.address import MYSQL
 from spark_runner.connectors.jdbc.database import Connection
-from spark_runner.connectors.jdbc.dialect import Dialect
+from spark_runner.connectors.jdbc.dialect import GIVEN, GIVEN_TABLE, REASON, Dialect, Staged
 from spark_runner.connectors.jdbc.failures import DatabaseFailed
 from spark_runner.connectors.jdbc.names import TableName
 
 TABLE = "orchestrator_writes"
+REJECTED = "orchestrator_rejected"
 STAGING = "orchestrator_staging_"
 _ORPHAN_DAYS = 7  # after which a write without an end is given up
 _KEEP_DAYS = 30  # in which a further attempt of a run finds its committed writes
@@ -49,12 +53,40 @@ class WriteRecord:
     def __init__(self, dialect: Dialect, target: TableName, work_schema: str) -> None:
         self._dialect, self._target = dialect, target
         self._table = target.beside(TABLE, work_schema)
+        self._rejected = target.beside(REJECTED, work_schema)
         self._is_mysql = dialect.family == MYSQL
         self._now = "CURRENT_TIMESTAMP"
 
     def exists(self, connection: Connection) -> bool:
         """Whether there is a record."""
         return bool(self._dialect.columns(connection, self._table))
+
+    def has_rejected(self, connection: Connection, owner: str) -> bool:
+        """Whether a committed write has rejected rows."""
+        if not self._dialect.columns(connection, self._rejected):
+            return False
+        with connection.transaction():
+            return bool(connection.rows(f"SELECT 1 FROM {self._rejected} WHERE owner = ? LIMIT 1", owner))
+
+    def query_for_rejected(self, owner: str) -> str:
+        """The query for the rejected rows of a committed write, as `reason` and `given`."""
+        return f"SELECT reason, given FROM {self._rejected} WHERE owner = '{owner}'"
+
+    def create_rejected(self, connection: Connection) -> None:
+        """Create the table of rejected rows if it is missing."""
+        if self._dialect.columns(connection, self._rejected):
+            return
+        text = "longtext" if self._is_mysql else "text"
+        try:
+            with connection.transaction():
+                connection.run(
+                    f"CREATE TABLE {self._rejected} (owner varchar(32) NOT NULL, reason {text} NOT NULL,"
+                    f" given {text} NOT NULL){self._dialect.table_options}"
+                )
+                connection.run(f"CREATE INDEX {REJECTED}_owner ON {self._rejected} (owner)")
+        except DatabaseFailed as error:
+            if error.state not in _EXISTS:
+                raise
 
     def create(self, connection: Connection) -> None:
         """Create the table if it is missing."""
@@ -105,7 +137,7 @@ class WriteRecord:
                     raise _fenced(self._target, "a later micro-batch of this stream")
                 if batch is None or int(at or 0) == batch:
                     if committed is not None:
-                        return Write(key, owner, staging, int(rows or 0))
+                        return Write(key, str(of), staging, int(rows or 0))
                     if int(attempt or 0) > writer.attempt:
                         raise _fenced(self._target)
                 connection.run(
@@ -133,6 +165,15 @@ class WriteRecord:
         if changed != 1:
             raise _fenced(self._target)
 
+    def reject(self, connection: Connection, write: Write, staged: Staged, rows: int) -> None:
+        """Keep the rejected rows, within the transaction that moves the others; `rows` is their number."""
+        connection.run(
+            f"INSERT INTO {self._rejected} (owner, reason, given) SELECT ?, {REASON}, {GIVEN}"
+            f" FROM {staged.given} WHERE {staged.condition} AND {REASON} IS NOT NULL",
+            write.owner,
+        )
+        connection.run(f"UPDATE {self._table} SET row_count = row_count - {rows} WHERE id = ?", write.id)
+
     def recover(self, connection: Connection, writer: Writer) -> None:
         """Remove staging tables of earlier attempts of a writer."""
         if self.exists(connection):
@@ -155,7 +196,8 @@ class WriteRecord:
                     f"SELECT staging FROM {self._table} WHERE committed_at IS NULL"
                     f" AND started_at > {old.format(_ORPHAN_DAYS)}"
                 )
-            self.drop(connection, *sorted({*found} - {str(name) for (name,) in used}))
+            left = {name.removesuffix(GIVEN_TABLE) for name in found} - {str(name) for (name,) in used}
+            self.drop(connection, *sorted(left))
         with contextlib.suppress(TargetChanged), connection.transaction():
             connection.run(self._dialect.patience(_DROP_WAIT_S))
             connection.run(
@@ -163,6 +205,12 @@ class WriteRecord:
                 f"batch IS NULL AND (committed_at IS NULL OR started_at < {old.format(_KEEP_DAYS)})"
                 f" OR started_at < {old.format(_KEEP_STREAM_DAYS)})"
             )
+            if self._dialect.columns(
+                connection, self._rejected
+            ):  # a stream has those of its last micro-batch
+                connection.run(
+                    f"DELETE FROM {self._rejected} WHERE owner NOT IN (SELECT owner FROM {self._table})"
+                )
 
     def drop(self, connection: Connection, *names: str) -> None:
         """Remove staging tables; a task of a dead attempt that is suspended may hold one of them."""
@@ -171,6 +219,8 @@ class WriteRecord:
                 with contextlib.suppress(ConnectorError), connection.transaction():
                     connection.run(self._dialect.patience(_DROP_WAIT_S))
                     connection.run(f"DROP TABLE IF EXISTS {self._table.beside(name)}")
+                    if self._is_mysql:
+                        connection.run(f"DROP TABLE IF EXISTS {self._table.beside(name + GIVEN_TABLE)}")
 
     def _id(self, writer: Writer, number: int) -> str:
         parts = (_parts(writer)[0], str(number), str(self._target))

@@ -8,12 +8,13 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j publishes no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
@@ -26,7 +27,8 @@ from spark_runner.connectors.jdbc.mysql import MySql
 from spark_runner.connectors.jdbc.names import TableName, table_name
 from spark_runner.connectors.jdbc.postgres import Postgres
 from spark_runner.connectors.jdbc.record import Write, WriteRecord
-from spark_runner.connectors.jdbc.staging import Filled, fill
+from spark_runner.connectors.jdbc.sieve import MOST_ROWS, move_fitting
+from spark_runner.connectors.jdbc.staging import Filled, Sieve, fill
 from spark_runner.connectors.jdbc.target import Target, find_target
 
 _DIALECTS: Mapping[str, Dialect] = {POSTGRESQL: Postgres(), MYSQL: MySql()}
@@ -95,16 +97,23 @@ class JdbcSink:
 
             write = record.begin(connection, writer, number, make)
             self._clean(record, connection, key[1])
+            has_rejected = write.done_rows is not None and record.has_rejected(connection, write.owner)
         rows = write.done_rows
         if rows is None:
-            overwrites = request.mode == "overwrite"
-            rows = _Move(database, dialect, record, write, target, options, overwrites).run(frame)
+            move = _Move(database, dialect, record, write, target, options, request.mode == "overwrite")
+            try:
+                rows, has_rejected = move.run(frame)
+            except DatabaseFailed as error:
+                if not (error.is_of_a_row and request.may_reject):
+                    raise
+                move = move.sieving(writer, number, min(request.may_reject, MOST_ROWS))
+                write, rows, has_rejected = move.write, *move.run(frame)
         with self._guard:
             self._done[key] = number + 1
             self._done.move_to_end(key)
             if len(self._done) > _MAX_KEYS:
                 self._done.popitem(last=False)
-        return Written(rows)
+        return Written(rows, rejected=_rejected(database, record, write) if has_rejected else None)
 
     def _clean(self, record: WriteRecord, connection: Connection, place: str) -> None:
         with self._guard:
@@ -125,15 +134,29 @@ class _Move:
     target: Target
     options: Mapping[str, Any]
     overwrites: bool
+    sieve: Sieve | None = None
 
-    def run(self, frame: DataFrame) -> int:
-        """Fill the staging table, and commit; returns the number of rows."""
+    def sieving(self, writer: Writer, number: int, most: int) -> "_Move":
+        """The same write, begun once more, of which some rows may be rejected."""
+        with self.database.connection() as connection:
+            self.record.create_rejected(connection)
+
+            def make(staging: TableName) -> None:
+                columns = [(each.name, each.given.dataType) for each in self.target.columns]
+                for statement in self.dialect.create_sieve(staging, self.target.table, columns):
+                    connection.run(statement)
+
+            write = self.record.begin(connection, writer, number, make)
+        return replace(self, write=write, sieve=Sieve(self.dialect, most))
+
+    def run(self, frame: DataFrame) -> tuple[int, bool]:
+        """Fill the staging table, and commit: the number of rows, and whether others are rejected."""
         try:
-            filled = fill(self.database, frame, self.target, self.write.staging, self.options)
+            filled = fill(self.database, frame, self.target, self.write.staging, self.options, self.sieve)
             with self.database.connection() as connection:
                 for left in reversed(range(_TRIES)):
                     try:
-                        self._commit(connection, filled)
+                        rejected = self._commit(connection, filled)
                         break
                     except DatabaseBusy:
                         if not left:
@@ -144,13 +167,17 @@ class _Move:
             with contextlib.suppress(ConnectorError, *_ERRORS), self.database.connection() as connection:
                 self._drop(connection)
             raise
-        return filled.rows
+        return filled.rows - rejected, bool(rejected)
 
-    def _commit(self, connection: Connection, filled: Filled) -> None:
+    def _commit(self, connection: Connection, filled: Filled) -> int:
+        """Move the staged rows; returns the number of those that are rejected."""
         target = self.target
         staged = Staged(
             self.write.staging, target.table, target.names, target.key, filled.tasks, bool(target.delete)
         )
+        if self.sieve:
+            staged = replace(staged, given=self.dialect.given(staged.staging))
+        rejected = 0
         with connection.transaction():
             for statement in self.dialect.guard():
                 connection.run(statement)
@@ -161,11 +188,23 @@ class _Move:
                 self.dialect.lock(connection, target.table)
                 at_once = bool(self.options["truncate"])
                 connection.run(self.dialect.empty(target.table, at_once=at_once))
-            if filled.rows:
+            if filled.rows and self.sieve:
+                rejected = move_fitting(connection, self.dialect, staged, self.sieve.most)
+                self.record.reject(connection, self.write, staged, rejected)
+            elif filled.rows:
                 _merge(connection, self.dialect, staged)
+        return rejected
 
     def _drop(self, connection: Connection) -> None:
         self.record.drop(connection, self.write.staging.name)
+
+
+def _rejected(database: Database, record: WriteRecord, write: Write) -> DataFrame:
+    """The rejected rows of a write, as the database keeps them; empty if there are none."""
+    query = record.query_for_rejected(write.owner)
+    settings = {**database.spark_options(), "dbtable": f"({query}) r"}
+    found = database.session.read.format("jdbc").options(**settings).load()
+    return found.select("reason", sql.col("given").alias("row"))
 
 
 class _Undo(Exception):

@@ -7,19 +7,30 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import BooleanType, DataType, LongType, TimestampType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
+    LongType,
+    StringType,
+    TimestampType,
+)
 
 from spark_runner.connectors.arrow_tasks import map_batches
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
+from spark_runner.connectors.jdbc.copy_sieve import SievingCopyTask
 from spark_runner.connectors.jdbc.copy_task import RESULT, CopyTask
 from spark_runner.connectors.jdbc.copy_text import line, plain_text
 from spark_runner.connectors.jdbc.database import Database
-from spark_runner.connectors.jdbc.dialect import DELETE, ROW
+from spark_runner.connectors.jdbc.dialect import DELETE, GIVEN, REASON, ROW, Dialect
 from spark_runner.connectors.jdbc.failures import failure
 from spark_runner.connectors.jdbc.names import TableName
 from spark_runner.connectors.jdbc.target import Target
-from spark_runner.connectors.rows import column
+from spark_runner.connectors.rows import column, row_of
 
 _BYTES_OF_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _MAX_BYTES = str(8 * 1024 * 1024)  # of rows that a task holds at once
@@ -34,6 +45,14 @@ class Filled:
 
 
 @dataclass(frozen=True)
+class Sieve:
+    """What a write needs whose rows may be rejected: at most `most` of them."""
+
+    dialect: Dialect
+    most: int
+
+
+@dataclass(frozen=True)
 class _Field:
     name: str  # in the staging table
     value: Column
@@ -41,34 +60,49 @@ class _Field:
     target: str
 
 
-def fill(
-    database: Database, frame: DataFrame, target: Target, staging: TableName, options: Mapping[str, Any]
+def fill(  # noqa: PLR0917 - a write, and where it goes
+    database: Database,
+    frame: DataFrame,
+    target: Target,
+    staging: TableName,
+    options: Mapping[str, Any],
+    sieve: Sieve | None = None,
 ) -> Filled:
-    """Write all rows of a frame into a staging table; raises ConnectorError, and errors of Spark."""
+    """Write all rows of a frame into a staging table; raises ConnectorError, and errors of Spark.
+
+    With a sieve, the table is one of those that its dialect makes.
+    """
     fields = [
         _Field(each.name, column(each.given.name), each.given.dataType, each.type) for each in target.columns
     ]
-    if target.key:  # the order decides which row of a key is the last one
+    by_copy = database.address.family == POSTGRESQL and options["copy_rows"] and database.login.is_possible
+    if target.key or sieve or not by_copy:  # the order decides which row of a key is the last one
         fields.append(_Field(ROW, sql.monotonically_increasing_id(), LongType(), "bigint"))
     if target.delete:
         fields.append(_Field(DELETE, column(target.delete), BooleanType(), "boolean"))
-    connections = int(options["connections"])
-    if database.address.family == POSTGRESQL and options["copy_rows"] and database.login.is_possible:
-        return _copy(database, frame, fields, staging, connections)
-    return _insert(database, frame, fields, staging, options)
+    if sieve:
+        fields.append(_Field(GIVEN, row_of(frame), StringType(), "text"))
+    if by_copy:
+        names = staging.columns([each.name for each in fields])
+        task = CopyTask(database.login, f"COPY {staging} ({names}) FROM STDIN")
+        cells = [line([(each.value, each.kind, each.target) for each in fields]).alias("line")]
+        if sieve:
+            reasons = f"COPY {staging} ({REASON}, {GIVEN}) FROM STDIN"
+            task = SievingCopyTask(task.login, task.statement, reasons, sieve.most)
+            cells.append(row_of(frame).alias("row"))
+        return _copy(database, frame.select(*cells).coalesce(int(options["connections"])), task)
+    is_mysql = database.address.family == MYSQL
+    made = [_loose(each) if sieve and is_mysql else _for_jdbc(each, is_mysql=is_mysql) for each in fields]
+    rows = frame.select(*[value.alias(each.name) for value, each in zip(made, fields, strict=True)])
+    return _insert(database, rows, sieve.dialect.given(staging) if sieve else staging, options)
 
 
-def _copy(
-    database: Database, frame: DataFrame, fields: Sequence[_Field], staging: TableName, connections: int
-) -> Filled:
-    lines = frame.select(line([(each.value, each.kind, each.target) for each in fields]).alias("line"))
-    names = staging.columns([each.name for each in fields])
-    task = CopyTask(database.login, f"COPY {staging} ({names}) FROM STDIN")
-    conf = frame.sparkSession.conf
+def _copy(database: Database, lines: DataFrame, task: CopyTask) -> Filled:
+    conf = lines.sparkSession.conf
     before = conf.get(_BYTES_OF_BATCH, None)
     conf.set(_BYTES_OF_BATCH, _MAX_BYTES)
     try:
-        done = map_batches(lines.coalesce(connections), task, RESULT).collect()
+        done = map_batches(lines, task, RESULT).collect()
     finally:
         conf.unset(_BYTES_OF_BATCH) if before is None else conf.set(_BYTES_OF_BATCH, before)
     for each in done:
@@ -77,24 +111,14 @@ def _copy(
     return Filled(sum(each.row_count for each in done), [each.task for each in done if each.row_count])
 
 
-def _insert(
-    database: Database,
-    frame: DataFrame,
-    fields: Sequence[_Field],
-    staging: TableName,
-    options: Mapping[str, Any],
-) -> Filled:
-    is_mysql = database.address.family == MYSQL
-    if all(each.name != ROW for each in fields):
-        fields = [*fields, _Field(ROW, sql.monotonically_increasing_id(), LongType(), "bigint")]
-    rows = frame.select(*[_for_jdbc(each, is_mysql=is_mysql).alias(each.name) for each in fields])
+def _insert(database: Database, rows: DataFrame, staging: TableName, options: Mapping[str, Any]) -> Filled:
     settings = {
         **database.spark_options(),
         "dbtable": str(staging),
         "batchsize": str(options["batch_rows"]),
         "numPartitions": str(options["connections"]),
     }
-    if is_mysql:
+    if database.address.family == MYSQL:
         settings |= {"useBulkStmts": "true", "sessionVariables": "time_zone='+00:00'"}
     else:
         settings |= {"reWriteBatchedInserts": "true", "stringtype": "unspecified"}
@@ -117,6 +141,16 @@ def _for_jdbc(each: _Field, *, is_mysql: bool) -> Column:
         shown = each.value.cast("timestamp_ntz")
         return each.value if "with time zone" in each.target else shown
     return plain_text(each.value, each.kind)
+
+
+def _loose(each: _Field) -> Column:
+    """A value for a table of `MySql.create_sieve`, which takes each: most of them as text."""
+    value = _for_jdbc(each, is_mysql=True)
+    if isinstance(each.kind, BooleanType | IntegralType | DecimalType | BinaryType):
+        return value
+    if isinstance(each.kind, FractionalType):
+        value = value.cast("double")  # the text of a FLOAT has less digits
+    return value.cast("string")
 
 
 def _in_utc(value: Column) -> Column:

@@ -69,6 +69,7 @@ class Wire:
 
     def __init__(self, login: Login) -> None:
         seconds = float(login.parameters.get("connectTimeout") or CONNECT_SECONDS)
+        self._has_failed = False  # the last statement; the server has not yet said that it takes another one
         self._ahead = b""  # what was read to see whether the server has sent something
         try:
             self._socket = socket.create_connection((login.host, login.port), timeout=seconds)
@@ -159,12 +160,12 @@ class Wire:
     # ------------------------------------------------------------------ statements
     def run(self, statement: str) -> None:
         """Run a statement without rows."""
-        self._send(_message(b"Q", statement.encode() + b"\0"))
+        self._ask(statement)
         self._finish()
 
     def copy_in(self, statement: str, chunks: Iterable[bytes | memoryview]) -> None:
         """Run COPY ... FROM STDIN with these bytes; raises WireError, early if the server ends it."""
-        self._send(_message(b"Q", statement.encode() + b"\0"))
+        self._ask(statement)
         self._await(b"G")
         try:
             for chunk in chunks:
@@ -185,13 +186,18 @@ class Wire:
 
     def copy_out(self, statement: str) -> Iterator[bytes]:
         """Run COPY ... TO STDOUT; each of the bytes is a row."""
-        self._send(_message(b"Q", statement.encode() + b"\0"))
+        self._ask(statement)
         self._await(b"H")
         while (found := self._receive())[0] != b"Z":
             if found[0] == b"d":
                 yield found[1]
 
     # ------------------------------------------------------------------ messages
+    def _ask(self, statement: str) -> None:
+        if self._has_failed:
+            self._finish()
+        self._send(_message(b"Q", statement.encode() + b"\0"))
+
     def _await(self, code: bytes) -> None:
         while self._receive()[0] != code:
             pass
@@ -229,6 +235,7 @@ class Wire:
         if not _SIZE <= size <= _MAX_MESSAGE:
             raise WireError("the server does not speak the protocol of PostgreSQL", "08P01")
         code, body = head[:1], self._read(size - _SIZE)
+        self._has_failed = code == b"E" or (self._has_failed and code != b"Z")
         if code == b"E":
             raise _error(body)
         return code, body

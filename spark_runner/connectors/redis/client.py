@@ -29,6 +29,7 @@ from spark_runner.connectors.errors import ConnectorError, Unreachable
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
 _SLOTS = 16_384
+_NO_DATABASE = "DB index is out of range"
 
 
 class Servers:
@@ -146,6 +147,8 @@ def clear_errors(options: Mapping[str, Any]) -> Iterator[None]:
     except LOST as error:
         raise Unreachable(f"{where(options)} does not answer: {error}") from error
     except ResponseError as error:
+        if _NO_DATABASE in str(error):
+            raise ConnectorError(f"{where(options)} has no database {options['database']}") from error
         raise ConnectorError(f"{where(options)} refused: {error}") from error
     except RedisError as error:
         raise Unreachable(f"{where(options)} failed: {error}") from error

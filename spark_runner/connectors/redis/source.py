@@ -38,8 +38,7 @@ def _declared(raw: DataFrame, options: Mapping[str, Any], schema: StructType) ->
     of_key = columns_of_key(options["key"])
     has_fields = options["command"] in {"HSET", "XADD"}
     own = {"key"} if options["command"] in {"ZADD", "XADD"} else {"key", "value"}
-    special = own | ({"score"} if options["command"] == "ZADD" else {"id"} if has_fields else set())
-    special |= {"value"} if options["command"] == "ZADD" else set()
+    special = own | ({"score", "value"} if options["command"] == "ZADD" else set())
     fields = [each for each in schema.fields if each.name.lower() not in special | of_key.keys()]
     strings = StructType([StructField(each.name, StringType()) for each in fields])
     parsed = struct_from_json(sql.col("value"), strings if has_fields else StructType(fields))
@@ -51,7 +50,10 @@ def _declared(raw: DataFrame, options: Mapping[str, Any], schema: StructType) ->
             return of_key[name].cast(each.dataType)
         if name in special:
             return sql.col(name).cast(each.dataType)
-        return sql.col("fields").getField(each.name).cast(each.dataType)
+        field = sql.col("fields").getField(each.name)
+        if name == "id" and options["command"] == "XADD":  # an entry may have a field of this name
+            field = sql.coalesce(field, sql.col("id"))
+        return field.cast(each.dataType)
 
     return found.select(*[value(each).alias(each.name) for each in schema.fields])
 

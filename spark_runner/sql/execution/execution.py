@@ -175,7 +175,8 @@ class _Execution(StreamSession):
                 self.running_set.check_reads(frame, step, self.error)
                 catalogs.check_reads(self, step, frame, self.running_set.catalogs)
             key = tuple(table.get("primary_key", ()))
-            request = WriteRequest(self.write_mode(table, step), self.writer, key)
+            mode, may_reject = self.write_mode(table, step), self.quarantine.may_reject
+            request = WriteRequest(mode, self.writer, key, may_reject=may_reject)
             written = self.connectors.sink(table["connector"]).write(frame, options, request)
             if written.rejected is not None:
                 source = source_of(table, step)

@@ -4,6 +4,7 @@ The counts come from queries of their own, so that retried and speculative tasks
 """
 
 import hashlib
+import sys
 import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -119,6 +120,14 @@ class Quarantine:
         """Raise TooManyBadRows for rows that a target did not accept, if the script has no limit."""
         if not self.has_limit and number:
             raise TooManyBadRows(f"the target has rejected {number:,} rows")
+
+    @property
+    def may_reject(self) -> int:
+        """The most rows that a target may reject now; 0 without a limit."""
+        if not self.has_limit:
+            return 0
+        bad = sum(each["quarantined"] for each in list(self.found.values()))  # streams add to it meanwhile
+        return sys.maxsize if self._rows is None else max(0, int(self._rows) - bad)
 
     @property
     def run_key(self) -> str:

@@ -5,6 +5,7 @@ The rows of a batch have the key of its writer, so that a repeated batch replace
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark import StorageLevel
@@ -109,6 +110,11 @@ class StreamQuarantine:
         """Take the rows of a batch that a target did not accept; all had the columns `written`."""
         self.take(rejected_rows(rows, written), source, writer, accepted=accepted)
         self._whole.refuse_rejected(self._batches[source][1]["quarantined"])
+
+    @property
+    def may_reject(self) -> int:
+        """The most rows that a target may reject now; 0 without a limit."""
+        return self._whole.may_reject
 
     def take_read(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> None:
         """Count the judged rows of a table that a batch of a query reads, and write those to set aside.
@@ -222,6 +228,7 @@ class JudgingSink:
             kept.unpersist()
 
     def _passed_on(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
+        request = replace(request, may_reject=self._quarantine.may_reject)
         written = self._sink.write(frame, options, request)
         if written.rejected is not None:
             rejected, source, writer = written.rejected, self._source, request.writer

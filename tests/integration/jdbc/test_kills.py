@@ -1,5 +1,6 @@
 """Drivers that are killed while they write: each row is in its table once, after the attempt that ends."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from tests.servers.databases import DatabaseServer, driver_jars
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(3600), pytest.mark.xdist_group("local_spark")]
 
 ROWS = 40_000
+BAD = 40  # rows that the table refuses
 
 
 def attempt(script: str, folder: Path, number: int, seconds: float) -> int:
@@ -53,3 +55,33 @@ def test_rows_are_written_once_whenever_drivers_are_killed(database: DatabaseSer
         f" AND '{database.database}' IN (table_schema, table_catalog)"
     )
     assert left == [["0"]]
+
+
+def test_rejected_rows_are_reported_once_whenever_drivers_are_killed(
+    database: DatabaseServer, tmp_path: Path
+) -> None:
+    database.run("CREATE TABLE t (id int NOT NULL, name varchar(6) NOT NULL)")
+    script = f"""SET job.error.limit.rows = {2 * BAD};
+    CREATE TABLE bad WITH ('connector' = 'json', 'path' = 'bad');
+    SET job.quarantine = bad;
+    CREATE TABLE t (id INT, name STRING) {database.options("t")};
+    CREATE VIEW given AS SELECT CAST(id AS INT) AS id,
+      CASE WHEN id % {ROWS // BAD} != 0 THEN concat('n', id) WHEN id % {2 * ROWS // BAD} = 0
+      THEN 'too long' END AS name
+      FROM range(0, {ROWS}, 1, 4);
+    INSERT INTO t SELECT * FROM given;
+    INSERT INTO t SELECT id + {ROWS}, name FROM given;"""
+    random, kills, number = chance(f"jdbc kills with rejected rows of {database.kind}"), times(1, 25), 0
+    while kills:
+        number, kills = number + 1, kills - 1
+        if attempt(script, tmp_path, number, random.uniform(0.01, 12)) == 0:
+            break  # it ended before its death
+    assert attempt(script, tmp_path, number + 1, 0) == 0
+    refused = [each for each in range(2 * ROWS) if each % (ROWS // BAD) == 0]
+    found = database.run("SELECT count(*), count(DISTINCT id), sum(id) FROM t")
+    number_good = str(2 * (ROWS - BAD))
+    assert found == [[number_good, number_good, str(sum(range(2 * ROWS)) - sum(refused))]]
+    lines = [
+        line for file in (tmp_path / "bad").glob("part-*") for line in file.read_text("utf-8").splitlines()
+    ]
+    assert sorted(json.loads(json.loads(line)["record"])["id"] for line in lines) == refused

@@ -101,6 +101,17 @@ def test_marked_rows_are_deleted_by_their_key(database: DatabaseServer, run_scri
     assert database.run("SELECT id, name FROM t ORDER BY id") == [["2", "y"], ["3", "zz"]]
 
 
+def test_a_row_that_deletes_needs_its_key_alone(database: DatabaseServer, run_script: Run) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY, name varchar(20) NOT NULL)")
+    database.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    run_script(
+        f"""CREATE TABLE t (id INT, name STRING, gone BOOLEAN, PRIMARY KEY (id) NOT ENFORCED)
+        {database.options("t", delete_column="gone")};
+        INSERT INTO t VALUES (1, NULL, true), (3, 'c', false);"""
+    )
+    assert database.run("SELECT id, name FROM t ORDER BY id") == [["2", "b"], ["3", "c"]]
+
+
 def test_an_overwrite_that_fails_leaves_the_old_rows(database: DatabaseServer, run_script: Run) -> None:
     database.run("CREATE TABLE t (id int NOT NULL)")
     declared = f"CREATE TABLE t (id INT) {database.options('t')};"

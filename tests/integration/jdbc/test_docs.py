@@ -1,0 +1,42 @@
+"""The scripts of docs/connectors/jdbc.md."""
+
+import json
+import re
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_runner.references.resolver import Resolver
+from spark_runner.references.sources import Sources
+from spark_runner.sql.compiler.compile import check_script
+from spark_runner.sql.execution.execution import execute
+from tests.servers.databases import PASSWORD, DatabaseServer
+
+PAGE = (Path(__file__).parents[3] / "docs" / "connectors" / "jdbc.md").read_text("utf-8")
+WORKED, LIMIT = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_worked_script_runs_again_and_again(
+    database: DatabaseServer, jdbc_spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "password").write_text(PASSWORD, "utf-8")
+    variables = {"url": database.url, "user": database.user}
+    found = check_script(WORKED, file="docs.sql", base_dir=str(tmp_path), variables=variables)
+    assert found.errors == found.warnings == ()
+    for _ in range(2):
+        resolver = Resolver(Sources(secrets={"shop": {"folder": str(tmp_path / "secrets")}}))
+        plan = json.loads(json.dumps(found.plan))
+        results = execute(jdbc_spark, plan, lambda _phase: None, resolver=resolver)
+        assert [each["rows"] for each in results] == [3, 2, 1]
+    assert database.run("SELECT id, customer, amount FROM docs_orders ORDER BY id") == [
+        ["1", "ada", "99.50"],
+        ["3", "cid", "8.25"],
+    ]
+    (shown,) = jdbc_spark.read.json(f"{tmp_path}/orders").collect()
+    assert (shown.id, shown.customer, shown.amount) == (1, "ada", 99.5)
+
+
+def test_the_setting_for_rejected_rows_is_one() -> None:
+    script = f"{LIMIT} SELECT 1;"
+    assert check_script(script, file="docs.sql", base_dir="/", variables={}).errors == ()
