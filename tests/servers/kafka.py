@@ -35,6 +35,14 @@ _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
+@dataclass(frozen=True)
+class Way:
+    """A listener behind a proxy: clients that have found the broker go to its advertised port."""
+
+    port: int
+    advertised: int
+
+
 @dataclass
 class Kafka:
     """A running broker; `secured` is its listener with TLS and logins, if the tests have started it."""
@@ -44,6 +52,8 @@ class Kafka:
     ca: str = ""  # the file with the authority of its certificate
     other_ca: str = ""  # that of another authority
     daemon: JavaDaemon | None = None
+    way: "Way | None" = None  # for a proxy
+    tls_way: "Way | None" = None  # likewise, with TLS and logins
 
     @cached_property
     def _client(self) -> subprocess.Popen[bytes]:
@@ -138,18 +148,18 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
     """A broker with its files in a folder, which ends with the stack."""
     jars = fetched_jars(f"kafka-{VERSION}", {"org.apache.kafka:kafka_2.13": VERSION}, f"Kafka {VERSION}")
     certificates = Certificates(folder)
-    plain, secured, controller = free_ports("127.0.0.1", 3)
+    plain, secured, controller, *others = free_ports("127.0.0.1", 7)
+    ways = Way(*others[:2]), Way(*others[2:])
     file = folder / "kafka.properties"
-    properties = _properties(folder, certificates, plain, secured, controller)
+    properties = _properties(folder, certificates, (plain, secured, controller), ways)
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), "utf-8")
     java = ["java", *_JVM, "-cp", f"{jars}/*"]
     _format([*java, "kafka.tools.StorageTool"], str(file))
     daemon = JavaDaemon(folder, "broker", [*java, "kafka.Kafka", str(file)], ("--grace", "5"))
     stack.callback(daemon.close)
     daemon.start()
-    found = Kafka(
-        f"127.0.0.1:{plain}", f"localhost:{secured}", certificates.ca, certificates.other_ca, daemon
-    )
+    authorities = certificates.ca, certificates.other_ca
+    found = Kafka(f"127.0.0.1:{plain}", f"localhost:{secured}", *authorities, daemon, *ways)
     stack.callback(found.close)
     wait_until(lambda: daemon.has_ended() or _answers(found.servers), START_TIMEOUT_S, "Kafka answers")
     if daemon.has_ended():
@@ -176,21 +186,33 @@ def _answers(address: str) -> bool:
 
 
 def _properties(
-    folder: Path, certificates: Certificates, plain: int, secured: int, controller: int
+    folder: Path, certificates: Certificates, ports: tuple[int, int, int], ways: tuple[Way, Way]
 ) -> dict[str, str]:
-    listener = "listener.name.sasl_ssl"
+    plain, secured, controller = ports
     users = " ".join(f'user_{name}="{password}"' for name, password in (ADA, BOB))
+    of_tls = {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "plain.sasl.jaas.config": f"{_PLAIN} required {users};",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": certificates.server,
+    }
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
         "controller.listener.names": "CONTROLLER",
         "listeners": (
-            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller}"
+            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller},"
+            f"WAY://127.0.0.1:{ways[0].port},TLS_WAY://127.0.0.1:{ways[1].port}"
         ),
         # The certificate has this name alone.
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://localhost:{secured}",
-        "listener.security.protocol.map": ("PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"),
+        "advertised.listeners": (
+            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://localhost:{secured},"
+            f"WAY://127.0.0.1:{ways[0].advertised},TLS_WAY://localhost:{ways[1].advertised}"
+        ),
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT,WAY:PLAINTEXT,TLS_WAY:SASL_SSL"
+        ),
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(folder / "logs"),
         "offsets.topic.replication.factor": "1",
@@ -201,10 +223,11 @@ def _properties(
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
         "log.segment.delete.delay.ms": "1000",
-        f"{listener}.sasl.enabled.mechanisms": "PLAIN",
-        f"{listener}.plain.sasl.jaas.config": f"{_PLAIN} required {users};",
-        f"{listener}.ssl.keystore.type": "PEM",
-        f"{listener}.ssl.keystore.location": certificates.server,
+        **{
+            f"listener.name.{listener}.{name}": value
+            for listener in ("sasl_ssl", "tls_way")
+            for name, value in of_tls.items()
+        },
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:ANONYMOUS;User:{ADA[0]}",
     }

@@ -1,0 +1,106 @@
+"""The memory of a Python worker of Spark that writes large rows to a target which takes them slowly."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import psutil
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.elasticsearch.sink import ElasticsearchSink
+from spark_runner.connectors.http.sink import HttpSink
+from spark_runner.connectors.jdbc.sink import JdbcSink
+from spark_runner.connectors.options import to_plan, validate
+from tests.elasticsearch_support import Indices
+from tests.log_proxy import Asked, LogProxy, Said
+from tests.servers.databases import PASSWORD, DatabaseServer, add_drivers
+from tests.servers.web import Received, Reply, web_server
+
+ROWS, SIZE = 60, 10_000_000  # bytes
+MOST = 200 * 1024 * 1024  # resident bytes of a worker, of which an idle one has about 60 MiB
+PAUSE_S = 0.02  # of a target for each request
+REQUEST = WriteRequest("append", Writer("run"))
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> DataFrame:
+    """Large rows for one task."""
+    return spark.range(0, ROWS, 1, 1).selectExpr("id", f"repeat('x', {SIZE}) AS text")
+
+
+@dataclass
+class Peak:
+    """The most bytes that a Python worker of Spark had in memory at once."""
+
+    most: int = 0
+
+    def look(self) -> None:
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if "pyspark.daemon" in process.cmdline():
+                    self.most = max(self.most, process.memory_info().rss)
+
+
+@contextmanager
+def watched() -> Iterator[Peak]:
+    peak, ended = Peak(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.01):
+            peak.look()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        thread.join()
+    print(f"\n{peak.most / 1024 / 1024:.0f} MiB")  # noqa: T201
+
+
+def test_requests_of_http(rows: DataFrame) -> None:
+    taken = 0
+
+    def slow(_: Received) -> Reply:
+        nonlocal taken
+        taken += 1
+        server.received.clear()
+        return Reply(delay_s=PAUSE_S)
+
+    with web_server(slow) as server, watched() as peak:
+        HttpSink().write(rows, to_plan(validate("http", {"url": server.url})), REQUEST)
+    assert taken == ROWS
+    assert 0 < peak.most < MOST
+
+
+def test_bulk_requests_of_elasticsearch(rows: DataFrame, indices: Indices) -> None:
+    index, taken = indices.new("large"), list[int]()
+
+    def slow(asked: Asked) -> Said:
+        if not asked.is_bulk:
+            return asked.forward()
+        taken.append(len(asked.records))
+        time.sleep(PAUSE_S)
+        return Said.document(200, {"errors": False, "items": []})
+
+    with LogProxy(indices.url, slow) as proxy, watched() as peak:
+        ElasticsearchSink().write(
+            rows, to_plan(validate("elasticsearch", {"hosts": proxy.url, "index": index})), REQUEST
+        )
+    assert sum(taken) == ROWS
+    assert 0 < peak.most < MOST
+
+
+def test_rows_of_a_copy_into_postgresql(rows: DataFrame, postgres: DatabaseServer) -> None:
+    add_drivers(rows.sparkSession)
+    postgres.run("CREATE TABLE kept (id bigint, text text)")
+    options = {"url": postgres.url, "table": "kept", "username": postgres.user, "password": PASSWORD}
+    with watched() as peak:
+        JdbcSink().write(rows, to_plan(validate("jdbc", options)), REQUEST)
+    assert postgres.run("SELECT count(*), min(length(text)) FROM kept") == [[str(ROWS), str(SIZE)]]
+    assert 0 < peak.most < MOST
