@@ -76,9 +76,9 @@ log-kills: $(VENV)/installed-test  ## processes that log killed at random: make 
 
 CONNECTOR_KILLS = tests/integration/jdbc/test_kills.py tests/integration/test_drain_kills.py \
 	tests/integration/test_elasticsearch_kills.py tests/integration/test_http_kills.py \
-	tests/integration/test_lake_kills.py
+	tests/integration/test_lake_kills.py tests/integration/test_executor_kills.py
 
-connector-kills: prepared  ## drivers killed at random while they write: make connector-kills
+connector-kills: prepared  ## drivers and executors killed at random while they write: make connector-kills
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest $(CONNECTOR_KILLS)
 
 fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long as you like: make fuzz MINUTES=120

@@ -1,9 +1,10 @@
 """Programs with a Spark session of their own, such as drivers that kill themselves."""
 
 import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spark_runner.runners.spark_settings import LAUNCHER_FLAGS
@@ -18,12 +19,21 @@ def program_environment() -> dict[str, str]:
 
 
 def start_stream_driver(
-    script: str, folder: Path, jars: Sequence[Path] = (), log: Path | None = None
+    script: str,
+    folder: Path,
+    jars: Sequence[Path] = (),
+    log: Path | None = None,
+    *,
+    master: str = "local[2]",
+    conf: Mapping[str, str] | None = None,
 ) -> "subprocess.Popen[bytes]":
     """A driver in a process group of its own that runs a script to its end, unless someone kills it."""
-    environment = {**program_environment(), "PYSPARK_PYTHON": sys.executable}
-    if jars:
-        environment["PYSPARK_SUBMIT_ARGS"] = f"--jars {','.join(map(str, jars))} pyspark-shell"
+    environment = {**program_environment(), "PYSPARK_PYTHON": sys.executable, "MASTER": master}
+    given = ["--jars", ",".join(map(str, jars))] if jars else []
+    for name, value in (conf or {}).items():
+        given += ["--conf", f"{name}={value}"]
+    if given:
+        environment["PYSPARK_SUBMIT_ARGS"] = shlex.join([*given, "pyspark-shell"])
     with (log or Path(os.devnull)).open("ab") as output:
         driver = subprocess.Popen(
             [sys.executable, "-m", "tests.stream_driver", str(folder), _NEVER, "never"],

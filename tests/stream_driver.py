@@ -1,7 +1,8 @@
 """A driver that kills itself at a chosen point of a chosen micro-batch, or behind an INSERT into a catalog.
 
 Arguments: the folder of the script, the batch, the point, and for a point within a write the end of the name
-of the folder, or of the table of a catalog, that is written; the script is on standard input.
+of the folder, or of the table of a catalog, that is written; the script is on standard input. MASTER in its
+environment is another cluster than the local one.
 """
 
 import json
@@ -68,7 +69,8 @@ def main(folder: Path, batch: int, point: str, written: str = "") -> None:
     MicroBatches.write = dying_write  # type: ignore[method-assign, assignment]  # the point of this program
     TargetDirectory._move_files = dying_add  # type: ignore[method-assign, assignment]  # noqa: SLF001 - likewise
     CatalogSink._add = dying_insert  # type: ignore[method-assign]  # noqa: SLF001 - likewise
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    builder = SparkSession.builder.master(os.environ.get("MASTER", "local[2]"))
+    spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     execute(spark, plan_of(sys.stdin.read(), folder), lambda _: None, Writer("run"))
 
 

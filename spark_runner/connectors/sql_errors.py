@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
 
-BROKEN = ("08", "57P", "53", "58")  # classes of SQLSTATE: connection, shutdown, resources, system
+BROKEN = ("08", "57P")  # classes of SQLSTATE: connection, shutdown
 _BUSY = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock not available
 _READ_ONLY = "it takes no writes, as after a failover; check that the option 'url' leads to the primary"
 _CANCELED = "it canceled the statement; check {}, and its load"
@@ -16,6 +16,10 @@ _PASSING = {  # states of a server that answers, which may be over at a further 
     "25006": _READ_ONLY,
     "25P03": "its driver was suspended within a transaction",
     "57014": _CANCELED.format("its statement_timeout"),
+}
+_PASSING_CLASSES = {
+    "53": "its disk, memory or connections, or a limit of them, are used up",
+    "58": "its operating system failed",
 }
 _MYSQL_STATES = frozenset({"HY000", "S1000", "70100"})  # of its errors that its numbers alone tell apart
 _MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
@@ -52,7 +56,9 @@ def is_busy(state: str, code: int = 0) -> bool:
 
 def why_it_passes(state: str, code: int = 0) -> str | None:
     """What is wrong with a server that answers, if a further attempt may succeed."""
-    return _MYSQL_PASSING.get(code) if state in _MYSQL_STATES else _PASSING.get(state)
+    if state in _MYSQL_STATES:
+        return _MYSQL_PASSING.get(code)
+    return _PASSING.get(state) or _PASSING_CLASSES.get(state[:2])
 
 
 def is_of_a_row(state: str, code: int = 0) -> bool:

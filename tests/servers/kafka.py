@@ -38,6 +38,27 @@ _LOGINS = "org.apache.kafka.common.security"
 _PLAIN, _SCRAM = f"{_LOGINS}.plain.PlainLoginModule", f"{_LOGINS}.scram.ScramLoginModule"
 
 
+@dataclass(frozen=True)
+class Way:
+    """A listener behind a proxy: clients that have found the broker go to its advertised port."""
+
+    port: int
+    advertised: int
+
+
+@dataclass(frozen=True)
+class _Listener:
+    name: str
+    protocol: str
+    port: int
+    advertised: int
+
+    @property
+    def host(self) -> str:
+        """The name that clients connect to; the certificate has `localhost` alone."""
+        return "127.0.0.1" if self.protocol == "PLAINTEXT" else "localhost"
+
+
 @dataclass
 class Kafka:
     """A running broker; `secured` is its listener with TLS and logins, if the tests have started it."""
@@ -49,6 +70,8 @@ class Kafka:
     mutual: str = ""  # a listener with TLS for clients with a certificate: `client` may do everything
     certificates: Certificates | None = None
     daemon: JavaDaemon | None = None
+    way: Way | None = None  # for a proxy
+    tls_way: Way | None = None  # likewise, with TLS and logins
 
     @cached_property
     def _client(self) -> subprocess.Popen[bytes]:
@@ -143,9 +166,17 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
     """A broker with its files in a folder, which ends with the stack."""
     jars = fetched_jars(f"kafka-{VERSION}", {"org.apache.kafka:kafka_2.13": VERSION}, f"Kafka {VERSION}")
     certificates = Certificates(folder)
-    plain, secured, mutual, controller = free_ports("127.0.0.1", 4)
+    plain, secured, mutual, controller, *others = free_ports("127.0.0.1", 8)
+    way, tls_way = Way(*others[:2]), Way(*others[2:])
+    listeners = (
+        _Listener("PLAINTEXT", "PLAINTEXT", plain, plain),
+        _Listener("SASL_SSL", "SASL_SSL", secured, secured),
+        _Listener("MUTUAL", "SSL", mutual, mutual),
+        _Listener("WAY", "PLAINTEXT", way.port, way.advertised),
+        _Listener("TLS_WAY", "SASL_SSL", tls_way.port, tls_way.advertised),
+    )
     file = folder / "kafka.properties"
-    properties = _properties(folder, certificates, plain, secured, mutual, controller)
+    properties = _properties(folder, certificates, controller, listeners)
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), "utf-8")
     java = ["java", *_JVM, "-cp", f"{jars}/*"]
     _format([*java, "kafka.tools.StorageTool"], str(file))
@@ -160,6 +191,8 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
         f"localhost:{mutual}",
         certificates,
         daemon,
+        way,
+        tls_way,
     )
     stack.callback(found.close)
     wait_until(lambda: daemon.has_ended() or _answers(found.servers), START_TIMEOUT_S, "Kafka answers")
@@ -188,27 +221,39 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _properties(  # noqa: PLR0917 - the ports are named in the only call
-    folder: Path, certificates: Certificates, plain: int, secured: int, mutual: int, controller: int
+def _properties(
+    folder: Path, certificates: Certificates, controller: int, listeners: Sequence[_Listener]
 ) -> dict[str, str]:
-    listener, other = "listener.name.sasl_ssl", "listener.name.mutual"
     users = " ".join(f'user_{name}="{password}"' for name, password in (ADA, BOB))
+    of_protocol = {
+        "PLAINTEXT": {},
+        "SASL_SSL": {
+            "sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM)),
+            "plain.sasl.jaas.config": f"{_PLAIN} required {users};",
+            **{f"{each.lower()}.sasl.jaas.config": f"{_SCRAM} required;" for each in SCRAM},
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": certificates.server,
+        },
+        "SSL": {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": certificates.server,
+            "ssl.client.auth": "required",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": certificates.ca,
+        },
+    }
+    bound = [f"{each.name}://127.0.0.1:{each.port}" for each in listeners]
+    protocols = [f"{each.name}:{each.protocol}" for each in listeners]
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": (
-            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secured},MUTUAL://127.0.0.1:{mutual}"
-            f",CONTROLLER://127.0.0.1:{controller}"
+        "listeners": ",".join((*bound, f"CONTROLLER://127.0.0.1:{controller}")),
+        "advertised.listeners": ",".join(
+            f"{each.name}://{each.host}:{each.advertised}" for each in listeners
         ),
-        # The certificate has this name alone.
-        "advertised.listeners": (
-            f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://localhost:{secured},MUTUAL://localhost:{mutual}"
-        ),
-        "listener.security.protocol.map": (
-            "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,MUTUAL:SSL,CONTROLLER:PLAINTEXT"
-        ),
+        "listener.security.protocol.map": ",".join((*protocols, "CONTROLLER:PLAINTEXT")),
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(folder / "logs"),
         "offsets.topic.replication.factor": "1",
@@ -219,14 +264,11 @@ def _properties(  # noqa: PLR0917 - the ports are named in the only call
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
         "log.segment.delete.delay.ms": "1000",
-        f"{listener}.sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM)),
-        f"{listener}.plain.sasl.jaas.config": f"{_PLAIN} required {users};",
-        **{f"{listener}.{each.lower()}.sasl.jaas.config": f"{_SCRAM} required;" for each in SCRAM},
-        **{f"{each}.ssl.keystore.type": "PEM" for each in (listener, other)},
-        **{f"{each}.ssl.keystore.location": certificates.server for each in (listener, other)},
-        f"{other}.ssl.client.auth": "required",
-        f"{other}.ssl.truststore.type": "PEM",
-        f"{other}.ssl.truststore.location": certificates.ca,
+        **{
+            f"listener.name.{each.name.lower()}.{name}": value
+            for each in listeners
+            for name, value in of_protocol[each.protocol].items()
+        },
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:ANONYMOUS;User:{ADA[0]};User:CN=client",
     }

@@ -62,7 +62,7 @@ CUT = {"Content-Length": "9999"}
 
 
 @pytest.mark.parametrize(
-    "lost", [Reply(drop=True), Reply(503), Reply(headers=CUT), Reply(headers=CUT, close=True)]
+    "lost", [Reply(drop=True), Reply(503), Reply(507), Reply(headers=CUT), Reply(headers=CUT, close=True)]
 )
 def test_a_request_without_an_answer_is_sent_again_with_its_key(lost: Reply) -> None:
     with web_server(in_turn(lost, Reply())) as server:

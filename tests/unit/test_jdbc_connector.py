@@ -130,6 +130,8 @@ def test_a_url_without_a_secret_is_taken(url: str) -> None:
         ("25P03", DatabaseBroke, "its driver was suspended"),
         ("57014", DatabaseBroke, "statement_timeout"),
         ("57P01", DatabaseBroke, "does not answer"),
+        ("53100", DatabaseBroke, "refused: no; its disk"),
+        ("58030", DatabaseBroke, "refused: no; its operating system"),
         ("40001", DatabaseBusy, "another transaction"),
         ("42501", DatabaseFailed, "grant it"),
     ],

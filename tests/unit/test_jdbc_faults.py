@@ -80,6 +80,7 @@ class JavaError:
         ("25P03", 0, Unreachable, "suspended"),
         ("57014", 0, Unreachable, "statement_timeout"),
         ("08006", 0, Unreachable, "does not answer"),
+        ("53100", 0, Unreachable, "refused: no; its disk"),
         ("22008", 1836, None, "no"),  # of another vendor, who has other numbers
         ("42601", 0, None, "no"),
     ],

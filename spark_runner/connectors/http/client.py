@@ -27,6 +27,8 @@ _WORDS = 200  # characters of an answer in a message
 _REDIRECTS = range(300, 400)
 _LOGIN, _MISSING = {401, 403, 407}, {404, 410}
 _LOST = (OSError, http.client.HTTPException)
+# Alerts of TLS about a client; others are of a connection that broke, such as a damaged record.
+_OF_CLIENT = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE", "DECRYPT_ERROR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,9 @@ class Client:
             self._connection.request(method, path, body, encoded)
             response = self._connection.getresponse()
         except ssl.SSLError as error:
-            if "ALERT" in str(error.reason):  # of TLS 1.3, which asks for the certificate of a client at last
-                raise self._untrusted(error) from error
+            reason = str(error.reason)
+            if "ALERT" in reason and any(each in reason for each in _OF_CLIENT):
+                raise self._untrusted(error) from error  # TLS 1.3 asks for its certificate at last
             raise
         data = bytearray()
         while len(data) <= most and (chunk := response.read1(_CHUNK)):

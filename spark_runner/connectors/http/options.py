@@ -74,7 +74,7 @@ class HttpOptions(ConnectorOptions):
     timeout: float = Field(30.0, gt=0, le=3600, description="seconds to wait for an answer")
     success_status: str = Field("200-299", description="statuses of rows that the server has taken")
     retry_status: str = Field(
-        "408,425,429,500,502,503,504", description="statuses after which a request is sent again"
+        "408,425,429,500,502,503,504,507", description="statuses after which a request is sent again"
     )
     retry_timeout: float = Field(
         60.0, ge=0, le=86_400, description="seconds in which a task sends a request again"
