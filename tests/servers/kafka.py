@@ -201,6 +201,7 @@ def _properties(
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
         "log.segment.delete.delay.ms": "1000",
+        "log.retention.ms": "-1",  # tests write records with times long ago
         f"{listener}.sasl.enabled.mechanisms": "PLAIN",
         f"{listener}.plain.sasl.jaas.config": f"{_PLAIN} required {users};",
         f"{listener}.ssl.keystore.type": "PEM",
