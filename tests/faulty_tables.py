@@ -92,10 +92,10 @@ class Tables:
         add_kafka(self._request.getfixturevalue("spark"))
         topics: Topics = self._request.getfixturevalue("topics")
         kafka, topic = topics.kafka, topics.new()
-        way = kafka.tls_way if self._certificates else kafka.way
-        if way is None:
+        proxied = kafka.tls_proxied if self._certificates else kafka.proxied
+        if proxied is None:
             unavailable("the broker of KAFKA_BOOTSTRAP_SERVERS was not started by the tests")
-        proxy = self._proxy(way.port, port=way.advertised)
+        proxy = self._proxy(proxied.port, port=proxied.advertised)
         options = {"topic": topic, "bootstrap_servers": f"{self._host}:{proxy.port}"}
         if self._certificates:
             options |= {"username": ADA[0], "password": ADA[1], "sasl_mechanism": "PLAIN"}

@@ -37,7 +37,8 @@ def test_jobs_fill_a_table_of_hive_and_read_it(
     (here := tmp_path / "here").mkdir()
     monkeypatch.chdir(here)
     conf = yaml.safe_load(FOLDER.replace("/data", str(tmp_path))) | {"spark.sql.shuffle.partitions": "2"}
-    runners = build_runners(deployment.settings, warm=False)
+    settings = deployment.settings.model_copy(update={"class_archives": False})
+    runners = build_runners(settings, warm=False)
     deployment.worker(runner=runners.for_target(SparkTarget("local[2]")))
     for script in scripts:
         document = {

@@ -39,7 +39,7 @@ _PLAIN, _SCRAM = f"{_LOGINS}.plain.PlainLoginModule", f"{_LOGINS}.scram.ScramLog
 
 
 @dataclass(frozen=True)
-class Way:
+class ProxiedListener:
     """A listener behind a proxy: clients that have found the broker go to its advertised port."""
 
     port: int
@@ -70,8 +70,8 @@ class Kafka:
     mutual: str = ""  # a listener with TLS for clients with a certificate: `client` may do everything
     certificates: Certificates | None = None
     daemon: JavaDaemon | None = None
-    way: Way | None = None  # for a proxy
-    tls_way: Way | None = None  # likewise, with TLS and logins
+    proxied: ProxiedListener | None = None
+    tls_proxied: ProxiedListener | None = None  # likewise, with TLS and logins
 
     @cached_property
     def _client(self) -> subprocess.Popen[bytes]:
@@ -167,13 +167,13 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
     jars = fetched_jars(f"kafka-{VERSION}", {"org.apache.kafka:kafka_2.13": VERSION}, f"Kafka {VERSION}")
     certificates = Certificates(folder)
     plain, secured, mutual, controller, *others = free_ports("127.0.0.1", 8)
-    way, tls_way = Way(*others[:2]), Way(*others[2:])
+    proxied, tls_proxied = ProxiedListener(*others[:2]), ProxiedListener(*others[2:])
     listeners = (
         _Listener("PLAINTEXT", "PLAINTEXT", plain, plain),
         _Listener("SASL_SSL", "SASL_SSL", secured, secured),
         _Listener("MUTUAL", "SSL", mutual, mutual),
-        _Listener("WAY", "PLAINTEXT", way.port, way.advertised),
-        _Listener("TLS_WAY", "SASL_SSL", tls_way.port, tls_way.advertised),
+        _Listener("PROXIED", "PLAINTEXT", proxied.port, proxied.advertised),
+        _Listener("TLS_PROXIED", "SASL_SSL", tls_proxied.port, tls_proxied.advertised),
     )
     file = folder / "kafka.properties"
     properties = _properties(folder, certificates, controller, listeners)
@@ -191,8 +191,8 @@ def start_kafka(folder: Path, stack: ExitStack) -> Kafka:
         f"localhost:{mutual}",
         certificates,
         daemon,
-        way,
-        tls_way,
+        proxied,
+        tls_proxied,
     )
     stack.callback(found.close)
     wait_until(lambda: daemon.has_ended() or _answers(found.servers), START_TIMEOUT_S, "Kafka answers")
@@ -264,6 +264,7 @@ def _properties(
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
         "log.segment.delete.delay.ms": "1000",
+        "log.retention.ms": "-1",  # tests write records with times long ago
         **{
             f"listener.name.{each.name.lower()}.{name}": value
             for each in listeners

@@ -1,7 +1,5 @@
 """Rows from the change events of Debezium in JSON, with or without their schema."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import (
@@ -19,6 +17,10 @@ from pyspark.sql.types import (
 from spark_runner.connectors.kafka.changes import CHANGE_METADATA
 
 CHANGE = "__orchestrator_change"  # the column with what an event says beside the row
+_EVENT, _OP, _READ, _ROW, _FITS = (
+    f"__orchestrator_{name}" for name in ("event", "op", "read", "row", "fits")
+)
+_DAMAGED = "__orchestrator_damaged"  # the field of an event that Spark cannot read
 _DELETE, _WITH_ROW = "d", ("c", "r", "u", "d")  # others, as that of TRUNCATE, have no row
 _TEXTS = [StructField(name, StringType()) for name in ("db", "schema", "table")]
 _SOURCE = StructType([StructField("ts_ms", LongType()), *_TEXTS])
@@ -31,42 +33,35 @@ def with_change_column(schema: StructType) -> StructType:
     return StructType([*schema.fields, StructField(CHANGE, StringType())])
 
 
-def changed_rows(text: Column, schema: StructType, unread: str) -> Column:
-    """The row of an event as a struct: `after`, of a delete `before`.
-
-    It has CHANGE and a last column `unread` with the text of an event that has no row with these columns.
-    """
+def with_events(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The records of a topic with the parts of their events, each in a column that Spark computes once."""
     row = StructType([StructField(each.name, _read_as(each.dataType)) for each in schema])
     event = StructType().add("before", row).add("after", row).add("op", StringType())
     event = event.add("ts_ms", LongType()).add("source", _SOURCE)
-    whole = StructType([*event.fields]).add("payload", event).add(unread, StringType())
-    read = sql.from_json(text, whole, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread})
+    whole = StructType([*event.fields]).add("payload", event).add(_DAMAGED, StringType())
+    reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _DAMAGED}
+    frame = frame.withColumn(_EVENT, sql.from_json(sql.col("value").cast("string"), whole, reading))
+    frame = frame.withColumn(_OP, _part("op"))
+    before_or_after = sql.when(_is_gone(), _part("before")).otherwise(_part("after"))
+    frame = frame.withColumn(_READ, before_or_after)
+    read, typed = sql.col(_READ), sql.col(_ROW)
+    cells = [_typed(read[each.name], each.dataType).alias(each.name) for each in schema]
+    frame = frame.withColumn(_ROW, sql.struct(*cells))
+    fits = sql.col(_EVENT)[_DAMAGED].isNull() & read.isNotNull() & sql.col(_OP).isin(*_WITH_ROW)
+    for each in schema:
+        if isinstance(each.dataType, _READ_AS_TEXT):
+            fits &= read[each.name].isNull() | typed[each.name].isNotNull()
+    return frame.withColumn(_FITS, sql.coalesce(fits, sql.lit(False)))
 
-    def of_event(found: Column) -> Column:
-        plain = sql.struct(*[found[name].alias(name) for name in event.fieldNames()])
-        return _once(sql.coalesce(found["payload"], plain), lambda each: of_change(each, found[unread]))
 
-    def of_change(found: Column, damaged: Column) -> Column:
-        is_gone = found["op"] == _DELETE
-        values = sql.when(is_gone, found["before"]).otherwise(found["after"])
-        cells = sql.struct(*[_typed(values[each.name], each.dataType).alias(each.name) for each in schema])
-        fits = damaged.isNull() & values.isNotNull() & found["op"].isin(*_WITH_ROW)
-        return _once(
-            sql.struct(
-                cells.alias("row"), values.alias("read"), sql.coalesce(fits, sql.lit(False)).alias("fits")
-            ),
-            lambda each: checked(each, _change(found, is_gone)),
-        )
+def changed_rows(text: Column, schema: StructType, unread: str) -> Column:
+    """The row of an event as a struct, in a frame of `with_events`: `after`, of a delete `before`.
 
-    def checked(found: Column, change: Column) -> Column:
-        fits = found["fits"]
-        for each in schema:
-            if isinstance(each.dataType, _READ_AS_TEXT):
-                fits &= found["read"][each.name].isNull() | found["row"][each.name].isNotNull()
-        cells = [sql.when(fits, found["row"][name]).alias(name) for name in schema.fieldNames()]
-        return sql.struct(*cells, change.alias(CHANGE), sql.when(~fits, text).alias(unread))
-
-    return _once(read, of_event)
+    It has CHANGE and a last column `unread` with the text of an event that has no row with these columns.
+    """
+    fits, row = sql.col(_FITS), sql.col(_ROW)
+    cells = [sql.when(fits, row[name]).alias(name) for name in schema.fieldNames()]
+    return sql.struct(*cells, _change().alias(CHANGE), sql.when(~fits, text).alias(unread))
 
 
 def with_change(frame: DataFrame, metadata: str, value: str) -> DataFrame:
@@ -77,17 +72,22 @@ def with_change(frame: DataFrame, metadata: str, value: str) -> DataFrame:
     return frame.withColumn(metadata, found)
 
 
-def _once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """`use(value)`; Spark computes the value once, however often it is used."""
-    return sql.transform(sql.array(value), use)[0]
+def _part(name: str) -> Column:
+    """A part of an event, which is the whole value or beside its schema."""
+    event = sql.col(_EVENT)
+    return sql.when(event["payload"].isNotNull(), event["payload"][name]).otherwise(event[name])
 
 
-def _change(event: Column, is_gone: Column) -> Column:
-    source = event["source"]
+def _is_gone() -> Column:
+    return sql.col(_OP) == _DELETE
+
+
+def _change() -> Column:
+    source = _part("source")
     cells = {
-        "op": event["op"],
-        "deleted": is_gone,
-        "ingestion_timestamp": sql.timestamp_millis(event["ts_ms"]),
+        "op": sql.col(_OP),
+        "deleted": _is_gone(),
+        "ingestion_timestamp": sql.timestamp_millis(_part("ts_ms")),
         "source_timestamp": sql.timestamp_millis(source["ts_ms"]),
         "source_database": source["db"],
         "source_schema": source["schema"],

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.changes import DEBEZIUM
 from spark_runner.connectors.kafka.client import Brokers, brokers, spark_options
-from spark_runner.connectors.kafka.debezium import with_change
+from spark_runner.connectors.kafka.debezium import with_change, with_events
 from spark_runner.connectors.kafka.formats import decoded, of_key
 from spark_runner.connectors.kafka.positions import GROUP, LATEST, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.kafka.positions import spark_options as position_options
@@ -179,6 +179,8 @@ def _columns(
     if not deletes and options["format"] != "raw":
         frame = frame.where(sql.col("value").isNotNull())
     kept = [sql.col(name) for name in ("value", "topic", "headers")]
+    if options["format"] == DEBEZIUM:
+        frame = with_events(frame, of_value)
     parts = [decoded(frame, "value", options["format"], of_value, options, record=record).alias(_VALUE)]
     if keys and (raw_or_split or deletes):
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
