@@ -68,18 +68,11 @@ def test_answers_that_come_late_are_waited_for(tables: Tables, rows: DataFrame, 
     assert table.found() == EXPECTED
 
 
-@pytest.mark.parametrize(
-    ("server", "timeout"),
-    [
-        pytest.param("elasticsearch", "request_timeout", marks=pytest.mark.elasticsearch),
-        ("redis", "timeout"),
-        ("http", "timeout"),
-    ],
-)
+@pytest.mark.parametrize("server", ["redis", "http"])
 def test_rows_whose_answer_comes_after_the_timeout_are_sent_again(
-    tables: Tables, rows: DataFrame, server: str, timeout: str
+    tables: Tables, rows: DataFrame, server: str
 ) -> None:
-    table = tables.table(server, **{timeout: "1"})
+    table = tables.table(server, timeout="1")
     table.proxy.arm(Fault.DELAY)
     assert table.write(rows).rows == ROWS
     assert table.found() == EXPECTED
