@@ -42,7 +42,7 @@ class ByteProxy:
         self._refusals = 0
         self._links = set[_Link]()
         self._listener: asyncio.Server | None = None
-        self.faults = 0  # that have happened: each late answer is one
+        self.faults = 0  # that have begun
         self.refused = 0  # connections
 
     def arm(self, fault: Fault, *, after: int = _CHUNK, refusals: int = 0) -> None:
@@ -112,10 +112,10 @@ class ByteProxy:
 
     def _begin(self, fault: Fault, link: "_Link", data: bytes) -> bytes:
         """Begin a fault; returns the bytes for the server."""
+        self.faults += 1
         if fault is Fault.DELAY:
             link.late = _LATE_ANSWERS
             return data
-        self.faults += 1
         if fault is Fault.DAMAGED_REQUEST:
             return _DAMAGE + data
         if fault is Fault.DAMAGED_ANSWER:
@@ -130,7 +130,6 @@ class ByteProxy:
                 if link.late:
                     link.late -= 1
                     await asyncio.sleep(DELAY_S)
-                    self.faults += 1
                 link.client[1].write(data)
                 await link.client[1].drain()
 

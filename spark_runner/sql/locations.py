@@ -6,6 +6,10 @@ import re
 
 from spark_runner.sql.text.source import MAX_PATH_CHARACTERS
 
+_TOPICS = "kafka://"
+# What is quickly compared with a name of 249 characters: no groups, and few repetitions.
+_QUICK_PATTERN = re.compile(r"\^?(?:[\w-]|\\\.|\.[*+]?)*\$?")
+_MAX_REPETITIONS = 2
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters at least: `C:` is a drive
 
 
@@ -39,8 +43,40 @@ def contains(outer: str, inner: str) -> bool:
 
 
 def overlap(one: str, two: str) -> bool:
-    """Whether a write to one of the two changes the contents of the other; both are `comparable`."""
+    """Whether a write to one of the two changes the contents of the other; both are `comparable`.
+
+    Topics of Kafka are `kafka://servers/topic,topic`, or a pattern behind `?`. A pattern with groups or many
+    repetitions is taken to match no topic.
+    """
+    if one.startswith(_TOPICS) and two.startswith(_TOPICS):
+        return _share_topics(one, two)
     return contains(one, two) or contains(two, one)
+
+
+def _share_topics(one: str, two: str) -> bool:
+    servers, _, topics = one.removeprefix(_TOPICS).partition("/")
+    others, _, more = two.removeprefix(_TOPICS).partition("/")
+    if servers != others:
+        return False
+    return any(
+        name == other or _matches(name, other) or _matches(other, name)
+        for name in _listed(topics)
+        for other in _listed(more)
+    )
+
+
+def _listed(topics: str) -> list[str]:
+    return [topics] if topics.startswith("?") else topics.split(",")
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    if not pattern.startswith("?") or topic.startswith("?"):
+        return False
+    pattern = pattern[1:]
+    repetitions = pattern.count("*") + pattern.count("+")
+    if repetitions > _MAX_REPETITIONS or not _QUICK_PATTERN.fullmatch(pattern):
+        return False
+    return re.search(pattern, topic) is not None
 
 
 def comparable(location: str) -> str:

@@ -126,7 +126,12 @@ def drain(database: DatabaseServer, standalone: Standalone, tmp_path: Path) -> I
         " WHERE table_name LIKE 'orchestrator_staging%'"
         f" AND '{database.database}' IN (table_schema, table_catalog)"
     )
-    made = Drain(script, tmp_path, standalone, lambda: database.run(staged) != [["0"]])
+
+    def writes() -> bool:
+        ((count,),) = database.run(staged)
+        return count.isdigit() and int(count) > 0  # an error of the server is no number
+
+    made = Drain(script, tmp_path, standalone, writes)
     try:
         yield made
     finally:
@@ -147,7 +152,9 @@ def test_each_row_is_there_once_whenever_executors_are_killed(
         drain.kill_executor(random.uniform(0, 0.5))
     drain.end()
     record_property("drivers_that_failed", drain.failed)
-    record_property("tasks_that_were_lost", drain.log().count("Lost task"))
+    lost = drain.log().count("Lost task")
+    record_property("tasks_that_were_lost", lost)
+    assert lost >= KILLS // 10, "most kills have met no task: the campaign shows nothing"
     alive = {key: n for key, n in expected.items() if (int(key) + int(n)) % DELETED}
     assert dict(database.run("SELECT id, n FROM kept")) == alive
     counted = database.run("SELECT count(*), sum(id), sum(n) FROM added")

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.kafka.sink import KafkaSink
+from spark_runner.connectors.options import to_plan, validate
 from spark_runner.references.masks import Masks
 from spark_runner.references.resolver import Resolver
 from spark_runner.references.sources import Sources
@@ -104,3 +107,29 @@ def test_a_wrong_schema_is_named(
     with pytest.raises(SqlError) as caught:
         tables.run(BATCH + inline(ROWS, COLUMNS) + dst + WRITE)
     assert words.format(folder=tmp_path) in str(caught.value)
+
+
+def test_a_record_whose_declared_columns_are_null_is_a_row(tables: Tables, topics: Topics) -> None:
+    topic = topics.new()
+    fields = [{"name": "id", "type": "long"}, {"name": "page", "type": ["null", "string"]}]
+    schema = json.dumps({**json.loads(SCHEMA), "fields": fields})
+    topics.kafka.produce(topic, [b"\x02\x00", b"\xff", b"\x04\x02\x02c"])
+    options: dict[str, Any] = {"format": "avro", "avro_schema": schema, "ignore_parse_errors": "true"}
+    src = tables.kafka("src", "page STRING", topic, **options)
+    tables.run(BATCH + src + tables.files("page STRING") + COPY)
+    assert sorted(map(str, tables.written())) == ["('c',)", "(None,)"]
+
+
+@pytest.mark.usefixtures("tables")
+def test_all_writes_of_a_sink_have_the_schema_that_the_file_had_first(
+    topics: Topics, spark: SparkSession, tmp_path: Path
+) -> None:
+    file, topic = tmp_path / "click.avsc", topics.new()
+    file.write_text(SCHEMA, "utf-8")
+    given = {"bootstrap_servers": topics.kafka.servers, "topic": topic, "format": "avro"}
+    options = to_plan(validate("kafka", {**given, "avro_schema_file": str(file)}, ("page", "id")))
+    sink, rows = KafkaSink(), spark.createDataFrame([("a", 1)], COLUMNS)
+    for batch in range(2):
+        sink.write(rows, options, WriteRequest("append", Writer("run"), batch=batch))
+        file.unlink(missing_ok=True)
+    assert [each.value for each in topics.kafka.records(topic)] == 2 * BYTES[:1]

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.kafka.client import brokers
+from spark_runner.connectors.options import to_plan, validate
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
@@ -101,3 +104,13 @@ def test_a_pattern_without_topics_is_named(
     if mode == BATCH:
         report = analyse_script(tables.spark, plan_of(script, tables.folder), connect=True, with_plan=False)
         assert words in str(report["errors"])
+
+
+def test_a_topic_that_is_deleted_behind_the_list_is_left_out(spark: SparkSession, topics: Topics) -> None:
+    add_kafka(spark)
+    there, gone = topics.new(), f"{topics.prefix}gone"
+    options = to_plan(validate("kafka", {"bootstrap_servers": topics.kafka.servers, "topic": there}, ("id",)))
+    with brokers(spark, options) as found:
+        assert found.partitions([there, gone], are_listed=True) == {there: [0]}
+        with pytest.raises(ConnectorError, match=f"topic '{gone}' does not exist"):
+            found.partitions([there, gone])

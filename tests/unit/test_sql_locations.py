@@ -67,3 +67,25 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     link, target = tmp_path / "link", tmp_path / "real" / "x"
     assert contains(comparable(str(link)), comparable(str(target)))
+
+
+@pytest.mark.parametrize(
+    ("read", "is_shared"),
+    [
+        ("visits-total", True),
+        ("visits-a,visits-total", True),
+        ("visits-a,visits-b", False),
+        ("visits", False),
+        ("?^visits-.*$", True),
+        ("?^visits$", False),
+        ("?visits", True),
+        (r"?^visits\.total$", False),
+        ("?^(visits-total)$", False),  # not known without a search that may take long
+        ("?" + "a*" * 100 + "b", False),
+    ],
+)
+def test_a_topic_overlaps_with_lists_and_patterns_that_have_it(read: str, is_shared: bool) -> None:
+    written = comparable("kafka://h:1/visits-total")
+    assert overlap(written, comparable(f"kafka://h:1/{read}")) is is_shared
+    assert overlap(comparable(f"kafka://h:1/{read}"), written) is is_shared
+    assert not overlap(written, comparable(f"kafka://h:2/{read}"))

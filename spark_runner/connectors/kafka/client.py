@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.java_classes import java_class
-from spark_runner.connectors.kafka.failures import explained_or_passing
+from spark_runner.connectors.kafka.failures import NoTopic, explained_or_passing
 
 ANSWER_SECONDS = 10  # for the brokers to answer before a read or a write begins
 _ADMIN = "org.apache.kafka.clients.admin.AdminClient"
@@ -72,11 +72,19 @@ class Brokers:
     def __init__(self, session: SparkSession, admin: Any, servers: str) -> None:
         self._session, self._admin, self._servers = session, admin, servers
 
-    def partitions(self, topics: list[str]) -> dict[str, list[int]]:
-        """The numbers of the partitions of each topic; raises ConnectorError for one that is not there."""
+    def partitions(self, topics: list[str], *, are_listed: bool = False) -> dict[str, list[int]]:
+        """The numbers of the partitions of each topic; raises ConnectorError for one that is not there.
+
+        Topics that the brokers have listed just now may be deleted meanwhile, and are left out.
+        """
         answers, found = self._admin.describeTopics(_java_list(self._session, topics)).topicNameValues(), {}
         for topic in topics:
-            described = self._await(answers.get(topic), topic)
+            try:
+                described = self._await(answers.get(topic), topic)
+            except NoTopic:
+                if are_listed:
+                    continue
+                raise
             parts = described.partitions()
             found[topic] = sorted(parts.get(index).partition() for index in range(parts.size()))
         return found

@@ -4,6 +4,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 
+_NO_TOPIC = ("UnknownTopicOrPartitionException", "not present in metadata")
 _RULES = (  # words in the chain of causes -> the message, in this order
     (
         ("SaslAuthenticationException", "SaslException"),
@@ -31,7 +32,7 @@ _RULES = (  # words in the chain of causes -> the message, in this order
         "this user has no permission to do so at {servers}",
     ),
     (
-        ("UnknownTopicOrPartitionException", "not present in metadata"),
+        _NO_TOPIC,
         "topic '{topic}' does not exist at {servers}; create it first, or correct the option 'topic'",
     ),
     (("InvalidTopicException",), "'{topic}' is no name of a topic"),
@@ -52,10 +53,14 @@ _PASSING = tuple(
 )
 
 
+class NoTopic(ConnectorError):
+    """The brokers have no such topic."""
+
+
 def explained(error: Exception, servers: str, topic: str) -> ConnectorError | None:
     """The error with a message for users; None for one that is not of Kafka's clients.
 
-    Unreachable where a further attempt may succeed.
+    Unreachable where a further attempt may succeed, NoTopic for a topic that is not there.
     """
     chain = _chain(error)
     text = "\n".join(chain)
@@ -63,7 +68,7 @@ def explained(error: Exception, servers: str, topic: str) -> ConnectorError | No
         if any(word in text for word in words):
             named = [line for line in chain if any(word in line for word in words)]
             cause = named[-1].partition(": ")[2].split("\n")[0] or named[-1]
-            kind = Unreachable if words in _PASSING else ConnectorError
+            kind = Unreachable if words in _PASSING else NoTopic if words == _NO_TOPIC else ConnectorError
             return kind(message.format(servers=servers, topic=topic, cause=cause))
     return None
 

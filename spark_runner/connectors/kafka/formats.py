@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.kafka.debezium import changed_rows, with_change_column
@@ -19,6 +19,8 @@ from spark_runner.protocol.text import did_you_mean
 
 _UNREAD = "__orchestrator_unread"
 _SHOWN = 200  # characters of a record in an error message
+# Errors of Hadoop that a further attempt meets again.
+_REFUSALS = ("FileNotFoundException", "AccessControlException", "UnsupportedFileSystemException")
 _MAX_SCHEMA_BYTES = 1 << 20  # of a file: the driver holds it in memory
 _SQL_TIMES = {  # as Flink writes them in its format `SQL`
     "timestampFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
@@ -153,16 +155,16 @@ def _avro(
     from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415 - few tables need it
 
     mode = {"mode": "FAILFAST" if record is None else "PERMISSIVE"}
-    found = from_avro(value, avro_schema(frame, schema, options), mode)
+    text = avro_schema(frame, schema, options)
+    found = from_avro(value, text, mode)
     if record is None:
         return found
-    cells = [found[name] for name in schema.fieldNames()]
-    # Bytes that do not fit become a row of NULL alone.
+    # Bytes that do not fit become a row of NULL alone, also in fields that the table does not declare.
     is_unread = value.isNotNull()
-    for cell in cells:
-        is_unread &= cell.isNull()
-    named = [cell.alias(name) for cell, name in zip(cells, schema.fieldNames(), strict=True)]
-    return sql.struct(*named, sql.when(is_unread, sql.base64(value)).alias(record))
+    for each in json.loads(text)["fields"]:
+        is_unread &= found[each["name"]].isNull()
+    cells = [found[name].alias(name) for name in schema.fieldNames()]
+    return sql.struct(*cells, sql.when(is_unread, sql.base64(value)).alias(record))
 
 
 def of_key(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,11 +177,11 @@ def avro_schema(frame: DataFrame, schema: StructType, options: Mapping[str, Any]
 
     Raises ConnectorError for a text that is no schema of a record with these columns.
     """
-    session = frame.sparkSession
+    session, file = frame.sparkSession, str(options["avro_schema_file"])
     if options["avro_schema"]:
-        return _with_fields(str(options["avro_schema"]), schema, "avro_schema")
-    if file := str(options["avro_schema_file"]):
-        return _with_fields(_read(session, file), schema, f"'{file}'")
+        return _with_fields(str(options["avro_schema"]), schema, f"'{file}'" if file else "avro_schema")
+    if file:
+        return _with_fields(read_schema(session, file), schema, f"'{file}'")
     convert = java_class(session, "org.apache.spark.sql.avro.SchemaConverters")
     parsed: Any = session._jsparkSession.parseDataType(schema.json())  # noqa: SLF001 - PySpark has no public way
     try:
@@ -204,8 +206,11 @@ def _with_fields(text: str, schema: StructType, place: str) -> str:
     return text
 
 
-def _read(session: SparkSession, file: str) -> str:
-    """The text of the file of a schema, on the host of the driver or in a file system of Hadoop."""
+def read_schema(session: SparkSession, file: str) -> str:
+    """The text of the file of a schema, on the host of the driver or in a file system of Hadoop.
+
+    Raises ConnectorError, and Unreachable if the file system fails.
+    """
     try:
         files, path = file_system_at(session, file)
         if not files.exists(path):
@@ -219,8 +224,9 @@ def _read(session: SparkSession, file: str) -> str:
         finally:
             stream.close()
     except Py4JJavaError as error:
-        reason = str(error.java_exception.getMessage())
-        raise ConnectorError(f"the schema of Avro in '{file}' cannot be read: {reason}") from error
+        reason, name = str(error.java_exception.getMessage()), str(error.java_exception.getClass().getName())
+        kind = ConnectorError if name.endswith(_REFUSALS) else Unreachable
+        raise kind(f"the schema of Avro in '{file}' cannot be read: {reason}") from error
     except IllegalArgumentException as error:
         raise ConnectorError(f"the schema of Avro in '{file}' cannot be read: {error}") from error
     except UnicodeDecodeError as error:

@@ -259,9 +259,10 @@ class KafkaOptions(ConnectorOptions):
         return ""
 
     def place(self) -> str:
-        """The servers and the topics."""
+        """The servers and the topics; a pattern begins with `?`, which no topic has."""
         servers = ",".join(sorted(each.strip() for each in self.bootstrap_servers.split(",")))
-        topics = ",".join(sorted(self.topic)) or self.topic_pattern or self.subscribe_pattern
+        pattern = f"^{self.topic_pattern}$" if self.topic_pattern else self.subscribe_pattern
+        topics = ",".join(sorted(self.topic)) or f"?{pattern}"
         return f"kafka://{servers}/{topics}"
 
     def guarantee(self, *, has_primary_key: bool) -> Guarantee:  # noqa: ARG002 - of ConnectorOptions

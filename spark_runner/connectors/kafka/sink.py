@@ -12,7 +12,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.changes import DEBEZIUM
 from spark_runner.connectors.kafka.client import brokers, spark_options
 from spark_runner.connectors.kafka.failures import explained
-from spark_runner.connectors.kafka.formats import encoded, of_key
+from spark_runner.connectors.kafka.formats import encoded, of_key, read_schema
 from spark_runner.connectors.rows import column
 
 # Spark would write through a query of its own, whose rows an observation does not count.
@@ -24,9 +24,9 @@ class KafkaSink:
     """Adds a record for each row; with a key, a reader takes the last record of each key."""
 
     def __init__(self) -> None:
-        self._seen = set[
-            tuple[str, str]
-        ]()  # servers and topic that have answered since the start of the driver
+        # Servers and topic that have answered since the start of the driver.
+        self._seen = set[tuple[str, str]]()
+        self._schemas = dict[str, str]()  # of Avro, by their files
 
     def recover(self, session: SparkSession, options: Mapping[str, Any], writer: Writer) -> None:
         """Leave the records of earlier attempts: nothing can remove them from a topic."""
@@ -45,7 +45,7 @@ class KafkaSink:
         if request.mode == "overwrite":
             raise ConnectorError("a topic keeps its records; write INSERT INTO")
         self.probe(frame.sparkSession, options, frame.schema)
-        records = _records(frame, options, request.primary_key)
+        records = _records(frame, self._with_schema(frame.sparkSession, options), request.primary_key)
         observation = Observation()
         counted = records.observe(observation, sql.expr("count(1)").alias("rows"))
         given = {f"kafka.{name}": each for name, each in _PRODUCER.items()} | spark_options(options)
@@ -61,6 +61,15 @@ class KafkaSink:
                 raise
             raise found from error
         return Written(int(observation.get["rows"]))
+
+    def _with_schema(self, session: SparkSession, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options with the text of the file of a schema: all micro-batches of a query have one schema."""
+        file = str(options["avro_schema_file"])
+        if not file or options["avro_schema"]:
+            return options
+        if file not in self._schemas:
+            self._schemas[file] = read_schema(session, file)
+        return {**options, "avro_schema": self._schemas[file]}
 
 
 _PRODUCER = {"acks": "all", "enable.idempotence": "true"}  # no record is lost, or reordered by a retry

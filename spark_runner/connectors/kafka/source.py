@@ -128,8 +128,8 @@ def _partitions(found: Brokers, options: Mapping[str, Any]) -> dict[str, list[in
     if options["topic"]:
         return found.partitions(list(options["topic"]))
     given = str(options["topic_pattern"] or options["subscribe_pattern"])
-    if topics := found.topics_like(_pattern(options), given):
-        return found.partitions(topics)
+    if there := found.partitions(found.topics_like(_pattern(options), given), are_listed=True):
+        return there
     hint = "; topic_pattern has to match whole names" if options["topic_pattern"] else ""
     raise ConnectorError(
         f"no topic at {options['bootstrap_servers']} that this user may see matches '{given}'{hint}"
