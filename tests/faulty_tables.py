@@ -105,7 +105,7 @@ class Tables:
     def _postgres(self) -> "_Made":
         if not self._certificates:
             return self._database(self._request.getfixturevalue("postgres"))
-        port: int = self._request.getfixturevalue("postgres_with_tls")
+        port: int = self._request.getfixturevalue("postgres_tls_port")
         return self._database(postgres_at(port), f"?sslmode=verify-full&sslrootcert={self._certificates.ca}")
 
     def _mariadb(self) -> "_Made":

@@ -1,6 +1,5 @@
 """Calls of receivers that are slow, wrong, huge or hostile; and the shown part of an address."""
 
-import shutil
 import socket
 import ssl
 import threading
@@ -21,7 +20,6 @@ from orchestrator.model.definition import Callback
 from orchestrator.policy.policy import Policy
 from tests.receiver import ACKNOWLEDGED, Answerer, Receiver, answer, override, receiver
 from tests.servers.secured import Certificates
-from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
 BODY = {
@@ -279,13 +277,6 @@ def test_an_error_of_a_refused_or_unresolved_host_has_its_name_and_the_reason() 
 
 
 # ---------------------------------------------------------------------- certificates
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    if shutil.which("openssl") is None:
-        unavailable("no openssl to make certificates with")
-    return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
 @pytest.fixture
 def guarded(certificates: Certificates) -> Iterator[Receiver]:
     """A receiver with a certificate for `localhost`."""

@@ -17,7 +17,6 @@ from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.backend import KubernetesBackend
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.hostile_server import Stranger, stranger
-from tests.integration.test_callback import certificates  # noqa: F401 - a fixture
 from tests.receiver import receiver
 
 pytest.importorskip("kubernetes")
@@ -157,7 +156,7 @@ def test_a_redirect_of_the_server_takes_no_credentials_elsewhere(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     evil: Stranger,
-    certificates: Any,  # noqa: F811 - the fixture
+    certificates: Any,
 ) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.server)

@@ -3,7 +3,6 @@
 docs/connectors.md lists which test shows what for which connector.
 """
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,10 +16,9 @@ from spark_runner.connectors.errors import ConnectorError, Unreachable
 from tests.byte_proxy import Fault
 from tests.elasticsearch_support import Indices
 from tests.faulty_tables import EXPECTED, ROWS, Tables, rows_of
-from tests.servers.databases import DatabaseServer, local_postgres
+from tests.servers.databases import DatabaseServer
 from tests.servers.secured import Certificates
 from tests.servers.web import Reply
-from tests.servers.zookeeper import unavailable
 
 pytestmark = pytest.mark.timeout(
     120, func_only=True
@@ -29,19 +27,6 @@ pytestmark = pytest.mark.timeout(
 KAFKA = pytest.param("kafka", marks=pytest.mark.kafka)
 ELASTICSEARCH = pytest.param("elasticsearch", marks=pytest.mark.elasticsearch)
 REJECTED = ROWS // 100
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    if shutil.which("openssl") is None:
-        unavailable("no openssl to make certificates with")
-    return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def postgres_with_tls(certificates: Certificates) -> Iterator[int]:
-    with local_postgres(certificates) as port:
-        yield port
 
 
 @pytest.fixture

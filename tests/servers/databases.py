@@ -123,6 +123,13 @@ def postgres_port() -> Iterator[int]:
 
 
 @pytest.fixture(scope="session")
+def postgres_tls_port(certificates: Certificates) -> Iterator[int]:
+    """The port of a PostgreSQL with TLS for all tests of a worker process."""
+    with local_postgres(certificates) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
 def mariadb_port() -> Iterator[int]:
     """The port of a MariaDB for all tests of a worker process."""
     with _local_mariadb() as port:

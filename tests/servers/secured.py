@@ -151,6 +151,14 @@ def _all_that_comes(server: socket.socket) -> bytes:
 
 
 @pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates for all tests of one process."""
+    if shutil.which("openssl") is None:
+        unavailable("no openssl to make certificates with")
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """A secured server for all tests of one process."""
     if shutil.which("openssl") is None:

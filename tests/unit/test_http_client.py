@@ -249,11 +249,6 @@ def test_no_table_reaches_the_metadata_of_a_cloud(host: str) -> None:
         client.connect()
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
 def test_a_certificate_of_the_client_is_sent_and_that_of_the_server_checked(
     certificates: Certificates,
 ) -> None:

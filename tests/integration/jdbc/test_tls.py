@@ -1,7 +1,5 @@
 """Connections to PostgreSQL over TLS, of the driver and of its tasks."""
 
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,30 +7,16 @@ import pytest
 
 from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
 from tests.jdbc_support import Run
-from tests.servers.databases import PASSWORD, DatabaseServer, local_postgres, postgres_at
+from tests.servers.databases import PASSWORD, DatabaseServer, postgres_at
 from tests.servers.secured import Certificates
-from tests.servers.zookeeper import unavailable
 
 LINES = [b"%d\t%s\n" % (number, b"x" * 1000) for number in range(3_000)]
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    if shutil.which("openssl") is None:
-        unavailable("no openssl to make certificates with")
-    return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def port(certificates: Certificates) -> Iterator[int]:
-    with local_postgres(certificates) as found:
-        yield found
-
-
 @pytest.fixture
-def secured(port: int) -> DatabaseServer:
+def secured(postgres_tls_port: int) -> DatabaseServer:
     """An empty database, at the name that the certificate of its server has."""
-    return replace(postgres_at(port), host="localhost")
+    return replace(postgres_at(postgres_tls_port), host="localhost")
 
 
 def login(database: DatabaseServer, mode: str, ca: str, host: str = "localhost") -> Login:
