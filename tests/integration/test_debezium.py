@@ -266,11 +266,3 @@ def test_a_topic_that_is_compacted_follows_the_changes(
     run(session, STREAM + table + into + COPY, tmp_path)
     found = [(each.key, each.value) for each in topics.kafka.records(target)]
     assert found == [(b"1", b'{"id":1,"n":5}'), (b"1", None)]
-
-
-def test_the_format_is_only_read(session: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    table = changes(topics, topics.new(), "id BIGINT")
-    with pytest.raises(
-        SqlError, match="format 'debezium-json' is only read; write 'json', with a PRIMARY KEY"
-    ):
-        run(session, BATCH + table + "INSERT INTO src SELECT 1L AS id", tmp_path)

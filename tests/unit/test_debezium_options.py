@@ -40,8 +40,8 @@ def test_its_metadata_are_known_to_this_format_alone() -> None:
     [
         ("'key.fields' = 'id'", "has no option 'key_fields': its events have all columns in the value"),
         ("'delete_column' = 'gone'", "declare a column `deleted BOOLEAN METADATA`"),
-        ("'json.fail-on-missing-field' = 'true'", "has no option 'fail_on_missing_field'"),
         ("'value.fields-include' = 'EXCEPT_KEY'", "has no option 'value_fields_include'"),
+        ("'min_partitions' = '8'", "the changes of a row would lose their order"),
         (
             "'key.format' = 'debezium-json'",
             "option 'key_format' of connector 'kafka' cannot be 'debezium-json'",
@@ -52,3 +52,10 @@ def test_options_that_its_events_do_not_have_are_refused(more: str, words: str) 
     with pytest.raises(SqlError) as caught:
         table("id BIGINT, gone BOOLEAN", f"'format' = 'debezium-json', {more}")
     assert words in str(caught.value)
+
+
+def test_an_insert_is_refused_when_the_script_is_checked() -> None:
+    text = TABLE.format("id BIGINT", "'format' = 'debezium-json'") + "INSERT INTO t SELECT 1L AS id"
+    words = "table 't' cannot be written: format 'debezium-json' is only read; write 'json'"
+    with pytest.raises(SqlError, match=words):
+        compile_script(text, file="s.sql", base_dir="", variables={})

@@ -18,6 +18,13 @@ _FIXED = {  # settings of Kafka's clients that the source and the sink decide
     "enable.auto.commit": "; the checkpoint keeps the position",
     "interceptor.classes": "",
 }
+_NOT_OF_EVENTS = {
+    **dict.fromkeys(
+        ("key_fields", "key_format", "value_fields_include"), "its events have all columns in the value"
+    ),
+    "delete_column": "declare a column `deleted BOOLEAN METADATA`",
+    "min_partitions": "it divides a partition between tasks, and the changes of a row would lose their order",
+}
 
 
 def _listed(value: object) -> object:
@@ -214,11 +221,8 @@ class KafkaOptions(ConnectorOptions):
     def _fit_change_events(self) -> "KafkaOptions":
         if self.format != DEBEZIUM:
             return self
-        of_others = {"key_fields", "key_format", "value_fields_include", "fail_on_missing_field"}
-        for name in sorted(of_others | {"delete_column"}):
+        for name, hint in _NOT_OF_EVENTS.items():
             if getattr(self, name) != type(self).model_fields[name].default:
-                hint = "declare a column `deleted BOOLEAN METADATA`" if name == "delete_column" else ""
-                hint = hint or "its events have all columns in the value"
                 raise OptionError(f"format '{DEBEZIUM}' has no option '{name}': {hint}", option=name)
         return self
 
@@ -247,6 +251,9 @@ class KafkaOptions(ConnectorOptions):
 
     def refusal_of_writes(self, *, has_primary_key: bool) -> str:
         """An INSERT needs a topic, and a key where records replace each other."""
+        if self.format == DEBEZIUM:
+            hint = "write 'json', with a PRIMARY KEY and option 'delete_column'"
+            return f"format '{DEBEZIUM}' is only read; {hint}"
         if not self.topic_column and len(self.topic) != 1:
             given = "several topics" if self.topic else "the topics of a pattern"
             return f"it reads {given}; a table to write has one 'topic', or the option 'topic_column'"
