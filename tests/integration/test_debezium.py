@@ -1,5 +1,6 @@
 """Change events of Debezium on a real Kafka, and the table of a real PostgreSQL that follows them."""
 
+import base64
 import json
 import random
 import re
@@ -24,6 +25,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "connectors" / "debezium.md").read_
 (WORKED,) = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 STREAM, BATCH = "SET job.mode = 'available-now';\n", "SET job.mode = 'batch';\n"
 COPY = "INSERT INTO dst SELECT * FROM src"
+PLACEHOLDER = "__debezium_unavailable_value"
 COPY_IDS = "INSERT INTO dst SELECT id FROM src"
 
 
@@ -202,20 +204,24 @@ def test_values_have_the_declared_types_and_metadata_say_what_happened(
     assert second == (2, *[None] * 9, "d", True, AT_MS + 7, None, None, None, 1)
 
 
+ROW = {"id": 1, "day": None, "yes": None, "at": None}
 UNFIT: list[Any] = [
     "no event",
     *("", " ", "[]", "{}", "null"),
     {"payload": None},
     event("t", None, None),
     event("x", None, {"id": 1}),
-    event("u", {"id": 1}, None),
+    event("u", ROW, None),
     event("d", None, None),
-    event("c", None, {"id": "one"}),
-    event("c", None, {"id": "one"}, with_schema=True),
-    event("c", None, {"id": 1, "day": "2026-02-30"}),
-    event("c", None, {"id": 1, "yes": 2}),
-    event("c", None, {"id": 1, "at": AT_MS}),
-    {**event("c", None, {"id": 1}), "after": 5},
+    event("c", None, {**ROW, "id": "one"}),
+    event("c", None, {**ROW, "id": "one"}, with_schema=True),
+    event("c", None, {**ROW, "day": "2026-02-30"}),
+    event("c", None, {**ROW, "yes": 2}),
+    event("c", None, {**ROW, "at": AT_MS}),
+    {**event("c", None, ROW), "after": 5},
+    event("c", None, {"id": 1}),
+    event("c", None, {name: ROW[name] for name in ("id", "day", "yes")}, with_schema=True),
+    event("d", {"id": 1}, None),
 ]
 
 
@@ -225,7 +231,7 @@ def test_events_without_such_a_row_go_to_the_quarantine_as_they_were(
 ) -> None:
     topic, columns = topics.new(), "id BIGINT, day DATE, yes BOOLEAN, at TIMESTAMP"
     texts = [each if isinstance(each, str) else json.dumps(each) for each in UNFIT]
-    good = [event("c", None, {"id": number}) for number in (1, 2)]
+    good = [event("c", None, {**ROW, "id": number}, with_schema=number == 2) for number in (1, 2)]
     topics.kafka.produce(topic, [json.dumps(good[0]).encode(), *(each.encode() for each in texts)])
     topics.kafka.produce(topic, [json.dumps(good[1]).encode()])
     table = changes(topics, topic, f"{columns}, deleted BOOLEAN METADATA") + files("id BIGINT", tmp_path)
@@ -266,3 +272,35 @@ def test_a_topic_that_is_compacted_follows_the_changes(
     run(session, STREAM + table + into + COPY, tmp_path)
     found = [(each.key, each.value) for each in topics.kafka.records(target)]
     assert found == [(b"1", b'{"id":1,"n":5}'), (b"1", None)]
+
+
+@pytest.mark.parametrize("with_schema", [False, True], ids=["plain", "with schema"])
+def test_a_column_that_the_events_lack_fails_the_job_unless_it_may_be_missing(
+    session: SparkSession, topics: Topics, tmp_path: Path, with_schema: bool
+) -> None:
+    topic, columns = topics.new(), "id BIGINT, name STRING, town STRING"
+    sent = event("u", None, {"id": 1, "name": None, "city": "Paris"}, with_schema=with_schema)
+    topics.kafka.produce(topic, [json.dumps(sent).encode()])
+    rest = files(columns, tmp_path) + COPY
+    with pytest.raises(SqlError, match=r"offset 0: it lacks town: \{"):
+        run(session, BATCH + changes(topics, topic, columns) + rest, tmp_path)
+    lax = changes(topics, topic, columns, **{"debezium-json.fail-on-missing-field": "false"})
+    run(session, BATCH + lax + rest, tmp_path)
+    assert list(map(tuple, session.read.parquet(f"{tmp_path}/out").collect())) == [(1, None, None)]
+
+
+def test_a_value_that_postgresql_did_not_write_is_none_of_the_row(
+    session: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    topic, encoded = topics.new(), base64.b64encode(PLACEHOLDER.encode()).decode()
+    row = {"id": 1, "a": "a", "b": "AAH/", "c": "AAH/", "d": ["d"], "e": {"e": "e"}, "unused": PLACEHOLDER}
+    unavailable: dict[str, Any] = {"a": PLACEHOLDER, "b": encoded, "c": encoded}
+    unavailable |= {"d": [PLACEHOLDER], "e": {PLACEHOLDER: PLACEHOLDER}}
+    sent = [row, *({**row, name: value} for name, value in unavailable.items())]
+    topics.kafka.produce(topic, [json.dumps(event("u", None, each)).encode() for each in sent])
+    columns = "id BIGINT, a STRING, b BINARY, c STRING, d ARRAY<STRING>, e MAP<STRING, STRING>"
+    table = changes(topics, topic, columns) + files("id BIGINT", tmp_path)
+    result, counted = run(session, f"SET job.error.limit.rows = 9;\n{BATCH}{table}{COPY_IDS}", tmp_path)
+    assert (result["rows"], counted["quarantined"]) == (1, len(unavailable))
+    with pytest.raises(SqlError, match=r"offset 1: it lacks values .* REPLICA IDENTITY FULL: \{"):
+        run(session, BATCH + table + COPY_IDS, tmp_path)

@@ -27,6 +27,16 @@ def test_the_keys_of_flink_for_the_format_are_known() -> None:
         assert table("id BIGINT", more)["options"] == plain["options"]
 
 
+def test_an_event_has_all_columns_unless_the_table_says_otherwise() -> None:
+    for more, strict in (
+        ("'format' = 'json'", False),
+        ("'format' = 'debezium-json'", True),
+        ("'format' = 'debezium-json', 'debezium-json.fail-on-missing-field' = 'false'", False),
+        ("'value.format' = 'debezium-json', 'value.debezium-json.fail-on-missing-field' = 'false'", False),
+    ):
+        assert table("id BIGINT", more)["options"]["fail_on_missing_field"] is strict  # type: ignore[index]  # of JSON
+
+
 def test_its_metadata_are_known_to_this_format_alone() -> None:
     columns = "id BIGINT, deleted BOOLEAN METADATA, at TIMESTAMP METADATA FROM 'value.source.timestamp'"
     found = table(f"{columns}, o BIGINT METADATA FROM 'offset'", "'format' = 'debezium-json'")

@@ -84,6 +84,7 @@ class KafkaOptions(ConnectorOptions):
         "value.csv.field-delimiter": "delimiter",
         "value.csv.null-literal": "null_value",
         "value.debezium-json.ignore-parse-errors": "ignore_parse_errors",
+        "value.debezium-json.fail-on-missing-field": "fail_on_missing_field",
         "timestamp-format.standard": "timestamp_format",
         "field-delimiter": "delimiter",
         "null-literal": "null_value",
@@ -138,7 +139,9 @@ class KafkaOptions(ConnectorOptions):
         False, description="leave out values that do not fit the columns; they are counted as dropped"
     )
     fail_on_missing_field: bool = Field(
-        False, description="of JSON: a value without one of the columns does not fit; else it is NULL"
+        False,
+        description="of JSON: a value without one of the columns does not fit; else it is NULL. `true` for"
+        " `debezium-json`",
     )
     timestamp_format: Literal["ISO-8601", "SQL"] = Field("ISO-8601", description="of JSON that is written")
     delimiter: str = Field(",", min_length=1, max_length=1, description="of CSV: one character")
@@ -193,6 +196,14 @@ class KafkaOptions(ConnectorOptions):
             if name.lower() in _FIXED:
                 raise ValueError(f"'{name}' cannot be set{_FIXED[name.lower()]}")
         return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _strict(cls, values: object) -> object:
+        """An event has all columns of its table in the database: one that lacks some is a changed table."""
+        if isinstance(values, Mapping) and values.get("format") == DEBEZIUM:
+            return {"fail_on_missing_field": True, **values}
+        return values
 
     @model_validator(mode="after")
     def _fit_together(self) -> "KafkaOptions":

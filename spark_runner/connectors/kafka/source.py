@@ -180,7 +180,7 @@ def _columns(
         frame = frame.where(sql.col("value").isNotNull())
     kept = [sql.col(name) for name in ("value", "topic", "headers")]
     if options["format"] == DEBEZIUM:
-        frame = with_events(frame, of_value)
+        frame = with_events(frame, of_value, options)
     parts = [decoded(frame, "value", options["format"], of_value, options, record=record).alias(_VALUE)]
     if keys and (raw_or_split or deletes):
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
