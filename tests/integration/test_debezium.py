@@ -116,8 +116,8 @@ def test_the_worked_script_copies_inserts_updates_deletes_and_returning_rows(
     topics.kafka.produce(mirror.topic, [*sent, Record(b"no event", b"{}")])
     result, bad = mirror.run()
     assert mirror.rows() == {1: customer(1, "Grace"), 3: customer(3, "Barbara")}
-    assert result["rows"] == 7, "the tombstones and the bad record are no rows"
-    assert (bad["table"], bad["rows"], bad["quarantined"]) == ("changes", 8, 1)
+    assert result["rows"] == 9, "the bad record is no row"
+    assert (bad["table"], bad["rows"], bad["quarantined"]) == ("changes", 10, 1)
     sent.clear()
     send("d", customer(1, "Grace"), None)
     send("c", None, two)
@@ -271,7 +271,65 @@ def test_a_topic_that_is_compacted_follows_the_changes(
 """
     run(session, STREAM + table + into + COPY, tmp_path)
     found = [(each.key, each.value) for each in topics.kafka.records(target)]
-    assert found == [(b"1", b'{"id":1,"n":5}'), (b"1", None)]
+    assert found == [(b"1", b'{"id":1,"n":5}'), *[(b"1", None)] * 2], "the delete has its tombstone"
+
+
+@pytest.mark.parametrize("with_schema", [False, True], ids=["plain", "with schema"])
+def test_the_copy_loses_a_row_of_whose_delete_a_compacted_topic_has_the_tombstone_alone(
+    mirror: Mirror, topics: Topics, with_schema: bool
+) -> None:
+    one, two = customer(1), customer(2)
+    sent = [each for row in (one, two) for each in records("c", None, row, with_schema=with_schema)]
+    topics.kafka.produce(mirror.topic, sent)
+    mirror.run()
+    assert mirror.rows() == {1: one, 2: two}
+    _, tombstone = records("d", two, None, with_schema=with_schema)
+    topics.kafka.produce(mirror.topic, [tombstone])
+    mirror.run()
+    assert mirror.rows() == {1: one}
+
+
+TOMBSTONES: dict[bytes, tuple[Any, ...] | str] = {
+    b'{"id": 1}': (1, None, None),
+    b'{"schema": {"type": "struct"}, "payload": {"id": 2}}': (2, None, None),
+    b'{"id": 3, "day": 1, "at": "2026-11-01T00:00:00Z", "other": 4}': (3, "1970-01-02", AT_MS),
+    **dict.fromkeys((b"{}", b'{"number": 1}'), "no row"),
+    **dict.fromkeys((b"", b"Struct{id=4}", b"[]", b"5", b"null"), "unread"),
+    **dict.fromkeys((b'{"id": "x"}', b'{"id": 6, "day": "x"}', b'{"id": 7'), "unread"),
+}
+
+
+def test_a_tombstone_is_a_delete_with_the_columns_of_its_key(
+    session: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    topic, metadata = topics.new(), "deleted BOOLEAN METADATA, op STRING METADATA, made TIMESTAMP METADATA"
+    topics.kafka.produce(topic, [Record(None, key) for key in TOMBSTONES])
+    table = changes(topics, topic, f"id BIGINT, day DATE, at TIMESTAMP, {metadata} FROM 'source.timestamp'")
+    out = "id BIGINT, day STRING, at BIGINT, deleted BOOLEAN, op STRING, made TIMESTAMP"
+    query = "INSERT INTO dst SELECT id, CAST(day AS STRING), unix_millis(at), deleted, op, made FROM src"
+    script = f"SET job.error.limit.rows = 100;\n{BATCH}{table}{files(out, tmp_path)}{query}"
+    _, counted = run(session, script, tmp_path)
+    found = sorted(map(tuple, session.read.parquet(f"{tmp_path}/out").collect()))
+    rows = [row for row in TOMBSTONES.values() if isinstance(row, tuple)]
+    assert found == [(*row, True, "d", None) for row in rows]
+    kept = [row["record"] for row in session.read.parquet(counted["place"]).collect()]
+    unread = [key for key, what in TOMBSTONES.items() if what == "unread"]
+    assert sorted(kept) == sorted(f"key {key.decode()}" for key in unread)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "options"),
+    [("o BIGINT METADATA FROM 'offset'", {}), ("op STRING METADATA", {"tombstones": "false"})],
+    ids=["no column of deletes", "tombstones is false"],
+)
+def test_a_table_leaves_tombstones_out_where_it_cannot_show_them_or_says_so(
+    session: SparkSession, topics: Topics, tmp_path: Path, metadata: str, options: dict[str, object]
+) -> None:
+    topic, row = topics.new(), {"id": 1}
+    topics.kafka.produce(topic, [*records("d", row, None), Record(None, b"no key of JSON")])
+    table = changes(topics, topic, f"id BIGINT, {metadata}", **options) + files("id BIGINT", tmp_path)
+    (result,) = run(session, BATCH + table + COPY_IDS, tmp_path)
+    assert result["rows"] == 1
 
 
 @pytest.mark.parametrize("with_schema", [False, True], ids=["plain", "with schema"])

@@ -23,8 +23,8 @@ from pyspark.sql.types import (
 from spark_runner.connectors.kafka.changes import CHANGE_METADATA
 
 CHANGE = "__orchestrator_change"  # the column with what an event says beside the row
-_EVENT, _OP, _READ, _ROW, _WHY, _FITS = (
-    f"__orchestrator_{name}" for name in ("event", "op", "read", "row", "why", "fits")
+_EVENT, _KEY_ROW, _OP, _READ, _ROW, _WHY, _FITS = (
+    f"__orchestrator_{name}" for name in ("event", "key_row", "op", "read", "row", "why", "fits")
 )
 _DAMAGED = "__orchestrator_damaged"  # the field of an event that Spark cannot read
 _DELETE, _WITH_ROW = "d", ("c", "r", "u", "d")  # others, as that of TRUNCATE, have no row
@@ -42,16 +42,26 @@ def with_change_column(schema: StructType) -> StructType:
 
 
 def with_events(frame: DataFrame, schema: StructType, options: Mapping[str, Any]) -> DataFrame:
-    """The records of a topic with the parts of their events, each in a column that Spark computes once."""
+    """The records of a topic with the parts of their events, each in a column that Spark computes once.
+
+    With option `tombstones`, a record without a value is a delete with the columns of its key; it is left out
+    if the key has none of them, and without the option.
+    """
+    tombstones, is_tombstone = options.get("tombstones"), sql.col("value").isNull()
+    frame = frame.where(~is_tombstone | _may_have_row(schema) if tombstones else ~is_tombstone)
     row = StructType([StructField(each.name, _read_as(each.dataType)) for each in schema])
     event = StructType().add("before", row).add("after", row).add("op", StringType())
     event = event.add("ts_ms", LongType()).add("source", _SOURCE)
     whole = StructType([*event.fields]).add("payload", event).add(_DAMAGED, StringType())
     reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _DAMAGED}
     frame = frame.withColumn(_EVENT, sql.from_json(sql.col("value").cast("string"), whole, reading))
-    frame = frame.withColumn(_OP, _part("op"))
-    before_or_after = sql.when(_is_gone(), _part("before")).otherwise(_part("after"))
-    frame = frame.withColumn(_READ, before_or_after)
+    op, found = _part("op"), sql.when(_is_gone(), _part("before")).otherwise(_part("after"))
+    if tombstones:
+        of_key = sql.from_json(_key_text(), StructType([*row]).add(_DAMAGED, StringType()), reading)
+        frame = frame.withColumn(_KEY_ROW, sql.when(is_tombstone & _has_columns(schema), of_key))
+        op = sql.when(is_tombstone, _DELETE).otherwise(op)
+        found = sql.when(is_tombstone, _row_of_key(schema)).otherwise(found)
+    frame = frame.withColumn(_OP, op).withColumn(_READ, found)
     read, typed = sql.col(_READ), sql.col(_ROW)
     cells = [_typed(read[each.name], each.dataType).alias(each.name) for each in schema]
     frame = frame.withColumn(_ROW, sql.struct(*cells)).withColumn(_WHY, _why(schema, options))
@@ -69,6 +79,7 @@ def changed_rows(text: Column, schema: StructType, unread: str, *, explains: boo
     It has CHANGE and a last column `unread` with the text of an event that has no row with these columns,
     which begins with the reason if it `explains`.
     """
+    text = sql.coalesce(text, sql.concat(sql.lit("key "), sql.col("key").cast("string")))
     if explains:
         text = sql.concat(sql.coalesce(sql.col(_WHY), sql.lit("")), text)
     fits, row = sql.col(_FITS), sql.col(_ROW)
@@ -88,6 +99,29 @@ def _part(name: str) -> Column:
     """A part of an event, which is the whole value or beside its schema."""
     event = sql.col(_EVENT)
     return sql.when(event["payload"].isNotNull(), event["payload"][name]).otherwise(event[name])
+
+
+def _key_text() -> Column:
+    """The key of a record as the JSON of its columns, which may be beside their schema."""
+    key = sql.col("key").cast("string")
+    payload = sql.get_json_object(key, "$.payload")
+    return sql.when(payload.startswith("{"), payload).otherwise(key)
+
+
+def _has_columns(schema: StructType) -> Column:
+    """Whether a key has a column of the table; NULL for a key that cannot be read."""
+    names = sql.array(*map(sql.lit, schema.fieldNames()))
+    return sql.arrays_overlap(sql.json_object_keys(_key_text()), names)
+
+
+def _may_have_row(schema: StructType) -> Column:
+    return sql.col("key").isNotNull() & sql.coalesce(_has_columns(schema), sql.lit(True))
+
+
+def _row_of_key(schema: StructType) -> Column:
+    found = sql.col(_KEY_ROW)
+    cells = [found[name].alias(name) for name in schema.fieldNames()]
+    return sql.when(found.isNotNull() & found[_DAMAGED].isNull(), sql.struct(*cells))
 
 
 def _why(schema: StructType, options: Mapping[str, Any]) -> Column:

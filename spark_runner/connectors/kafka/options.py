@@ -1,7 +1,7 @@
 """The options of topics of Apache Kafka, also by the keys of Spark and of both generations of Flink."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -57,7 +57,7 @@ class KafkaOptions(ConnectorOptions):
     )
     deciding: ClassVar[frozenset[str]] = frozenset({"avro_schema_file"})  # a use has no folder for its path
     files: ClassVar[tuple[str, ...]] = ("avro_schema_file",)
-    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger"})
+    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger", "tombstones"})
     aliases: ClassVar[Mapping[str, str]] = {
         "subscribe": "topic",
         "properties.bootstrap.servers": "bootstrap_servers",
@@ -157,6 +157,11 @@ class KafkaOptions(ConnectorOptions):
     delete_column: str = Field(
         "", description="a BOOLEAN column: true is a record without a value, which deletes its key"
     )
+    tombstones: bool | None = Field(
+        None,
+        description="of `debezium-json`: a record without a value is a delete of its key; without it, `true`"
+        " for tables with METADATA `deleted` or `op`",
+    )
     version: Literal["universal", "universal-upsert", "0.11", "0.10"] = Field(
         "universal", description="`universal-upsert`: the records need a key, and the table is only written"
     )
@@ -231,6 +236,8 @@ class KafkaOptions(ConnectorOptions):
     @model_validator(mode="after")
     def _fit_change_events(self) -> "KafkaOptions":
         if self.format != DEBEZIUM:
+            if self.tombstones is not None:
+                raise OptionError(f"option 'tombstones' needs 'format' = '{DEBEZIUM}'", option="tombstones")
             return self
         for name, hint in _NOT_OF_EVENTS.items():
             if getattr(self, name) != type(self).model_fields[name].default:
@@ -240,6 +247,18 @@ class KafkaOptions(ConnectorOptions):
     def known_metadata(self) -> tuple[str, ...]:
         """What Kafka keeps of a record, and what an event of Debezium says of a change."""
         return (*self.metadata, *(CHANGE_METADATA if self.format == DEBEZIUM else ()))
+
+    def with_metadata(self, fields: Sequence[str]) -> Self:
+        """A tombstone has the columns of its key alone: it is a row only where that shows a delete."""
+        if self.format != DEBEZIUM or self.tombstones is not None:
+            return self
+        return self.model_copy(update={"tombstones": _shows_deletes(fields)})
+
+    def doubt(self, fields: Sequence[str]) -> str:
+        """Deletes are rows, which may look like others."""
+        if self.format != DEBEZIUM or _shows_deletes(fields):
+            return ""
+        return "deletes are rows of it, too; declare `deleted BOOLEAN METADATA` to tell them from others"
 
     @classmethod
     def check_position(cls, position: str) -> None:
@@ -298,6 +317,10 @@ class KafkaOptions(ConnectorOptions):
                 if name and name.lower() not in known:
                     message = f"{option} names '{name}', which is not a column{did_you_mean(name, columns)}"
                     raise OptionError(message, option=option, fault="value", quoted=name)
+
+
+def _shows_deletes(fields: Sequence[str]) -> bool:
+    return not {"deleted", "op"}.isdisjoint(fields)
 
 
 def _position(value: str) -> str:
