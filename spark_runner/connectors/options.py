@@ -5,7 +5,7 @@ Option names ignore case, `_` and `-`: `nullValue`, `null_value` and `NULLVALUE`
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -82,6 +82,14 @@ class ConnectorOptions(BaseModel):
     def known_metadata(self) -> tuple[str, ...]:
         """What it knows of each row with these options, for columns METADATA FROM."""
         return self.metadata
+
+    def with_metadata(self, fields: Sequence[str]) -> Self:  # noqa: ARG002 - of subclasses
+        """The options of a table with columns METADATA FROM these fields."""
+        return self
+
+    def doubt(self, fields: Sequence[str]) -> str:  # noqa: ARG002 - of subclasses
+        """What who reads such a table may overlook, for a warning; empty for nothing."""
+        return ""
 
     def replaces_rows(self) -> bool:
         """Whether its sink replaces rows by the PRIMARY KEY of the table."""

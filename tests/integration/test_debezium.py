@@ -1,5 +1,6 @@
 """Change events of Debezium on a real Kafka, and the table of a real PostgreSQL that follows them."""
 
+import base64
 import json
 import random
 import re
@@ -24,6 +25,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "connectors" / "debezium.md").read_
 (WORKED,) = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 STREAM, BATCH = "SET job.mode = 'available-now';\n", "SET job.mode = 'batch';\n"
 COPY = "INSERT INTO dst SELECT * FROM src"
+PLACEHOLDER = "__debezium_unavailable_value"
 COPY_IDS = "INSERT INTO dst SELECT id FROM src"
 
 
@@ -114,8 +116,8 @@ def test_the_worked_script_copies_inserts_updates_deletes_and_returning_rows(
     topics.kafka.produce(mirror.topic, [*sent, Record(b"no event", b"{}")])
     result, bad = mirror.run()
     assert mirror.rows() == {1: customer(1, "Grace"), 3: customer(3, "Barbara")}
-    assert result["rows"] == 7, "the tombstones and the bad record are no rows"
-    assert (bad["table"], bad["rows"], bad["quarantined"]) == ("changes", 8, 1)
+    assert result["rows"] == 9, "the bad record is no row"
+    assert (bad["table"], bad["rows"], bad["quarantined"]) == ("changes", 10, 1)
     sent.clear()
     send("d", customer(1, "Grace"), None)
     send("c", None, two)
@@ -202,20 +204,24 @@ def test_values_have_the_declared_types_and_metadata_say_what_happened(
     assert second == (2, *[None] * 9, "d", True, AT_MS + 7, None, None, None, 1)
 
 
+ROW = {"id": 1, "day": None, "yes": None, "at": None}
 UNFIT: list[Any] = [
     "no event",
     *("", " ", "[]", "{}", "null"),
     {"payload": None},
     event("t", None, None),
     event("x", None, {"id": 1}),
-    event("u", {"id": 1}, None),
+    event("u", ROW, None),
     event("d", None, None),
-    event("c", None, {"id": "one"}),
-    event("c", None, {"id": "one"}, with_schema=True),
-    event("c", None, {"id": 1, "day": "2026-02-30"}),
-    event("c", None, {"id": 1, "yes": 2}),
-    event("c", None, {"id": 1, "at": AT_MS}),
-    {**event("c", None, {"id": 1}), "after": 5},
+    event("c", None, {**ROW, "id": "one"}),
+    event("c", None, {**ROW, "id": "one"}, with_schema=True),
+    event("c", None, {**ROW, "day": "2026-02-30"}),
+    event("c", None, {**ROW, "yes": 2}),
+    event("c", None, {**ROW, "at": AT_MS}),
+    {**event("c", None, ROW), "after": 5},
+    event("c", None, {"id": 1}),
+    event("c", None, {name: ROW[name] for name in ("id", "day", "yes")}, with_schema=True),
+    event("d", {"id": 1}, None),
 ]
 
 
@@ -225,7 +231,7 @@ def test_events_without_such_a_row_go_to_the_quarantine_as_they_were(
 ) -> None:
     topic, columns = topics.new(), "id BIGINT, day DATE, yes BOOLEAN, at TIMESTAMP"
     texts = [each if isinstance(each, str) else json.dumps(each) for each in UNFIT]
-    good = [event("c", None, {"id": number}) for number in (1, 2)]
+    good = [event("c", None, {**ROW, "id": number}, with_schema=number == 2) for number in (1, 2)]
     topics.kafka.produce(topic, [json.dumps(good[0]).encode(), *(each.encode() for each in texts)])
     topics.kafka.produce(topic, [json.dumps(good[1]).encode()])
     table = changes(topics, topic, f"{columns}, deleted BOOLEAN METADATA") + files("id BIGINT", tmp_path)
@@ -265,12 +271,94 @@ def test_a_topic_that_is_compacted_follows_the_changes(
 """
     run(session, STREAM + table + into + COPY, tmp_path)
     found = [(each.key, each.value) for each in topics.kafka.records(target)]
-    assert found == [(b"1", b'{"id":1,"n":5}'), (b"1", None)]
+    assert found == [(b"1", b'{"id":1,"n":5}'), *[(b"1", None)] * 2], "the delete has its tombstone"
 
 
-def test_the_format_is_only_read(session: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    table = changes(topics, topics.new(), "id BIGINT")
-    with pytest.raises(
-        SqlError, match="format 'debezium-json' is only read; write 'json', with a PRIMARY KEY"
-    ):
-        run(session, BATCH + table + "INSERT INTO src SELECT 1L AS id", tmp_path)
+@pytest.mark.parametrize("with_schema", [False, True], ids=["plain", "with schema"])
+def test_the_copy_loses_a_row_of_whose_delete_a_compacted_topic_has_the_tombstone_alone(
+    mirror: Mirror, topics: Topics, with_schema: bool
+) -> None:
+    one, two = customer(1), customer(2)
+    sent = [each for row in (one, two) for each in records("c", None, row, with_schema=with_schema)]
+    topics.kafka.produce(mirror.topic, sent)
+    mirror.run()
+    assert mirror.rows() == {1: one, 2: two}
+    _, tombstone = records("d", two, None, with_schema=with_schema)
+    topics.kafka.produce(mirror.topic, [tombstone])
+    mirror.run()
+    assert mirror.rows() == {1: one}
+
+
+TOMBSTONES: dict[bytes, tuple[Any, ...] | str] = {
+    b'{"id": 1}': (1, None, None),
+    b'{"schema": {"type": "struct"}, "payload": {"id": 2}}': (2, None, None),
+    b'{"id": 3, "day": 1, "at": "2026-11-01T00:00:00Z", "other": 4}': (3, "1970-01-02", AT_MS),
+    **dict.fromkeys((b"{}", b'{"number": 1}'), "no row"),
+    **dict.fromkeys((b"", b"Struct{id=4}", b"[]", b"5", b"null"), "unread"),
+    **dict.fromkeys((b'{"id": "x"}', b'{"id": 6, "day": "x"}', b'{"id": 7'), "unread"),
+}
+
+
+def test_a_tombstone_is_a_delete_with_the_columns_of_its_key(
+    session: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    topic, metadata = topics.new(), "deleted BOOLEAN METADATA, op STRING METADATA, made TIMESTAMP METADATA"
+    topics.kafka.produce(topic, [Record(None, key) for key in TOMBSTONES])
+    table = changes(topics, topic, f"id BIGINT, day DATE, at TIMESTAMP, {metadata} FROM 'source.timestamp'")
+    out = "id BIGINT, day STRING, at BIGINT, deleted BOOLEAN, op STRING, made TIMESTAMP"
+    query = "INSERT INTO dst SELECT id, CAST(day AS STRING), unix_millis(at), deleted, op, made FROM src"
+    script = f"SET job.error.limit.rows = 100;\n{BATCH}{table}{files(out, tmp_path)}{query}"
+    _, counted = run(session, script, tmp_path)
+    found = sorted(map(tuple, session.read.parquet(f"{tmp_path}/out").collect()))
+    rows = [row for row in TOMBSTONES.values() if isinstance(row, tuple)]
+    assert found == [(*row, True, "d", None) for row in rows]
+    kept = [row["record"] for row in session.read.parquet(counted["place"]).collect()]
+    unread = [key for key, what in TOMBSTONES.items() if what == "unread"]
+    assert sorted(kept) == sorted(f"key {key.decode()}" for key in unread)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "options"),
+    [("o BIGINT METADATA FROM 'offset'", {}), ("op STRING METADATA", {"tombstones": "false"})],
+    ids=["no column of deletes", "tombstones is false"],
+)
+def test_a_table_leaves_tombstones_out_where_it_cannot_show_them_or_says_so(
+    session: SparkSession, topics: Topics, tmp_path: Path, metadata: str, options: dict[str, object]
+) -> None:
+    topic, row = topics.new(), {"id": 1}
+    topics.kafka.produce(topic, [*records("d", row, None), Record(None, b"no key of JSON")])
+    table = changes(topics, topic, f"id BIGINT, {metadata}", **options) + files("id BIGINT", tmp_path)
+    (result,) = run(session, BATCH + table + COPY_IDS, tmp_path)
+    assert result["rows"] == 1
+
+
+@pytest.mark.parametrize("with_schema", [False, True], ids=["plain", "with schema"])
+def test_a_column_that_the_events_lack_fails_the_job_unless_it_may_be_missing(
+    session: SparkSession, topics: Topics, tmp_path: Path, with_schema: bool
+) -> None:
+    topic, columns = topics.new(), "id BIGINT, name STRING, town STRING"
+    sent = event("u", None, {"id": 1, "name": None, "city": "Paris"}, with_schema=with_schema)
+    topics.kafka.produce(topic, [json.dumps(sent).encode()])
+    rest = files(columns, tmp_path) + COPY
+    with pytest.raises(SqlError, match=r"offset 0: it lacks town: \{"):
+        run(session, BATCH + changes(topics, topic, columns) + rest, tmp_path)
+    lax = changes(topics, topic, columns, **{"debezium-json.fail-on-missing-field": "false"})
+    run(session, BATCH + lax + rest, tmp_path)
+    assert list(map(tuple, session.read.parquet(f"{tmp_path}/out").collect())) == [(1, None, None)]
+
+
+def test_a_value_that_postgresql_did_not_write_is_none_of_the_row(
+    session: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    topic, encoded = topics.new(), base64.b64encode(PLACEHOLDER.encode()).decode()
+    row = {"id": 1, "a": "a", "b": "AAH/", "c": "AAH/", "d": ["d"], "e": {"e": "e"}, "unused": PLACEHOLDER}
+    unavailable: dict[str, Any] = {"a": PLACEHOLDER, "b": encoded, "c": encoded}
+    unavailable |= {"d": [PLACEHOLDER], "e": {PLACEHOLDER: PLACEHOLDER}}
+    sent = [row, *({**row, name: value} for name, value in unavailable.items())]
+    topics.kafka.produce(topic, [json.dumps(event("u", None, each)).encode() for each in sent])
+    columns = "id BIGINT, a STRING, b BINARY, c STRING, d ARRAY<STRING>, e MAP<STRING, STRING>"
+    table = changes(topics, topic, columns) + files("id BIGINT", tmp_path)
+    result, counted = run(session, f"SET job.error.limit.rows = 9;\n{BATCH}{table}{COPY_IDS}", tmp_path)
+    assert (result["rows"], counted["quarantined"]) == (1, len(unavailable))
+    with pytest.raises(SqlError, match=r"offset 1: it lacks values .* REPLICA IDENTITY FULL: \{"):
+        run(session, BATCH + table + COPY_IDS, tmp_path)

@@ -60,7 +60,7 @@ def decoded(
             found = sql.when(is_blank, _unread(wide, text)).otherwise(found)
             return found if record is not None else _or_failure(found, schema)
         case "debezium-json":
-            found = changed_rows(text, schema, record or _UNREAD)
+            found = changed_rows(text, schema, record or _UNREAD, explains=record is None)
             return found if record is not None else _or_failure(found, with_change_column(schema))
         case "raw":
             return _raw(column(name), schema, record)

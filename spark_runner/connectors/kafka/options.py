@@ -1,7 +1,7 @@
 """The options of topics of Apache Kafka, also by the keys of Spark and of both generations of Flink."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -17,6 +17,13 @@ _FIXED = {  # settings of Kafka's clients that the source and the sink decide
     "auto.offset.reset": "; the option starting_offsets says where a stream begins",
     "enable.auto.commit": "; the checkpoint keeps the position",
     "interceptor.classes": "",
+}
+_NOT_OF_EVENTS = {
+    **dict.fromkeys(
+        ("key_fields", "key_format", "value_fields_include"), "its events have all columns in the value"
+    ),
+    "delete_column": "declare a column `deleted BOOLEAN METADATA`",
+    "min_partitions": "it divides a partition between tasks, and the changes of a row would lose their order",
 }
 
 
@@ -50,7 +57,7 @@ class KafkaOptions(ConnectorOptions):
     )
     deciding: ClassVar[frozenset[str]] = frozenset({"avro_schema_file"})  # a use has no folder for its path
     files: ClassVar[tuple[str, ...]] = ("avro_schema_file",)
-    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger"})
+    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger", "tombstones"})
     aliases: ClassVar[Mapping[str, str]] = {
         "subscribe": "topic",
         "properties.bootstrap.servers": "bootstrap_servers",
@@ -77,6 +84,7 @@ class KafkaOptions(ConnectorOptions):
         "value.csv.field-delimiter": "delimiter",
         "value.csv.null-literal": "null_value",
         "value.debezium-json.ignore-parse-errors": "ignore_parse_errors",
+        "value.debezium-json.fail-on-missing-field": "fail_on_missing_field",
         "timestamp-format.standard": "timestamp_format",
         "field-delimiter": "delimiter",
         "null-literal": "null_value",
@@ -131,7 +139,9 @@ class KafkaOptions(ConnectorOptions):
         False, description="leave out values that do not fit the columns; they are counted as dropped"
     )
     fail_on_missing_field: bool = Field(
-        False, description="of JSON: a value without one of the columns does not fit; else it is NULL"
+        False,
+        description="of JSON: a value without one of the columns does not fit; else it is NULL. `true` for"
+        " `debezium-json`",
     )
     timestamp_format: Literal["ISO-8601", "SQL"] = Field("ISO-8601", description="of JSON that is written")
     delimiter: str = Field(",", min_length=1, max_length=1, description="of CSV: one character")
@@ -146,6 +156,11 @@ class KafkaOptions(ConnectorOptions):
     headers_column: str = Field("", description="the column with the headers: a MAP of STRING")
     delete_column: str = Field(
         "", description="a BOOLEAN column: true is a record without a value, which deletes its key"
+    )
+    tombstones: bool | None = Field(
+        None,
+        description="of `debezium-json`: a record without a value is a delete of its key; without it, `true`"
+        " for tables with METADATA `deleted` or `op`",
     )
     version: Literal["universal", "universal-upsert", "0.11", "0.10"] = Field(
         "universal", description="`universal-upsert`: the records need a key, and the table is only written"
@@ -187,6 +202,14 @@ class KafkaOptions(ConnectorOptions):
                 raise ValueError(f"'{name}' cannot be set{_FIXED[name.lower()]}")
         return value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _strict(cls, values: object) -> object:
+        """An event has all columns of its table in the database: one that lacks some is a changed table."""
+        if isinstance(values, Mapping) and values.get("format") == DEBEZIUM:
+            return {"fail_on_missing_field": True, **values}
+        return values
+
     @model_validator(mode="after")
     def _fit_together(self) -> "KafkaOptions":
         if [bool(self.topic), bool(self.topic_pattern), bool(self.subscribe_pattern)].count(True) != 1:
@@ -213,18 +236,29 @@ class KafkaOptions(ConnectorOptions):
     @model_validator(mode="after")
     def _fit_change_events(self) -> "KafkaOptions":
         if self.format != DEBEZIUM:
+            if self.tombstones is not None:
+                raise OptionError(f"option 'tombstones' needs 'format' = '{DEBEZIUM}'", option="tombstones")
             return self
-        of_others = {"key_fields", "key_format", "value_fields_include", "fail_on_missing_field"}
-        for name in sorted(of_others | {"delete_column"}):
+        for name, hint in _NOT_OF_EVENTS.items():
             if getattr(self, name) != type(self).model_fields[name].default:
-                hint = "declare a column `deleted BOOLEAN METADATA`" if name == "delete_column" else ""
-                hint = hint or "its events have all columns in the value"
                 raise OptionError(f"format '{DEBEZIUM}' has no option '{name}': {hint}", option=name)
         return self
 
     def known_metadata(self) -> tuple[str, ...]:
         """What Kafka keeps of a record, and what an event of Debezium says of a change."""
         return (*self.metadata, *(CHANGE_METADATA if self.format == DEBEZIUM else ()))
+
+    def with_metadata(self, fields: Sequence[str]) -> Self:
+        """A tombstone has the columns of its key alone: it is a row only where that shows a delete."""
+        if self.format != DEBEZIUM or self.tombstones is not None:
+            return self
+        return self.model_copy(update={"tombstones": _shows_deletes(fields)})
+
+    def doubt(self, fields: Sequence[str]) -> str:
+        """Deletes are rows, which may look like others."""
+        if self.format != DEBEZIUM or _shows_deletes(fields):
+            return ""
+        return "deletes are rows of it, too; declare `deleted BOOLEAN METADATA` to tell them from others"
 
     @classmethod
     def check_position(cls, position: str) -> None:
@@ -247,6 +281,9 @@ class KafkaOptions(ConnectorOptions):
 
     def refusal_of_writes(self, *, has_primary_key: bool) -> str:
         """An INSERT needs a topic, and a key where records replace each other."""
+        if self.format == DEBEZIUM:
+            hint = "write 'json', with a PRIMARY KEY and option 'delete_column'"
+            return f"format '{DEBEZIUM}' is only read; {hint}"
         if not self.topic_column and len(self.topic) != 1:
             given = "several topics" if self.topic else "the topics of a pattern"
             return f"it reads {given}; a table to write has one 'topic', or the option 'topic_column'"
@@ -281,6 +318,10 @@ class KafkaOptions(ConnectorOptions):
                 if name and name.lower() not in known:
                     message = f"{option} names '{name}', which is not a column{did_you_mean(name, columns)}"
                     raise OptionError(message, option=option, fault="value", quoted=name)
+
+
+def _shows_deletes(fields: Sequence[str]) -> bool:
+    return not {"deleted", "op"}.isdisjoint(fields)
 
 
 def _position(value: str) -> str:

@@ -9,7 +9,6 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.kafka.changes import DEBEZIUM
 from spark_runner.connectors.kafka.client import brokers, spark_options
 from spark_runner.connectors.kafka.failures import explained
 from spark_runner.connectors.kafka.formats import encoded, of_key, read_schema
@@ -87,10 +86,6 @@ def _parts(
     names: Sequence[str], options: Mapping[str, Any], primary_key: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """The columns of the key and those of the value."""
-    if options["format"] == DEBEZIUM:
-        raise ConnectorError(
-            f"format '{DEBEZIUM}' is only read; write 'json', with a PRIMARY KEY and option 'delete_column'"
-        )
     given = {name.lower() for name in options["key_fields"]}
     primary = {name.lower() for name in primary_key}
     if given and primary and given != primary:

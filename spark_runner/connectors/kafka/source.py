@@ -176,11 +176,11 @@ def _columns(
     deletes = bool(options["delete_column"])
     if deletes and not keys:
         raise ConnectorError("delete_column needs option 'key_fields' to read: which columns are the key")
-    if not deletes and options["format"] != "raw":
+    if options["format"] == DEBEZIUM:
+        frame = with_events(frame, of_value, options)
+    elif not deletes and options["format"] != "raw":
         frame = frame.where(sql.col("value").isNotNull())
     kept = [sql.col(name) for name in ("value", "topic", "headers")]
-    if options["format"] == DEBEZIUM:
-        frame = with_events(frame, of_value)
     parts = [decoded(frame, "value", options["format"], of_value, options, record=record).alias(_VALUE)]
     if keys and (raw_or_split or deletes):
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")

@@ -124,7 +124,7 @@ def check_script(
         )
         return Check(None, tuple(errors[:MAX_ERRORS]), (), tuple(parsed), invalid)
     if planner.unchecked:
-        return Check(None, (), (*planner.unchecked, *planner.unused()), tuple(parsed))
+        return Check(None, (), (*planner.unchecked, *planner.warnings()), tuple(parsed))
     plan = {
         **planner.parts,
         "version": planner.steps.version,
@@ -138,7 +138,7 @@ def check_script(
         "values": list(planner.steps.values),
         "steps": planner.steps.made,
     }
-    return Check(plan, (), tuple(planner.unused()), tuple(parsed))
+    return Check(plan, (), tuple(planner.warnings()), tuple(parsed))
 
 
 def _statements(source: ScriptSource) -> tuple[list[list[SqlToken]], SqlError | None]:

@@ -195,10 +195,10 @@ class Planner:
             check_bounded(reads, query)
         return reads
 
-    def unused(self) -> list[SqlError]:
-        """A warning for each name that no statement uses, and doubtful setting, in order of the script."""
+    def warnings(self) -> list[SqlError]:
+        """A warning for each unused name, and each doubtful table and setting, in order of the script."""
         functions = () if self.scope.hides_names else self.functions.unused()
-        found = [*self.scope.unused(), *functions, *self.settings.warnings]
+        found = [*self.scope.unused(), *self.scope.doubts(), *functions, *self.settings.warnings]
         return sorted(found, key=lambda warning: (warning.line, warning.column))
 
     def _add_checked_table(self, statement: CreateTable) -> None:

@@ -41,6 +41,12 @@ class Scope:
                 what = "view" if isinstance(known, View) else "table"
                 yield known.passage.error(f"{what} '{known.name}' is never used", known.name_offset)
 
+    def doubts(self) -> Iterator[SqlError]:
+        """A warning for each table whose readers may overlook something."""
+        for known in self.declared:
+            if isinstance(known, Table) and known.uses and known.spec.doubt:
+                yield known.passage.error(f"table '{known.name}': {known.spec.doubt}", known.name_offset)
+
     def declare(self, name: Name) -> None:
         """Give a name its meaning from here on."""
         self.names[name.name.lower()] = name

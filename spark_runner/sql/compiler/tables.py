@@ -45,6 +45,7 @@ class TableSpec:
     may_be_static: bool = False  # a stream may read all its rows at its start
     unreadable: str = ""  # why its options let no query read it
     unwritable: str = ""  # likewise, no INSERT write it
+    doubt: str = ""  # what who reads it may overlook
 
 
 def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | None = None) -> TableSpec:
@@ -65,8 +66,10 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
             checked.check_primary_key(columns.primary_key)
     except OptionError as error:
         raise _located(statement, options, error) from error
+    fields = [metadata_field(each.key) for each in columns.metadata] if columns else []
     if columns is not None:
         _check_metadata(columns, connector, checked.known_metadata())
+        checked = checked.with_metadata(fields)
     location, beside = checked.place(), False
     if isinstance(checked, FileOptions):
         beside = is_relative(checked.path)
@@ -103,6 +106,7 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         may_be_static=checked.is_constant or not getattr(checked, "streaming", True),
         unreadable=checked.refusal_of_reads(),
         unwritable=checked.refusal_of_writes(has_primary_key=has_key),
+        doubt=checked.doubt(fields),
     )
 
 
