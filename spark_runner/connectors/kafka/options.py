@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.kafka.changes import CHANGE_METADATA, DEBEZIUM
+from spark_runner.connectors.kafka.option_names import ALIASES, WITHOUT_EFFECT
 from spark_runner.connectors.kafka.positions import EARLIEST, FORMS, GROUP, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Name
 from spark_runner.protocol.text import did_you_mean
@@ -58,46 +59,9 @@ class KafkaOptions(ConnectorOptions):
     deciding: ClassVar[frozenset[str]] = frozenset({"avro_schema_file"})  # a use has no folder for its path
     files: ClassVar[tuple[str, ...]] = ("avro_schema_file",)
     unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger", "tombstones"})
-    aliases: ClassVar[Mapping[str, str]] = {
-        "subscribe": "topic",
-        "properties.bootstrap.servers": "bootstrap_servers",
-        "kafka.bootstrap.servers": "bootstrap_servers",
-        "bootstrap.servers": "bootstrap_servers",
-        "properties.group.id": "group_id",
-        "kafka.group.id": "group_id",
-        "properties.security.protocol": "security_protocol",
-        "kafka.security.protocol": "security_protocol",
-        "properties.sasl.mechanism": "sasl_mechanism",
-        "kafka.sasl.mechanism": "sasl_mechanism",
-        "scan.startup.mode": "starting_offsets",
-        "startup-mode": "starting_offsets",
-        "scan.startup.timestamp-millis": "starting_timestamp",
-        "startup-timestamp-millis": "starting_timestamp",
-        "scan.startup.specific-offsets": "specific_offsets",
-        "value.format": "format",
-        "key.format": "key_format",
-        "key.fields": "key_fields",
-        "value.fields-include": "value_fields_include",
-        "value.json.ignore-parse-errors": "ignore_parse_errors",
-        "value.json.fail-on-missing-field": "fail_on_missing_field",
-        "value.json.timestamp-format.standard": "timestamp_format",
-        "value.csv.field-delimiter": "delimiter",
-        "value.csv.null-literal": "null_value",
-        "value.debezium-json.ignore-parse-errors": "ignore_parse_errors",
-        "value.debezium-json.fail-on-missing-field": "fail_on_missing_field",
-        "timestamp-format.standard": "timestamp_format",
-        "field-delimiter": "delimiter",
-        "null-literal": "null_value",
-        "schema": "avro_schema",
-    }
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
     prefixes: ClassVar[Mapping[str, str]] = {"properties.": "properties", "kafka.": "properties"}
-    without_effect: ClassVar[tuple[str, ...]] = (
-        *("scan.topic-partition-discovery.interval", "sink.delivery-guarantee", "sink.semantic"),
-        *("includeHeaders", "properties.auto.offset.reset", "properties.enable.auto.commit"),
-        *("properties.zookeeper.connect", "sink.partitioner", "sink.parallelism", "scan.parallelism"),
-        *("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "sink.transactional-id-prefix"),
-        *("schema-include", "value.debezium-json.schema-include"),  # an event shows it
-    )
+    without_effect: ClassVar[tuple[str, ...]] = WITHOUT_EFFECT
     topic: Listed = Field((), description="the topics to read, or the one to write")
     topic_pattern: str = Field(
         "", description="instead of `topic`, to read: a pattern of Java for whole names of topics"

@@ -1,0 +1,41 @@
+"""The names that Spark and both generations of Flink give to options of topics."""
+
+ALIASES = {
+    "subscribe": "topic",
+    "properties.bootstrap.servers": "bootstrap_servers",
+    "kafka.bootstrap.servers": "bootstrap_servers",
+    "bootstrap.servers": "bootstrap_servers",
+    "properties.group.id": "group_id",
+    "kafka.group.id": "group_id",
+    "properties.security.protocol": "security_protocol",
+    "kafka.security.protocol": "security_protocol",
+    "properties.sasl.mechanism": "sasl_mechanism",
+    "kafka.sasl.mechanism": "sasl_mechanism",
+    "scan.startup.mode": "starting_offsets",
+    "startup-mode": "starting_offsets",
+    "scan.startup.timestamp-millis": "starting_timestamp",
+    "startup-timestamp-millis": "starting_timestamp",
+    "scan.startup.specific-offsets": "specific_offsets",
+    "value.format": "format",
+    "key.format": "key_format",
+    "key.fields": "key_fields",
+    "value.fields-include": "value_fields_include",
+    "value.json.ignore-parse-errors": "ignore_parse_errors",
+    "value.json.fail-on-missing-field": "fail_on_missing_field",
+    "value.json.timestamp-format.standard": "timestamp_format",
+    "value.csv.field-delimiter": "delimiter",
+    "value.csv.null-literal": "null_value",
+    "value.debezium-json.ignore-parse-errors": "ignore_parse_errors",
+    "value.debezium-json.fail-on-missing-field": "fail_on_missing_field",
+    "timestamp-format.standard": "timestamp_format",
+    "field-delimiter": "delimiter",
+    "null-literal": "null_value",
+    "schema": "avro_schema",
+}
+WITHOUT_EFFECT = (
+    *("scan.topic-partition-discovery.interval", "sink.delivery-guarantee", "sink.semantic"),
+    *("includeHeaders", "properties.auto.offset.reset", "properties.enable.auto.commit"),
+    *("properties.zookeeper.connect", "sink.partitioner", "sink.parallelism", "scan.parallelism"),
+    *("sink.buffer-flush.max-rows", "sink.buffer-flush.interval", "sink.transactional-id-prefix"),
+    *("schema-include", "value.debezium-json.schema-include"),  # an event shows it
+)
