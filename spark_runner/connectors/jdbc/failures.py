@@ -25,6 +25,7 @@ _ADVICE = {
     "23503": "write the rows that it refers to before",
     "23514": "correct the row, or the constraint of the table",
 }
+EXISTS = frozenset({"23505", "42P07", "42S01"})  # another driver has just created the table
 _CONNECTION = re.compile(r"\(conn=\d+\) ")  # before each message of the driver of MariaDB
 _COPY_PLACE = re.compile(r"COPY (\S+), line \d+, column (.+)", re.DOTALL)
 

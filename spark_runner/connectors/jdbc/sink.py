@@ -97,7 +97,7 @@ class JdbcSink:
 
             write = record.begin(connection, writer, number, make)
             self._clean(record, connection, key[1])
-            has_rejected = write.done_rows is not None and record.has_rejected(connection, write.owner)
+            has_rejected = write.done_rows is not None and record.rejected.has(connection, write.owner)
         rows = write.done_rows
         if rows is None:
             move = _Move(database, dialect, record, write, target, options, request.mode == "overwrite")
@@ -139,7 +139,7 @@ class _Move:
     def sieving(self, writer: Writer, number: int, most: int) -> "_Move":
         """The same write, begun once more, of which some rows may be rejected."""
         with self.database.connection() as connection:
-            self.record.create_rejected(connection)
+            self.record.rejected.create(connection)
 
             def make(staging: TableName) -> None:
                 columns = [(each.name, each.given.dataType) for each in self.target.columns]
@@ -201,7 +201,7 @@ class _Move:
 
 def _rejected(database: Database, record: WriteRecord, write: Write) -> DataFrame:
     """The rejected rows of a write, as the database keeps them; empty if there are none."""
-    query = record.query_for_rejected(write.owner)
+    query = record.rejected.query(write.owner)
     settings = {**database.spark_options(), "dbtable": f"({query}) r"}
     found = database.session.read.format("jdbc").options(**settings).load()
     return found.select("reason", sql.col("given").alias("row"))
