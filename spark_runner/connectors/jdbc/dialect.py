@@ -61,6 +61,9 @@ class Dialect(Protocol):
     def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
         """The columns of a table; empty if it does not exist."""
 
+    def check(self, connection: Connection, table: TableName) -> None:
+        """Raise ConnectorError if a transaction does not bind the changes of a table."""
+
     def unique_keys(self, connection: Connection, table: TableName) -> list[frozenset[str]]:
         """The columns of each unique index."""
 

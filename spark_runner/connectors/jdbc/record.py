@@ -63,6 +63,7 @@ class WriteRecord:
     def create(self, connection: Connection) -> None:
         """Create the table if it is missing."""
         if self.exists(connection):
+            self._dialect.check(connection, self._table)
             return
         text, time = ("varchar(255)", "datetime") if self._is_mysql else ("text", "timestamp with time zone")
         try:
@@ -72,6 +73,7 @@ class WriteRecord:
                     f" batch bigint, target {text} NOT NULL, attempt integer NOT NULL,"
                     f" owner varchar(32) NOT NULL, staging {text} NOT NULL, row_count bigint,"
                     f" started_at {time} NOT NULL DEFAULT {self._now}, committed_at {time} NULL)"
+                    + self._dialect.table_options
                 )
                 connection.run(f"CREATE INDEX {TABLE}_age ON {self._table} (started_at)")
         except DatabaseFailed as error:

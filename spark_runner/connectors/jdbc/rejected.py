@@ -44,6 +44,7 @@ class RejectedRecord:
         """Create the table if it is missing; raises ConnectorError without the rights on it."""
         if not self.exists(connection):
             self._create(connection)
+        self._dialect.check(connection, self._table)
         names = "owner, reason, given"
         try:
             with connection.transaction():
