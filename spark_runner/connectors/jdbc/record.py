@@ -84,12 +84,18 @@ class WriteRecord:
                 ) from error
 
     def begin(
-        self, connection: Connection, writer: Writer, number: int, make: Callable[[TableName], None]
+        self,
+        connection: Connection,
+        writer: Writer,
+        number: int,
+        make: Callable[[TableName], None],
+        again: Write | None = None,
     ) -> Write:
         """Begin the write number `number` of a writer, and make its staging table.
 
         From now on no other driver can commit it. Raises TargetChanged if a further attempt has begun it, or
-        a driver that commits it does not end.
+        a driver that commits it does not end. `again` is the write as this driver has begun it before: then
+        also if any other one has begun it since.
         """
         key, owner, (run_key, batch) = self._id(writer, number), uuid.uuid4().hex, _parts(writer)
         staging, orphan = self._table.beside(STAGING + owner), ""
@@ -106,6 +112,8 @@ class WriteRecord:
                 f" FROM {self._table} WHERE id = ? FOR UPDATE",
                 key,
             )
+            if again and of != again.owner:
+                raise _fenced(self._target)
             if of != owner:  # it was there
                 if batch is not None and int(at or 0) > batch:
                     raise _fenced(self._target, "a later micro-batch of this stream")

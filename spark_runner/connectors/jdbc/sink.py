@@ -146,7 +146,7 @@ class _Move:
                 for statement in self.dialect.create_sieve(staging, self.target.table, columns):
                     connection.run(statement)
 
-            write = self.record.begin(connection, writer, number, make)
+            write = self.record.begin(connection, writer, number, make, again=self.write)
         return replace(self, write=write, sieve=Sieve(self.dialect, most))
 
     def run(self, frame: DataFrame) -> tuple[int, bool]:

@@ -1,15 +1,24 @@
 """The record of rejected rows harms no other write, and stays as small as that of the writes."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.errors import TargetChanged
+from spark_runner.connectors.jdbc import sink as sinks
+from spark_runner.connectors.jdbc.sink import JdbcSink
+from spark_runner.connectors.options import to_plan, validate
 from spark_runner.sql.text.errors import SqlError
 from tests.jdbc_support import Run
 from tests.servers.databases import PASSWORD, DatabaseServer
 
 OWNERS = "SELECT count(*), count(DISTINCT owner) FROM orchestrator_rejected"
+Write = Callable[..., int]
 
 
 def script(database: DatabaseServer, *, limit: int | None = 1, values: str = "(1), (NULL)") -> str:
@@ -17,6 +26,23 @@ def script(database: DatabaseServer, *, limit: int | None = 1, values: str = "(1
     return f"""{limits} SET job.quarantine = bad;
     CREATE TABLE bad WITH ('connector' = 'json', 'path' = 'bad');
     CREATE TABLE t (id INT) {database.options("t")}; INSERT INTO t VALUES {values};"""
+
+
+def writing(database: DatabaseServer, spark: SparkSession) -> Write:
+    """Writes a row that fits and one that does not, as a driver of its own or by this sink."""
+    database.run("CREATE TABLE t (id int NOT NULL)")
+    given = {"url": database.url, "username": database.user, "password": PASSWORD, "table": "t"}
+    options = to_plan(validate("jdbc", given))
+
+    def write(key: str, sink: JdbcSink | None = None) -> int:
+        frame = spark.sql("SELECT CAST(NULLIF(id, 0) AS INT) AS id FROM range(2)")
+        request = WriteRequest("append", Writer(key, 2), may_reject=5)
+        written = (sink or JdbcSink()).write(frame, options, request)
+        assert written.rejected is not None
+        assert written.rejected.count() == 1
+        return written.rows
+
+    return write
 
 
 def test_tables_of_unlike_collations_do_not_fail_a_write(mariadb: DatabaseServer, run_script: Run) -> None:
@@ -53,3 +79,32 @@ def test_a_user_without_rights_on_the_rejected_rows_of_another_can_write(
     with pytest.raises(SqlError, match=r"orchestrator_rejected.*SELECT, INSERT and DELETE.*work_schema"):
         run_script(script(second))
     assert postgres.run("SELECT count(*) FROM t") == [["5"]]
+
+
+@pytest.mark.parametrize("later", ["done", "begun"])
+def test_a_driver_that_was_suspended_before_its_second_try_does_not_take_the_write_back(
+    database: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, later: str
+) -> None:
+    write = writing(database, jdbc_spark)
+    sieving = sinks._Move.sieving  # noqa: SLF001 - the moment between both tries
+
+    def die(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    def suspended(self: Any, *given: Any) -> Any:
+        monkeypatch.setattr(sinks._Move, "sieving", sieving)  # noqa: SLF001 - likewise
+        if later == "done":
+            assert write("stream-7") == 1
+        else:
+            with monkeypatch.context() as patch:
+                patch.setattr(sinks, "fill", die)
+                with pytest.raises(RuntimeError, match="killed"):
+                    write("stream-7")
+        return sieving(self, *given)
+
+    monkeypatch.setattr(sinks._Move, "sieving", suspended)  # noqa: SLF001 - likewise
+    with pytest.raises(TargetChanged, match="another attempt"):
+        write("stream-7")
+    assert database.run("SELECT count(*) FROM t") == [["1" if later == "done" else "0"]]
+    assert write("stream-7") == 1
+    assert database.run("SELECT count(*) FROM t") == [["1"]]
