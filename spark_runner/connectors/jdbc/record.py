@@ -122,6 +122,8 @@ class WriteRecord:
                         return Write(key, str(of), staging, int(rows or 0))
                     if int(attempt or 0) > writer.attempt:
                         raise _fenced(self._target)
+                if committed is not None:  # an earlier micro-batch
+                    self.rejected.forget(connection, str(of))
                 connection.run(
                     f"UPDATE {self._table} SET owner = ?, attempt = ?, staging = ?,"
                     f" batch = {'NULL' if batch is None else batch}, row_count = NULL, committed_at = NULL,"

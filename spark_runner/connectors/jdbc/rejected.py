@@ -80,6 +80,13 @@ class RejectedRecord:
             owner,
         )
 
+    def forget(self, connection: Connection, owner: str) -> None:
+        """Remove the rejected rows of a write, within the transaction that replaces its row."""
+        if self.exists(connection):
+            # The table may be that of another user.
+            with contextlib.suppress(DatabaseFailed), connection.savepoint():
+                connection.run(f"DELETE FROM {self._table} WHERE owner = ?", owner)
+
     def clean(self, connection: Connection, wait_s: int) -> None:
         """Remove the rejected rows of writes that have no row, if the user may."""
         owner = "w.owner"

@@ -81,6 +81,18 @@ def test_a_user_without_rights_on_the_rejected_rows_of_another_can_write(
     assert postgres.run("SELECT count(*) FROM t") == [["5"]]
 
 
+def test_a_stream_keeps_the_rejected_rows_of_its_last_micro_batch_alone(
+    database: DatabaseServer, jdbc_spark: SparkSession
+) -> None:
+    write, sink = writing(database, jdbc_spark), JdbcSink()
+    write("other-1")
+    for batch in range(3):
+        assert write(f"stream-{batch}", sink) == 1
+    assert database.run(OWNERS) == [["2", "2"]]
+    assert write("stream-2") == 1  # which has happened
+    assert database.run("SELECT count(*) FROM t") == [["4"]]
+
+
 @pytest.mark.parametrize("later", ["done", "begun"])
 def test_a_driver_that_was_suspended_before_its_second_try_does_not_take_the_write_back(
     database: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, later: str
