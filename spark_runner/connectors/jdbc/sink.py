@@ -33,6 +33,7 @@ from spark_runner.connectors.jdbc.target import Target, find_target
 
 _DIALECTS: Mapping[str, Dialect] = {POSTGRESQL: Postgres(), MYSQL: MySql()}
 _TRIES = 5  # of a transaction that another one was in the way of
+_FETCH_ROWS = "10"  # of rejected rows, which may be large: drivers hold all of them otherwise
 _MAX_KEYS = 1000  # of writers whose writes are counted
 _ERRORS = (PySparkException, Py4JError)
 _REPEATED_KEY = "21000"  # ON CONFLICT met a row that the same statement had written
@@ -202,7 +203,7 @@ class _Move:
 def _rejected(database: Database, record: WriteRecord, write: Write) -> DataFrame:
     """The rejected rows of a write, as the database keeps them; empty if there are none."""
     query = record.rejected.query(write.owner)
-    settings = {**database.spark_options(), "dbtable": f"({query}) r"}
+    settings = {**database.spark_options(), "dbtable": f"({query}) r", "fetchsize": _FETCH_ROWS}
     found = database.session.read.format("jdbc").options(**settings).load()
     return found.select("reason", sql.col("given").alias("row"))
 

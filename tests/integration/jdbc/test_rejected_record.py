@@ -12,8 +12,8 @@ from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc import sink as sinks
 from spark_runner.connectors.jdbc.sink import JdbcSink
-from spark_runner.connectors.options import to_plan, validate
 from spark_runner.sql.text.errors import SqlError
+from tests.integration.jdbc.test_record import options_of
 from tests.jdbc_support import Run
 from tests.servers.databases import PASSWORD, DatabaseServer
 
@@ -31,8 +31,7 @@ def script(database: DatabaseServer, *, limit: int | None = 1, values: str = "(1
 def writing(database: DatabaseServer, spark: SparkSession) -> Write:
     """Writes a row that fits and one that does not, as a driver of its own or by this sink."""
     database.run("CREATE TABLE t (id int NOT NULL)")
-    given = {"url": database.url, "username": database.user, "password": PASSWORD, "table": "t"}
-    options = to_plan(validate("jdbc", given))
+    options = options_of(database)
 
     def write(key: str, sink: JdbcSink | None = None) -> int:
         frame = spark.sql("SELECT CAST(NULLIF(id, 0) AS INT) AS id FROM range(2)")
@@ -120,3 +119,14 @@ def test_a_driver_that_was_suspended_before_its_second_try_does_not_take_the_wri
     assert database.run("SELECT count(*) FROM t") == [["1" if later == "done" else "0"]]
     assert write("stream-7") == 1
     assert database.run("SELECT count(*) FROM t") == [["1"]]
+
+
+def test_rejected_rows_which_may_be_large_are_read_a_few_at_a_time(
+    postgres: DatabaseServer, jdbc_spark: SparkSession
+) -> None:
+    postgres.run("CREATE TABLE t (id int NOT NULL)")
+    request = WriteRequest("append", Writer("run"), may_reject=5)
+    found = JdbcSink().write(jdbc_spark.sql("SELECT CAST(NULL AS INT) AS id"), options_of(postgres), request)
+    assert found.rejected is not None
+    plan: Any = found.rejected._jdf.queryExecution().analyzed()  # noqa: SLF001 - options of a read are there alone
+    assert plan.collectLeaves().head().relation().jdbcOptions().fetchSize() == 10
