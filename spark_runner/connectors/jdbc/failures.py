@@ -45,6 +45,10 @@ class DatabaseFailed(ConnectorError):
         """Whether the values of a row were refused."""
         return is_of_a_row(self.state, self.code)
 
+    def with_advice(self, advice: str) -> "DatabaseFailed":
+        """The same error, with what else to do."""
+        return DatabaseFailed(f"{self}; {advice}", self.state, self.code, self.words)
+
     @property
     def reason(self) -> str:
         """Why a row is rejected: the class of the error, and the words of the database."""

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.base import Tolerance, Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.database import Connection, Database
@@ -27,7 +27,7 @@ from spark_runner.connectors.jdbc.mysql import MySql
 from spark_runner.connectors.jdbc.names import TableName, table_name
 from spark_runner.connectors.jdbc.postgres import Postgres
 from spark_runner.connectors.jdbc.record import Write, WriteRecord
-from spark_runner.connectors.jdbc.sieve import MOST_ROWS, move_fitting
+from spark_runner.connectors.jdbc.sieve import move_fitting
 from spark_runner.connectors.jdbc.staging import Filled, Sieve, fill
 from spark_runner.connectors.jdbc.target import Target, find_target
 
@@ -105,9 +105,11 @@ class JdbcSink:
             try:
                 rows, has_rejected = move.run(frame)
             except DatabaseFailed as error:
-                if not (error.is_of_a_row and request.may_reject):
+                if error.is_of_a_row and request.may_reject.why_none:
+                    raise error.with_advice(request.may_reject.why_none) from error
+                if not (error.is_of_a_row and request.may_reject.rows):
                     raise
-                move = move.sieving(writer, number, min(request.may_reject, MOST_ROWS))
+                move = move.sieving(writer, number, request.may_reject)
                 write, rows, has_rejected = move.write, *move.run(frame)
         with self._guard:
             self._done[key] = number + 1
@@ -137,7 +139,7 @@ class _Move:
     overwrites: bool
     sieve: Sieve | None = None
 
-    def sieving(self, writer: Writer, number: int, most: int) -> "_Move":
+    def sieving(self, writer: Writer, number: int, tolerance: Tolerance) -> "_Move":
         """The same write, begun once more, of which some rows may be rejected."""
         with self.database.connection() as connection:
             self.record.rejected.create(connection)
@@ -148,7 +150,7 @@ class _Move:
                     connection.run(statement)
 
             write = self.record.begin(connection, writer, number, make, again=self.write)
-        return replace(self, write=write, sieve=Sieve(self.dialect, most))
+        return replace(self, write=write, sieve=Sieve(self.dialect, tolerance))
 
     def run(self, frame: DataFrame) -> tuple[int, bool]:
         """Fill the staging table, and commit: the number of rows, and whether others are rejected."""
@@ -190,7 +192,7 @@ class _Move:
                 at_once = bool(self.options["truncate"])
                 connection.run(self.dialect.empty(target.table, at_once=at_once))
             if filled.rows and self.sieve:
-                rejected = move_fitting(connection, self.dialect, staged, self.sieve.most)
+                rejected = move_fitting(connection, self.dialect, staged, self.sieve.most(filled.rows))
                 self.record.reject(connection, self.write, staged, rejected)
             elif filled.rows:
                 _merge(connection, self.dialect, staged)

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from spark_runner.connectors.arrow_tasks import map_batches
+from spark_runner.connectors.base import Tolerance
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.copy_sieve import SievingCopyTask
@@ -33,6 +34,8 @@ from spark_runner.connectors.jdbc.target import Target
 from spark_runner.connectors.rows import column, row_of
 
 _BYTES_OF_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+MOST_ROWS = 10_000
+"""Rows of one write that may be rejected, whatever the script allows: each costs dozens of statements."""
 _MAX_BYTES = str(8 * 1024 * 1024)  # of rows that a task holds at once
 
 
@@ -46,10 +49,14 @@ class Filled:
 
 @dataclass(frozen=True)
 class Sieve:
-    """What a write needs whose rows may be rejected: at most `most` of them."""
+    """What a write needs whose rows may be rejected."""
 
     dialect: Dialect
-    most: int
+    tolerance: Tolerance
+
+    def most(self, rows: int | None = None) -> int:
+        """The most rows that may be rejected, perhaps of a number of rows."""
+        return min(MOST_ROWS, self.tolerance.rows if rows is None else self.tolerance.of(rows))
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
         cells = [line([(each.value, each.kind, each.target) for each in fields]).alias("line")]
         if sieve:
             reasons = f"COPY {staging} ({REASON}, {GIVEN}) FROM STDIN"
-            task = SievingCopyTask(task.login, task.statement, reasons, sieve.most)
+            task = SievingCopyTask(task.login, task.statement, reasons, sieve.most())
             cells.append(row_of(frame).alias("row"))
         return _copy(database, frame.select(*cells).coalesce(int(options["connections"])), task)
     is_mysql = database.address.family == MYSQL

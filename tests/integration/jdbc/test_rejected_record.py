@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.base import Tolerance, Writer, WriteRequest
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc import sink as sinks
 from spark_runner.connectors.jdbc.sink import JdbcSink
@@ -35,7 +35,7 @@ def writing(database: DatabaseServer, spark: SparkSession) -> Write:
 
     def write(key: str, sink: JdbcSink | None = None) -> int:
         frame = spark.sql("SELECT CAST(NULLIF(id, 0) AS INT) AS id FROM range(2)")
-        request = WriteRequest("append", Writer(key, 2), may_reject=5)
+        request = WriteRequest("append", Writer(key, 2), may_reject=Tolerance(5))
         written = (sink or JdbcSink()).write(frame, options, request)
         assert written.rejected is not None
         assert written.rejected.count() == 1
@@ -125,7 +125,7 @@ def test_rejected_rows_which_may_be_large_are_read_a_few_at_a_time(
     postgres: DatabaseServer, jdbc_spark: SparkSession
 ) -> None:
     postgres.run("CREATE TABLE t (id int NOT NULL)")
-    request = WriteRequest("append", Writer("run"), may_reject=5)
+    request = WriteRequest("append", Writer("run"), may_reject=Tolerance(5))
     found = JdbcSink().write(jdbc_spark.sql("SELECT CAST(NULL AS INT) AS id"), options_of(postgres), request)
     assert found.rejected is not None
     plan: Any = found.rejected._jdf.queryExecution().analyzed()  # noqa: SLF001 - options of a read are there alone
