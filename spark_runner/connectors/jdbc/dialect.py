@@ -81,6 +81,9 @@ class Dialect(Protocol):
     def given(self, staging: TableName) -> TableName:
         """The one of these tables that has all rows, with `GIVEN` and `REASON`."""
 
+    def holds_unicode(self, connection: Connection) -> bool:
+        """Whether texts in the tables of a sieve may have all characters."""
+
     def begin_sieve(self) -> list[str]:
         """Statements before the first of many merges in one transaction."""
 

@@ -142,6 +142,10 @@ class MySql:
         """The further table."""
         return staging.beside(staging.name + GIVEN_TABLE)
 
+    def holds_unicode(self, connection: Connection) -> bool:  # noqa: ARG002 - of Dialect
+        """They have the set of characters of `table_options`."""
+        return True
+
     def begin_sieve(self) -> list[str]:
         """Keep the time zone of the connection, which a merge changes; again, it may be the changed one."""
         return ["SET @orchestrator_zone = COALESCE(@orchestrator_zone, @@time_zone)"]

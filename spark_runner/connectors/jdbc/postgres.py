@@ -135,6 +135,10 @@ class Postgres:
         """The staging table itself."""
         return staging
 
+    def holds_unicode(self, connection: Connection) -> bool:
+        """All texts of a database have one encoding; SQL_ASCII keeps any bytes."""
+        return connection.value("SHOW server_encoding") in {"UTF8", "SQL_ASCII"}
+
     def begin_sieve(self) -> list[str]:
         """Nothing."""
         return []

@@ -143,6 +143,7 @@ class _Move:
         """The same write, begun once more, of which some rows may be rejected."""
         with self.database.connection() as connection:
             self.record.rejected.create(connection)
+            is_ascii = not self.dialect.holds_unicode(connection)
 
             def make(staging: TableName) -> None:
                 columns = [(each.name, each.given.dataType) for each in self.target.columns]
@@ -150,7 +151,7 @@ class _Move:
                     connection.run(statement)
 
             write = self.record.begin(connection, writer, number, make, again=self.write)
-        return replace(self, write=write, sieve=Sieve(self.dialect, tolerance))
+        return replace(self, write=write, sieve=Sieve(self.dialect, tolerance, is_ascii))
 
     def run(self, frame: DataFrame) -> tuple[int, bool]:
         """Fill the staging table, and commit: the number of rows, and whether others are rejected."""

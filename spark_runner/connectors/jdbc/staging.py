@@ -53,6 +53,7 @@ class Sieve:
 
     dialect: Dialect
     tolerance: Tolerance
+    is_ascii: bool = False  # the rows as JSON have no other characters
 
     def most(self, rows: int | None = None) -> int:
         """The most rows that may be rejected, perhaps of a number of rows."""
@@ -88,7 +89,8 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
     if target.delete:
         fields.append(_Field(DELETE, column(target.delete), BooleanType(), "boolean"))
     if sieve:
-        fields.append(_Field(GIVEN, row_of(frame), StringType(), "text"))
+        given = row_of(frame, is_ascii=sieve.is_ascii)
+        fields.append(_Field(GIVEN, given, StringType(), "text"))
     if by_copy:
         names = staging.columns([each.name for each in fields])
         task = CopyTask(database.login, f"COPY {staging} ({names}) FROM STDIN")
@@ -96,7 +98,7 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
         if sieve:
             reasons = f"COPY {staging} ({REASON}, {GIVEN}) FROM STDIN"
             task = SievingCopyTask(task.login, task.statement, reasons, sieve.most())
-            cells.append(row_of(frame).alias("row"))
+            cells.append(row_of(frame, is_ascii=sieve.is_ascii).alias("row"))
         return _copy(database, frame.select(*cells).coalesce(int(options["connections"])), task)
     is_mysql = database.address.family == MYSQL
     made = [_loose(each) if sieve and is_mysql else _for_jdbc(each, is_mysql=is_mysql) for each in fields]
