@@ -28,12 +28,16 @@ from spark_runner.connectors.jdbc.copy_task import RESULT, CopyTask
 from spark_runner.connectors.jdbc.copy_text import line, plain_text
 from spark_runner.connectors.jdbc.database import Database
 from spark_runner.connectors.jdbc.dialect import DELETE, GIVEN, REASON, ROW, Dialect
-from spark_runner.connectors.jdbc.failures import failure
+from spark_runner.connectors.jdbc.failures import DatabaseFailed, failure
 from spark_runner.connectors.jdbc.names import TableName
 from spark_runner.connectors.jdbc.target import Target
 from spark_runner.connectors.rows import column, row_of
 
 _BYTES_OF_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+_NO_COPY = (
+    "such a row is set aside by COPY alone: set option 'copy_rows' to 'true', and leave parameters out of the"
+    " 'url' that COPY does not have"
+)
 MOST_ROWS = 10_000
 """Rows of one write that may be rejected, whatever the script allows: each costs dozens of statements."""
 _MAX_BYTES = str(8 * 1024 * 1024)  # of rows that a task holds at once
@@ -103,7 +107,12 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
     is_mysql = database.address.family == MYSQL
     made = [_loose(each) if sieve and is_mysql else _for_jdbc(each, is_mysql=is_mysql) for each in fields]
     rows = frame.select(*[value.alias(each.name) for value, each in zip(made, fields, strict=True)])
-    return _insert(database, rows, sieve.dialect.given(staging) if sieve else staging, options)
+    try:
+        return _insert(database, rows, sieve.dialect.given(staging) if sieve else staging, options)
+    except DatabaseFailed as error:
+        if sieve and error.is_of_a_row and not is_mysql:
+            raise error.with_advice(_NO_COPY) from error
+        raise
 
 
 def _copy(database: Database, lines: DataFrame, task: CopyTask) -> Filled:
