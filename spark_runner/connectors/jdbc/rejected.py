@@ -42,11 +42,11 @@ class RejectedRecord:
 
     def create(self, connection: Connection) -> None:
         """Create the table if it is missing; raises ConnectorError without the rights on it."""
-        if not self.exists(connection):
-            self._create(connection)
-        self._dialect.check(connection, self._table)
         names = "owner, reason, given"
         try:
+            if not self.exists(connection):
+                self._create(connection)
+            self._dialect.check(connection, self._table)
             with connection.transaction():
                 connection.run(
                     f"INSERT INTO {self._table} ({names}) SELECT {names} FROM {self._table} WHERE 1 = 0"
@@ -56,7 +56,8 @@ class RejectedRecord:
                 raise
             raise ConnectorError(
                 f"{error}; a row of this write was refused, and the connector keeps it in '{self._table}':"
-                " grant SELECT, INSERT and DELETE on it, or name another schema by the option 'work_schema'"
+                " grant CREATE on its schema, or SELECT, INSERT and DELETE on the table, or name another"
+                " schema by the option 'work_schema'"
             ) from error
 
     def _create(self, connection: Connection) -> None:
