@@ -44,6 +44,23 @@ class Writer:
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """How many rows of one write its target may reject; none without a limit for bad rows."""
+
+    rows: int = 0  # at most
+    percent: float | None = None  # likewise, of all rows of the INSERT
+    counted: int = 0  # rows of the INSERT besides those of this write
+    bad: int = 0  # those of them that do not fit
+    why_none: str = ""  # what to say if there is a limit, and none may be rejected nevertheless
+
+    def of(self, rows: int) -> int:
+        """The most rows that may be rejected of a write of this number of rows."""
+        if self.percent is None:
+            return self.rows
+        return max(0, min(self.rows, int(self.percent * (self.counted + rows) // 100) - self.bad))
+
+
+@dataclass(frozen=True)
 class WriteRequest:
     """How to write the rows of one INSERT."""
 
@@ -52,7 +69,7 @@ class WriteRequest:
     primary_key: tuple[str, ...] = ()  # rows with an equal key replace each other; empty without one
     batch: int | None = None  # the number of the micro-batch; None without a stream
     is_shown: bool = True  # whether someone looks at the preview of `Written`
-    may_reject: int = 0  # the most rows that the target may reject; a sink that writes all or none asks
+    may_reject: Tolerance = Tolerance()  # of a sink that writes all or none
 
 
 class Source(Protocol):

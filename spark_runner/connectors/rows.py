@@ -1,6 +1,6 @@
 """Rows as text, in the form in which a quarantine keeps them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -14,19 +14,24 @@ JSON_OPTIONS = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
 """The formats of rows as JSON; those of Spark would lose microseconds, and seconds of offsets of zones."""
+_PLAIN: Mapping[str, str] = {}
+_ASCII: Mapping[str, str] = {"writeNonAsciiCharacterAsCodePoint": "true"}
 
 
-def row_as_json(frame: DataFrame, names: Sequence[str]) -> Column:
-    """These columns of a row in the form of the quarantine; NULL without any."""
+def row_as_json(frame: DataFrame, names: Sequence[str], *, is_ascii: bool = False) -> Column:
+    """These columns of a row in the form of the quarantine; NULL without any.
+
+    `is_ascii`: other characters are escaped, for systems that cannot keep them.
+    """
     if not names:
         return sql.lit(None).cast("string")
     row = StructType([frame.schema[name] for name in names])
-    return struct_as_json(sql.struct(*[column(name) for name in names]), row)
+    return struct_as_json(sql.struct(*[column(name) for name in names]), row, is_ascii=is_ascii)
 
 
-def struct_as_json(row: Column, kind: DataType) -> Column:
+def struct_as_json(row: Column, kind: DataType, *, is_ascii: bool = False) -> Column:
     """Likewise, for the columns inside of one, which has the type `kind`."""
-    return _as_json(with_readable_keys(row, kind, _as_json))
+    return _as_json(with_readable_keys(row, kind, _as_json), _ASCII if is_ascii else _PLAIN)
 
 
 def struct_from_json(text: Column, kind: StructType) -> Column:
@@ -39,13 +44,13 @@ def struct_from_json(text: Column, kind: StructType) -> Column:
     return read(text, kind)
 
 
-def _as_json(row: Column) -> Column:
-    return sql.to_json(row, {"ignoreNullFields": "false", **JSON_OPTIONS})
+def _as_json(row: Column, more: Mapping[str, str] = _PLAIN) -> Column:
+    return sql.to_json(row, {"ignoreNullFields": "false", **JSON_OPTIONS, **more})
 
 
-def row_of(frame: DataFrame) -> Column:
+def row_of(frame: DataFrame, *, is_ascii: bool = False) -> Column:
     """The rows of a frame in this form: for the column `row` of `Written.rejected`."""
-    return row_as_json(frame, frame.columns)
+    return row_as_json(frame, frame.columns, is_ascii=is_ascii)
 
 
 def column(name: str) -> Column:

@@ -96,3 +96,20 @@ def test_an_error_of_java_in_a_task_is_the_same_as_in_the_driver(
     else:
         assert type(found) is kind
         assert re.search(words, str(found))
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "words", "may_pass"),
+    [
+        ("08S01", 1153, "Got a packet bigger than 'max_allowed_packet' bytes", False),
+        ("HZ000", 0, "Packet too big for current server max_allowed_packet value", False),
+        ("08000", 0, "Connection is closed", True),
+        ("08000", 0, "Socket error", True),
+    ],
+)
+def test_a_packet_that_is_too_large_names_the_setting_of_the_server(
+    state: str, code: int, words: str, *, may_pass: bool
+) -> None:
+    found = failure(parse("jdbc:mariadb://h/shop"), words, state, code)
+    assert isinstance(found, Unreachable) == may_pass
+    assert "set max_allowed_packet of the server to more than twice" in str(found)

@@ -61,6 +61,9 @@ class Dialect(Protocol):
     def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
         """The columns of a table; empty if it does not exist."""
 
+    def check(self, connection: Connection, table: TableName) -> None:
+        """Raise ConnectorError if a transaction does not bind the changes of a table."""
+
     def unique_keys(self, connection: Connection, table: TableName) -> list[frozenset[str]]:
         """The columns of each unique index."""
 
@@ -77,6 +80,9 @@ class Dialect(Protocol):
 
     def given(self, staging: TableName) -> TableName:
         """The one of these tables that has all rows, with `GIVEN` and `REASON`."""
+
+    def holds_unicode(self, connection: Connection) -> bool:
+        """Whether texts in the tables of a sieve may have all characters."""
 
     def begin_sieve(self) -> list[str]:
         """Statements before the first of many merges in one transaction."""

@@ -25,7 +25,11 @@ _ADVICE = {
     "23503": "write the rows that it refers to before",
     "23514": "correct the row, or the constraint of the table",
 }
+EXISTS = frozenset({"23505", "42P07", "42S01"})  # another driver has just created the table
 _CONNECTION = re.compile(r"\(conn=\d+\) ")  # before each message of the driver of MariaDB
+_PACKET = "max_allowed_packet"  # in an error of the server, and in one of the driver without a number
+_CLOSED = ("Connection is closed", "Socket error")  # what Spark may report instead, as its rollback fails
+_LARGER_PACKET = f"set {_PACKET} of the server to more than twice the size of the largest row"
 _COPY_PLACE = re.compile(r"COPY (\S+), line \d+, column (.+)", re.DOTALL)
 
 
@@ -43,6 +47,10 @@ class DatabaseFailed(ConnectorError):
     def is_of_a_row(self) -> bool:
         """Whether the values of a row were refused."""
         return is_of_a_row(self.state, self.code)
+
+    def with_advice(self, advice: str) -> "DatabaseFailed":
+        """The same error, with what else to do."""
+        return DatabaseFailed(f"{self}; {advice}", self.state, self.code, self.words)
 
     @property
     def reason(self) -> str:
@@ -63,9 +71,12 @@ def failure(address: Address, words: str, state: str, code: int = 0) -> Connecto
     words = _plain(words)
     if is_busy(state, code):
         return DatabaseBusy(f"another transaction of {address.shown} was in the way: {words}")
+    if _PACKET in words:
+        return DatabaseFailed(f"{address.shown} refused: {words}; {_LARGER_PACKET}", state, code, words)
     if state.startswith(BROKEN):
+        more = f"; if a row is large: {_LARGER_PACKET}" if words.startswith(_CLOSED) else ""
         return DatabaseBroke(
-            f"{address.shown} does not answer: {words}; check the option 'url', and the server"
+            f"{address.shown} does not answer: {words}; check the option 'url', and the server{more}"
         )
     if why := why_it_passes(state, code):
         return DatabaseBroke(f"{address.shown} refused: {words}; {why}")

@@ -67,10 +67,14 @@ _KEYS = (
     f"SELECT index_name, column_name, sub_part FROM information_schema.statistics {_WHERE} AND non_unique = 0"
 )
 
+_UNSAFE = """
+SELECT t.engine FROM information_schema.tables t JOIN information_schema.engines e ON e.engine = t.engine
+WHERE t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ? AND e.transactions <> 'YES'"""
 _TABLES = """
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND LEFT(table_name, CHAR_LENGTH(?)) = ?"""
 _LOCK = "SELECT GET_LOCK(SHA2(CONCAT(COALESCE(NULLIF(?, ''), DATABASE()), '.', ?), 256), ?)"
+_ENGINE = " ENGINE=InnoDB"  # that of a server may have no transactions
 _LOCK_S = 3600  # that an overwrite waits for others
 
 
@@ -78,12 +82,20 @@ class MySql:
     """MySQL 8 and MariaDB 10.5, and newer ones."""
 
     family = MYSQL
-    table_options = " CHARACTER SET utf8mb4"  # that of a server may hold a part of Unicode alone
+    table_options = f"{_ENGINE} CHARACTER SET utf8mb4"  # that of a server may hold a part of Unicode alone
 
     def columns(self, connection: Connection, table: TableName) -> list[TableColumn]:
         """The columns of a table; empty if it does not exist."""
         found = connection.rows(_COLUMNS, table.schema, table.name)
         return [TableColumn(str(name), str(kind)) for name, kind in found]
+
+    def check(self, connection: Connection, table: TableName) -> None:
+        """Raise ConnectorError for an engine that keeps rows of a transaction which is rolled back."""
+        if engine := connection.value(_UNSAFE, table.schema, table.name):
+            raise ConnectorError(
+                f"table '{table.shown}' has the engine {engine}, which has no transactions, so that a write"
+                f" which fails would leave some of its rows there: ALTER TABLE {table}{_ENGINE}"
+            )
 
     def unique_keys(self, connection: Connection, table: TableName) -> list[frozenset[str]]:
         """The columns of each unique index of whole columns."""
@@ -110,7 +122,7 @@ class MySql:
         """A table of the same columns without keys and NOT NULL: rows that delete may have NULL."""
         nothing = f"(SELECT 1 AS {ROW}) one LEFT JOIN {target} ON false"  # a row of it would be NULL
         return [
-            f"CREATE TABLE {staging} AS SELECT {target.columns(columns)} FROM {nothing} WHERE false",
+            f"CREATE TABLE {staging}{_ENGINE} AS SELECT {target.columns(columns)} FROM {nothing} WHERE false",
             f"ALTER TABLE {staging} ADD {ROW} bigint, ADD {DELETE} boolean",
         ]
 
@@ -129,6 +141,10 @@ class MySql:
     def given(self, staging: TableName) -> TableName:
         """The further table."""
         return staging.beside(staging.name + GIVEN_TABLE)
+
+    def holds_unicode(self, connection: Connection) -> bool:  # noqa: ARG002 - of Dialect
+        """They have the set of characters of `table_options`."""
+        return True
 
     def begin_sieve(self) -> list[str]:
         """Keep the time zone of the connection, which a merge changes; again, it may be the changed one."""

@@ -88,6 +88,9 @@ class Postgres:
         """The columns of a table; empty if it does not exist."""
         return [TableColumn(str(name), str(kind)) for name, kind in connection.rows(_COLUMNS, str(table))]
 
+    def check(self, connection: Connection, table: TableName) -> None:
+        """Nothing: all tables have transactions."""
+
     def unique_keys(self, connection: Connection, table: TableName) -> list[frozenset[str]]:
         """The columns of each unique index."""
         found = dict[str, set[str]]()
@@ -131,6 +134,10 @@ class Postgres:
     def given(self, staging: TableName) -> TableName:
         """The staging table itself."""
         return staging
+
+    def holds_unicode(self, connection: Connection) -> bool:
+        """All texts of a database have one encoding; SQL_ASCII keeps any bytes."""
+        return connection.value("SHOW server_encoding") in {"UTF8", "SQL_ASCII"}
 
     def begin_sieve(self) -> list[str]:
         """Nothing."""

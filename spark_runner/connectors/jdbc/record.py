@@ -21,19 +21,18 @@ from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.connectors.jdbc.address import MYSQL
 from spark_runner.connectors.jdbc.database import Connection
-from spark_runner.connectors.jdbc.dialect import GIVEN, GIVEN_TABLE, REASON, Dialect, Staged
-from spark_runner.connectors.jdbc.failures import DatabaseFailed
+from spark_runner.connectors.jdbc.dialect import GIVEN_TABLE, Dialect, Staged
+from spark_runner.connectors.jdbc.failures import EXISTS, DatabaseFailed
 from spark_runner.connectors.jdbc.names import TableName
+from spark_runner.connectors.jdbc.rejected import RejectedRecord
 
 TABLE = "orchestrator_writes"
-REJECTED = "orchestrator_rejected"
 STAGING = "orchestrator_staging_"
 _ORPHAN_DAYS = 7  # after which a write without an end is given up
 _KEEP_DAYS = 30  # in which a further attempt of a run finds its committed writes
 _KEEP_STREAM_DAYS = 365  # likewise, a stream its last micro-batch
 _WAIT_S = 90  # for a driver that commits the same write; a suspended one loses its connection before
 _DROP_WAIT_S = 5  # for a suspended task that holds a staging table: a later write removes it
-_EXISTS = frozenset({"23505", "42P07", "42S01"})
 _BATCH = re.compile(r"(.+)-([0-9]{1,18})")  # the key of a micro-batch: that of its stream and its number
 
 
@@ -53,7 +52,7 @@ class WriteRecord:
     def __init__(self, dialect: Dialect, target: TableName, work_schema: str) -> None:
         self._dialect, self._target = dialect, target
         self._table = target.beside(TABLE, work_schema)
-        self._rejected = target.beside(REJECTED, work_schema)
+        self.rejected = RejectedRecord(dialect, self._table)
         self._is_mysql = dialect.family == MYSQL
         self._now = "CURRENT_TIMESTAMP"
 
@@ -61,36 +60,10 @@ class WriteRecord:
         """Whether there is a record."""
         return bool(self._dialect.columns(connection, self._table))
 
-    def has_rejected(self, connection: Connection, owner: str) -> bool:
-        """Whether a committed write has rejected rows."""
-        if not self._dialect.columns(connection, self._rejected):
-            return False
-        with connection.transaction():
-            return bool(connection.rows(f"SELECT 1 FROM {self._rejected} WHERE owner = ? LIMIT 1", owner))
-
-    def query_for_rejected(self, owner: str) -> str:
-        """The query for the rejected rows of a committed write, as `reason` and `given`."""
-        return f"SELECT reason, given FROM {self._rejected} WHERE owner = '{owner}'"
-
-    def create_rejected(self, connection: Connection) -> None:
-        """Create the table of rejected rows if it is missing."""
-        if self._dialect.columns(connection, self._rejected):
-            return
-        text = "longtext" if self._is_mysql else "text"
-        try:
-            with connection.transaction():
-                connection.run(
-                    f"CREATE TABLE {self._rejected} (owner varchar(32) NOT NULL, reason {text} NOT NULL,"
-                    f" given {text} NOT NULL){self._dialect.table_options}"
-                )
-                connection.run(f"CREATE INDEX {REJECTED}_owner ON {self._rejected} (owner)")
-        except DatabaseFailed as error:
-            if error.state not in _EXISTS:
-                raise
-
     def create(self, connection: Connection) -> None:
         """Create the table if it is missing."""
         if self.exists(connection):
+            self._dialect.check(connection, self._table)
             return
         text, time = ("varchar(255)", "datetime") if self._is_mysql else ("text", "timestamp with time zone")
         try:
@@ -100,22 +73,29 @@ class WriteRecord:
                     f" batch bigint, target {text} NOT NULL, attempt integer NOT NULL,"
                     f" owner varchar(32) NOT NULL, staging {text} NOT NULL, row_count bigint,"
                     f" started_at {time} NOT NULL DEFAULT {self._now}, committed_at {time} NULL)"
+                    + self._dialect.table_options
                 )
                 connection.run(f"CREATE INDEX {TABLE}_age ON {self._table} (started_at)")
         except DatabaseFailed as error:
-            if error.state not in _EXISTS:  # another driver has just created it
+            if error.state not in EXISTS:  # another driver has just created it
                 raise ConnectorError(
                     f"{error}; the connector needs a table '{self._table}' for what is written once: grant"
                     " CREATE on its schema, or name another one by the option 'work_schema'"
                 ) from error
 
     def begin(
-        self, connection: Connection, writer: Writer, number: int, make: Callable[[TableName], None]
+        self,
+        connection: Connection,
+        writer: Writer,
+        number: int,
+        make: Callable[[TableName], None],
+        again: Write | None = None,
     ) -> Write:
         """Begin the write number `number` of a writer, and make its staging table.
 
         From now on no other driver can commit it. Raises TargetChanged if a further attempt has begun it, or
-        a driver that commits it does not end.
+        a driver that commits it does not end. `again` is the write as this driver has begun it before: then
+        also if any other one has begun it since.
         """
         key, owner, (run_key, batch) = self._id(writer, number), uuid.uuid4().hex, _parts(writer)
         staging, orphan = self._table.beside(STAGING + owner), ""
@@ -132,6 +112,8 @@ class WriteRecord:
                 f" FROM {self._table} WHERE id = ? FOR UPDATE",
                 key,
             )
+            if again and of != again.owner:
+                raise _fenced(self._target)
             if of != owner:  # it was there
                 if batch is not None and int(at or 0) > batch:
                     raise _fenced(self._target, "a later micro-batch of this stream")
@@ -140,6 +122,8 @@ class WriteRecord:
                         return Write(key, str(of), staging, int(rows or 0))
                     if int(attempt or 0) > writer.attempt:
                         raise _fenced(self._target)
+                if committed is not None:  # an earlier micro-batch
+                    self.rejected.forget(connection, str(of))
                 connection.run(
                     f"UPDATE {self._table} SET owner = ?, attempt = ?, staging = ?,"
                     f" batch = {'NULL' if batch is None else batch}, row_count = NULL, committed_at = NULL,"
@@ -167,11 +151,7 @@ class WriteRecord:
 
     def reject(self, connection: Connection, write: Write, staged: Staged, rows: int) -> None:
         """Keep the rejected rows, within the transaction that moves the others; `rows` is their number."""
-        connection.run(
-            f"INSERT INTO {self._rejected} (owner, reason, given) SELECT ?, {REASON}, {GIVEN}"
-            f" FROM {staged.given} WHERE {staged.condition} AND {REASON} IS NOT NULL",
-            write.owner,
-        )
+        self.rejected.keep(connection, write.owner, staged)
         connection.run(f"UPDATE {self._table} SET row_count = row_count - {rows} WHERE id = ?", write.id)
 
     def recover(self, connection: Connection, writer: Writer) -> None:
@@ -205,12 +185,7 @@ class WriteRecord:
                 f"batch IS NULL AND (committed_at IS NULL OR started_at < {old.format(_KEEP_DAYS)})"
                 f" OR started_at < {old.format(_KEEP_STREAM_DAYS)})"
             )
-            if self._dialect.columns(
-                connection, self._rejected
-            ):  # a stream has those of its last micro-batch
-                connection.run(
-                    f"DELETE FROM {self._rejected} WHERE owner NOT IN (SELECT owner FROM {self._table})"
-                )
+        self.rejected.clean(connection, _DROP_WAIT_S)
 
     def drop(self, connection: Connection, *names: str) -> None:
         """Remove staging tables; a task of a dead attempt that is suspended may hold one of them."""

@@ -10,9 +10,6 @@ from spark_runner.connectors.jdbc.database import Connection
 from spark_runner.connectors.jdbc.dialect import REASON, ROW, Dialect, Staged
 from spark_runner.connectors.jdbc.failures import DatabaseFailed
 
-MOST_ROWS = 10_000
-"""Rows of one write that may be rejected, whatever the script allows: each costs dozens of statements."""
-
 
 def move_fitting(connection: Connection, dialect: Dialect, staged: Staged, most: int) -> int:
     """Move the rows that fit, in their order; returns the number of the others, which have a reason then.

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.base import Tolerance, Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.database import Connection, Database
@@ -27,12 +27,13 @@ from spark_runner.connectors.jdbc.mysql import MySql
 from spark_runner.connectors.jdbc.names import TableName, table_name
 from spark_runner.connectors.jdbc.postgres import Postgres
 from spark_runner.connectors.jdbc.record import Write, WriteRecord
-from spark_runner.connectors.jdbc.sieve import MOST_ROWS, move_fitting
+from spark_runner.connectors.jdbc.sieve import move_fitting
 from spark_runner.connectors.jdbc.staging import Filled, Sieve, fill
 from spark_runner.connectors.jdbc.target import Target, find_target
 
 _DIALECTS: Mapping[str, Dialect] = {POSTGRESQL: Postgres(), MYSQL: MySql()}
 _TRIES = 5  # of a transaction that another one was in the way of
+_FETCH_ROWS = "10"  # of rejected rows, which may be large: drivers hold all of them otherwise
 _MAX_KEYS = 1000  # of writers whose writes are counted
 _ERRORS = (PySparkException, Py4JError)
 _REPEATED_KEY = "21000"  # ON CONFLICT met a row that the same statement had written
@@ -97,16 +98,18 @@ class JdbcSink:
 
             write = record.begin(connection, writer, number, make)
             self._clean(record, connection, key[1])
-            has_rejected = write.done_rows is not None and record.has_rejected(connection, write.owner)
+            has_rejected = write.done_rows is not None and record.rejected.has(connection, write.owner)
         rows = write.done_rows
         if rows is None:
             move = _Move(database, dialect, record, write, target, options, request.mode == "overwrite")
             try:
                 rows, has_rejected = move.run(frame)
             except DatabaseFailed as error:
-                if not (error.is_of_a_row and request.may_reject):
+                if error.is_of_a_row and request.may_reject.why_none:
+                    raise error.with_advice(request.may_reject.why_none) from error
+                if not (error.is_of_a_row and request.may_reject.rows):
                     raise
-                move = move.sieving(writer, number, min(request.may_reject, MOST_ROWS))
+                move = move.sieving(writer, number, request.may_reject)
                 write, rows, has_rejected = move.write, *move.run(frame)
         with self._guard:
             self._done[key] = number + 1
@@ -136,18 +139,19 @@ class _Move:
     overwrites: bool
     sieve: Sieve | None = None
 
-    def sieving(self, writer: Writer, number: int, most: int) -> "_Move":
+    def sieving(self, writer: Writer, number: int, tolerance: Tolerance) -> "_Move":
         """The same write, begun once more, of which some rows may be rejected."""
         with self.database.connection() as connection:
-            self.record.create_rejected(connection)
+            self.record.rejected.create(connection)
+            is_ascii = not self.dialect.holds_unicode(connection)
 
             def make(staging: TableName) -> None:
                 columns = [(each.name, each.given.dataType) for each in self.target.columns]
                 for statement in self.dialect.create_sieve(staging, self.target.table, columns):
                     connection.run(statement)
 
-            write = self.record.begin(connection, writer, number, make)
-        return replace(self, write=write, sieve=Sieve(self.dialect, most))
+            write = self.record.begin(connection, writer, number, make, again=self.write)
+        return replace(self, write=write, sieve=Sieve(self.dialect, tolerance, is_ascii))
 
     def run(self, frame: DataFrame) -> tuple[int, bool]:
         """Fill the staging table, and commit: the number of rows, and whether others are rejected."""
@@ -189,7 +193,7 @@ class _Move:
                 at_once = bool(self.options["truncate"])
                 connection.run(self.dialect.empty(target.table, at_once=at_once))
             if filled.rows and self.sieve:
-                rejected = move_fitting(connection, self.dialect, staged, self.sieve.most)
+                rejected = move_fitting(connection, self.dialect, staged, self.sieve.most(filled.rows))
                 self.record.reject(connection, self.write, staged, rejected)
             elif filled.rows:
                 _merge(connection, self.dialect, staged)
@@ -201,8 +205,8 @@ class _Move:
 
 def _rejected(database: Database, record: WriteRecord, write: Write) -> DataFrame:
     """The rejected rows of a write, as the database keeps them; empty if there are none."""
-    query = record.query_for_rejected(write.owner)
-    settings = {**database.spark_options(), "dbtable": f"({query}) r"}
+    query = record.rejected.query(write.owner)
+    settings = {**database.spark_options(), "dbtable": f"({query}) r", "fetchsize": _FETCH_ROWS}
     found = database.session.read.format("jdbc").options(**settings).load()
     return found.select("reason", sql.col("given").alias("row"))
 

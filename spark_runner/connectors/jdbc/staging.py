@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from spark_runner.connectors.arrow_tasks import map_batches
+from spark_runner.connectors.base import Tolerance
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.copy_sieve import SievingCopyTask
@@ -27,12 +28,18 @@ from spark_runner.connectors.jdbc.copy_task import RESULT, CopyTask
 from spark_runner.connectors.jdbc.copy_text import line, plain_text
 from spark_runner.connectors.jdbc.database import Database
 from spark_runner.connectors.jdbc.dialect import DELETE, GIVEN, REASON, ROW, Dialect
-from spark_runner.connectors.jdbc.failures import failure
+from spark_runner.connectors.jdbc.failures import DatabaseFailed, failure
 from spark_runner.connectors.jdbc.names import TableName
 from spark_runner.connectors.jdbc.target import Target
 from spark_runner.connectors.rows import column, row_of
 
 _BYTES_OF_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+_NO_COPY = (
+    "such a row is set aside by COPY alone: set option 'copy_rows' to 'true', and leave parameters out of the"
+    " 'url' that COPY does not have"
+)
+MOST_ROWS = 10_000
+"""Rows of one write that may be rejected, whatever the script allows: each costs dozens of statements."""
 _MAX_BYTES = str(8 * 1024 * 1024)  # of rows that a task holds at once
 
 
@@ -46,10 +53,15 @@ class Filled:
 
 @dataclass(frozen=True)
 class Sieve:
-    """What a write needs whose rows may be rejected: at most `most` of them."""
+    """What a write needs whose rows may be rejected."""
 
     dialect: Dialect
-    most: int
+    tolerance: Tolerance
+    is_ascii: bool = False  # the rows as JSON have no other characters
+
+    def most(self, rows: int | None = None) -> int:
+        """The most rows that may be rejected, perhaps of a number of rows."""
+        return min(MOST_ROWS, self.tolerance.rows if rows is None else self.tolerance.of(rows))
 
 
 @dataclass(frozen=True)
@@ -81,20 +93,26 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
     if target.delete:
         fields.append(_Field(DELETE, column(target.delete), BooleanType(), "boolean"))
     if sieve:
-        fields.append(_Field(GIVEN, row_of(frame), StringType(), "text"))
+        given = row_of(frame, is_ascii=sieve.is_ascii)
+        fields.append(_Field(GIVEN, given, StringType(), "text"))
     if by_copy:
         names = staging.columns([each.name for each in fields])
         task = CopyTask(database.login, f"COPY {staging} ({names}) FROM STDIN")
         cells = [line([(each.value, each.kind, each.target) for each in fields]).alias("line")]
         if sieve:
             reasons = f"COPY {staging} ({REASON}, {GIVEN}) FROM STDIN"
-            task = SievingCopyTask(task.login, task.statement, reasons, sieve.most)
-            cells.append(row_of(frame).alias("row"))
+            task = SievingCopyTask(task.login, task.statement, reasons, sieve.most())
+            cells.append(row_of(frame, is_ascii=sieve.is_ascii).alias("row"))
         return _copy(database, frame.select(*cells).coalesce(int(options["connections"])), task)
     is_mysql = database.address.family == MYSQL
     made = [_loose(each) if sieve and is_mysql else _for_jdbc(each, is_mysql=is_mysql) for each in fields]
     rows = frame.select(*[value.alias(each.name) for value, each in zip(made, fields, strict=True)])
-    return _insert(database, rows, sieve.dialect.given(staging) if sieve else staging, options)
+    try:
+        return _insert(database, rows, sieve.dialect.given(staging) if sieve else staging, options)
+    except DatabaseFailed as error:
+        if sieve and error.is_of_a_row and not is_mysql:
+            raise error.with_advice(_NO_COPY) from error
+        raise
 
 
 def _copy(database: Database, lines: DataFrame, task: CopyTask) -> Filled:

@@ -60,6 +60,7 @@ def find_target(
             )
         types = [TableColumn(each.name, dialect.type_of(each.dataType)) for each in rows]
         return Target(table, _matched(rows, types), tuple(key), delete, [statement])
+    dialect.check(connection, table)
     missing = [each for each in rows if _match(each.name, found) is None]
     changes = list[str]()
     if missing and options["new_columns"] == "fail":

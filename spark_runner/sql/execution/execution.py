@@ -175,11 +175,11 @@ class _Execution(StreamSession):
                 self.running_set.check_reads(frame, step, self.error)
                 catalogs.check_reads(self, step, frame, self.running_set.catalogs)
             key = tuple(table.get("primary_key", ()))
-            mode, may_reject = self.write_mode(table, step), self.quarantine.may_reject
+            source = source_of(table, step)
+            mode, may_reject = self.write_mode(table, step), self.quarantine.tolerance(source)
             request = WriteRequest(mode, self.writer, key, may_reject=may_reject)
             written = self.connectors.sink(table["connector"]).write(frame, options, request)
             if written.rejected is not None:
-                source = source_of(table, step)
                 self.quarantine.rejected(written.rejected, frame.schema, source, accepted=written.rows)
         except (TooManyBadRows, ConnectorError, *SPARK_ERRORS) as error:
             raise self.write_error(error, table, step) from error

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.base import Tolerance, Writer, WriteRequest
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.sink import ParquetSink
 from spark_runner.protocol.errors import SparkRunnerError
@@ -32,6 +32,10 @@ from spark_runner.sql.execution.judgement import (
 )
 
 _MAX_FOLDER_NAME = 200  # file systems allow 255 bytes
+_NO_PLACE = (
+    "this run has no place for such rows; an operator can set `quarantine`, or a script names a table for"
+    " them: SET job.quarantine = name"
+)
 FILES = {"mode": "append", "partition_by": [], "compression": "zstd"}
 
 
@@ -121,13 +125,21 @@ class Quarantine:
         if not self.has_limit and number:
             raise TooManyBadRows(f"the target has rejected {number:,} rows")
 
-    @property
-    def may_reject(self) -> int:
-        """The most rows that a target may reject now; 0 without a limit."""
+    def tolerance(self, source: Origin) -> Tolerance:
+        """How many rows the target of an INSERT may reject, after `split`; none without a place for them."""
+        if self.has_limit and self._into is None and not self._place:
+            return Tolerance(why_none=f"a row does not fit, and {_NO_PLACE}")
+        its = self.found.get(source)
+        return self.tolerance_of(source, its["rows"] - its["quarantined"] - its["dropped"] if its else 0)
+
+    def tolerance_of(self, source: Origin, counted: int) -> Tolerance:
+        """Likewise, of a write whose place has others; `counted` of its rows are in the numbers so far."""
         if not self.has_limit:
-            return 0
+            return Tolerance()
         bad = sum(each["quarantined"] for each in list(self.found.values()))  # streams add to it meanwhile
-        return sys.maxsize if self._rows is None else max(0, int(self._rows) - bad)
+        most = sys.maxsize if self._rows is None else max(0, int(self._rows) - bad)
+        its = self.found.get(source, {"rows": 0, "quarantined": 0})
+        return Tolerance(most, self._percent, its["rows"] - counted, its["quarantined"])
 
     @property
     def run_key(self) -> str:
@@ -144,10 +156,7 @@ class Quarantine:
         if self._into is not None:
             return self._into(rows)
         if not self._place:
-            raise ConnectorError(
-                "rows do not fit, and this run has no place for them; an operator can set `quarantine`, or"
-                " a script names a table for them: SET job.quarantine = name"
-            )
+            raise ConnectorError(f"rows do not fit, and {_NO_PLACE}")
         folder = f"{self._place.rstrip('/')}/{folder_name(source.name)}"
         # Each attempt of the run replaces the rows of the earlier one.
         mode = "append" if folder in self._begun else "overwrite"

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.base import Sink, Writer, WriteRequest, Written
+from spark_runner.connectors.base import Sink, Tolerance, Writer, WriteRequest, Written
 from spark_runner.sql.execution.batch_rows import bounded
 from spark_runner.sql.execution.counted_files import CountedFiles
 from spark_runner.sql.execution.judgement import (
@@ -111,10 +111,12 @@ class StreamQuarantine:
         self.take(rejected_rows(rows, written), source, writer, accepted=accepted)
         self._whole.refuse_rejected(self._batches[source][1]["quarantined"])
 
-    @property
-    def may_reject(self) -> int:
-        """The most rows that a target may reject now; 0 without a limit."""
-        return self._whole.may_reject
+    def tolerance(self, source: Origin, writer: Writer) -> Tolerance:
+        """How many rows of a batch the target of an INSERT may reject, after `take`."""
+        at, its = self._batches.get(source, ("", NOTHING))
+        is_counted = at == writer.run_key
+        counted = its["rows"] - its["quarantined"] - its["dropped"] if is_counted else 0
+        return self._whole.tolerance_of(source, counted)
 
     def take_read(self, frames: Sequence[DataFrame], table: Origin, reader: str, writer: Writer) -> None:
         """Count the judged rows of a table that a batch of a query reads, and write those to set aside.
@@ -228,7 +230,7 @@ class JudgingSink:
             kept.unpersist()
 
     def _passed_on(self, frame: DataFrame, options: Mapping[str, Any], request: WriteRequest) -> Written:
-        request = replace(request, may_reject=self._quarantine.may_reject)
+        request = replace(request, may_reject=self._quarantine.tolerance(self._source, request.writer))
         written = self._sink.write(frame, options, request)
         if written.rejected is not None:
             rejected, source, writer = written.rejected, self._source, request.writer
