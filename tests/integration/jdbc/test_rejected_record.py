@@ -61,7 +61,7 @@ def test_tables_of_unlike_collations_do_not_fail_a_write(mariadb: DatabaseServer
 
 
 def test_a_user_without_rights_on_the_rejected_rows_of_another_can_write(
-    postgres: DatabaseServer, run_script: Run
+    postgres: DatabaseServer, jdbc_spark: SparkSession, run_script: Run
 ) -> None:
     user = f"second_{postgres.database[-12:]}"
     postgres.run("CREATE TABLE t (id int NOT NULL)")
@@ -75,9 +75,13 @@ def test_a_user_without_rights_on_the_rejected_rows_of_another_can_write(
         for attempt in (1, 2):
             text = script(second, limit=limit, values="(2), (3)")
             assert [each["rows"] for each in run_script(text, f"{key} {limit}", attempt)] == [2]
+    frame = jdbc_spark.sql("SELECT 4 AS id")
+    for batch in (1, 2):
+        request = WriteRequest("append", Writer(f"stream-{batch}", 2))
+        assert JdbcSink().write(frame, options_of(second), request).rows == 1
     with pytest.raises(SqlError, match=r"orchestrator_rejected.*SELECT, INSERT and DELETE.*work_schema"):
         run_script(script(second))
-    assert postgres.run("SELECT count(*) FROM t") == [["5"]]
+    assert postgres.run("SELECT count(*) FROM t") == [["7"]]
 
 
 def test_a_stream_keeps_the_rejected_rows_of_its_last_micro_batch_alone(
