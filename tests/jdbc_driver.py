@@ -25,14 +25,14 @@ def main(folder: Path, attempt: int, seconds: float, jars: str) -> None:
 
     begin = WriteRecord.begin
 
-    def begin_and_die(*given: Any) -> Any:
+    def begin_and_die(*given: Any, **named: Any) -> Any:
         if seconds:
             timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
             timer.daemon = True
             timer.start()
-        return begin(*given)
+        return begin(*given, **named)
 
-    WriteRecord.begin = begin_and_die  # type: ignore[method-assign, assignment]  # the point of this program
+    WriteRecord.begin = begin_and_die  # type: ignore[method-assign]  # the point of this program
     builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
