@@ -7,7 +7,7 @@ in psycopg2, which sends them row by row.
 `jdbc_read`: all rows of a table against Spark's own reader, with as many partitions and the same fetch size.
 `elasticsearch`: documents with ids against `parallel_bulk` of elasticsearch-py in `foreachPartition`.
 `redis`: JSON objects against pipelines of 1,000 commands of redis-py in `foreachPartition`.
-`kafka_blackhole`, `kafka_parquet`: a topic of 2,000,000 JSON objects against hand-written Structured Streaming.
+`kafka_blackhole`, `kafka_parquet`: a topic of 2,000,000 objects against hand-written Structured Streaming.
 Ratios are ours / peer in rows per second. Two peers need `pip install psycopg2-binary 'psycopg[binary]'`.
 
     python benchmarks/connectors.py [--rows 500000] [--rounds 3] [--slow-rows 500000] [--only redis]

@@ -1,4 +1,4 @@
-"""A topic of Kafka into nothing, and into Parquet: scripts against hand-written Structured Streaming.
+"""A topic of Kafka into a blackhole, and into Parquet: scripts against hand-written Structured Streaming.
 
 Both read all records of a topic in micro-batches of the same size, parse them with the same columns, and have
 a checkpoint.
