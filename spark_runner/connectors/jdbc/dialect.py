@@ -47,6 +47,11 @@ class Staged:
         return " AND ".join(parts) or "1 = 1"
 
     @property
+    def rows(self) -> str:
+        """The staged rows that are moved, for FROM; further conditions may follow."""
+        return f"{self.staging} WHERE {self.condition}"
+
+    @property
     def others(self) -> list[str]:
         """The columns that are no part of the key."""
         return [name for name in self.columns if name not in self.key]

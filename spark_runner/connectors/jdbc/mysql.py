@@ -195,7 +195,7 @@ class MySql:
 
     def _moved(self, staged: Staged) -> list[str]:
         to, names = staged.target, staged.target.columns(staged.columns)
-        insert, rows = f"INSERT INTO {to} ({names}) SELECT {names} FROM", _rows(staged)
+        insert, rows = f"INSERT INTO {to} ({names}) SELECT {names} FROM", staged.rows
         if not staged.key:
             return [f"{insert} {rows}"]
         first = to.column(staged.key[0])
@@ -211,11 +211,6 @@ class MySql:
             f"DELETE t FROM {to} t JOIN (SELECT {key} FROM {last} AND {DELETE} = 1) d ON {same}",
             f"{insert} {last} AND COALESCE({DELETE}, 0) = 0 {conflict}",
         ]
-
-
-def _rows(staged: Staged) -> str:
-    """The staged rows that are moved, for FROM; further conditions may follow."""
-    return f"{staged.staging} WHERE {staged.condition}"
 
 
 def _typed(staged: Staged) -> list[str]:

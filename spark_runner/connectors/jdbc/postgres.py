@@ -170,12 +170,12 @@ class Postgres:
 
     def count(self, staged: Staged) -> str:
         """The number of rows of the tasks that count."""
-        return f"SELECT count(*) FROM {_rows(staged)}"
+        return f"SELECT count(*) FROM {staged.rows}"
 
     def merge(self, staged: Staged, *, may_repeat: bool) -> list[str]:
         """INSERT, with ON CONFLICT where there is a key; before it DELETE of marked rows."""
         to, names = staged.target, staged.target.columns(staged.columns)
-        rows = _rows(staged)
+        rows = staged.rows
         if not staged.key:
             return [f"INSERT INTO {to} ({names}) SELECT {names} FROM {rows}"]
         key = to.columns(staged.key)
@@ -192,8 +192,3 @@ class Postgres:
             f"DELETE FROM {to} t USING (SELECT {key} FROM {rows} AND {DELETE}) d WHERE {same}",
             f"{insert} AND {DELETE} IS NOT TRUE {conflict}",
         ]
-
-
-def _rows(staged: Staged) -> str:
-    """The staged rows that count, for FROM; further conditions may follow."""
-    return f"{staged.staging} WHERE {staged.condition}"

@@ -93,8 +93,7 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
     if target.delete:
         fields.append(_Field(DELETE, column(target.delete), BooleanType(), "boolean"))
     if sieve:
-        given = row_of(frame, is_ascii=sieve.is_ascii)
-        fields.append(_Field(GIVEN, given, StringType(), "text"))
+        fields.append(_Field(GIVEN, row_of(frame, is_ascii=sieve.is_ascii), StringType(), "text"))
     if by_copy:
         names = staging.columns([each.name for each in fields])
         task = CopyTask(database.login, f"COPY {staging} ({names}) FROM STDIN")
@@ -102,7 +101,7 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
         if sieve:
             reasons = f"COPY {staging} ({REASON}, {GIVEN}) FROM STDIN"
             task = SievingCopyTask(task.login, task.statement, reasons, sieve.most())
-            cells.append(row_of(frame, is_ascii=sieve.is_ascii).alias("row"))
+            cells.append(fields[-1].value.alias("row"))
         return _copy(database, frame.select(*cells).coalesce(int(options["connections"])), task)
     is_mysql = database.address.family == MYSQL
     made = [_loose(each) if sieve and is_mysql else _for_jdbc(each, is_mysql=is_mysql) for each in fields]
