@@ -16,6 +16,8 @@ _INFRASTRUCTURE = re.compile(
     r"ExecutorLostFailure|FetchFailedException|MetadataFetchFailedException|Slave lost|Worker lost|"
     r"executor decommission finished|No space left on device|SparkContext was shut down|"
     r"Master removed our application|^StoppedAtStart: |"
+    # An executor that is ending, for example as its heap was full, refuses its next task.
+    r"Executor\$TaskRunner@\w+ rejected from |"
     # Stores of objects and catalogs that do not answer.
     r"AWSServiceThrottledException|iceberg\.exceptions\.(?:ServiceUnavailable|ServiceFailure|CommitStateUnknown)|"
     r"java\.net\.(?:ConnectException|UnknownHostException|NoRouteToHostException|SocketTimeoutException)"

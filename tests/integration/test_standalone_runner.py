@@ -43,7 +43,8 @@ NO_EXECUTOR = {"spark.executor.memory": "100g"}
 
 SPARK = "from pyspark.sql import SparkSession; spark = SparkSession.builder.getOrCreate()\n"
 TASKS = SPARK + "print(spark.range(1000).count())"
-TASK_NEEDS_TOO_MUCH = SPARK + "spark.range(2).selectExpr('length(repeat(id, 1500000000))').collect()"
+# One task: a second one may fail first, with the reason that its executor is ending.
+TASK_NEEDS_TOO_MUCH = SPARK + "spark.range(0, 1, 1, 1).selectExpr('length(repeat(id, 1500000000))').collect()"
 
 Act = Callable[[Kit, Attempt], None]
 End = tuple[Status, str, int | None]

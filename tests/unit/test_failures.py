@@ -25,6 +25,14 @@ LOST = "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, mo
             "infrastructure",
         ),
         (
+            (
+                f"{LOST}java.util.concurrent.RejectedExecutionException: Task org.apache.spark.executor."
+                "Executor$TaskRunner@ac5cf8f rejected from java.util.concurrent.ThreadPoolExecutor@19e02e7a"
+                "[Shutting down, pool size = 1, active threads = 1, queued tasks = 0, completed tasks = 0]"
+            ),
+            "infrastructure",
+        ),
+        (
             "o.a.s.shuffle.MetadataFetchFailedException: Missing an output location",
             "infrastructure",
         ),
