@@ -1,7 +1,8 @@
 """Divides a table, so that several tasks of Spark read parts of it at the same time."""
 
 import itertools
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,11 +11,18 @@ from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.database import Connection, Database
 from spark_runner.connectors.jdbc.names import quoted, table_name
 
-_MIN_PAGES = 1024  # of 8 KiB; a smaller table is read faster over one connection
-_PAGES = """
-SELECT c.relpages, pg_relation_size(c.oid) / current_setting('block_size')::bigint,
-current_setting('server_version_num')::int FROM pg_class c
-WHERE c.oid = to_regclass(?) AND c.relkind IN ('r', 'm')"""
+_MIN_BYTES = 8 * 1024 * 1024  # a smaller table is read faster over one connection
+# Ranges of pages (ctid) would be quicker to find, but an UPDATE moves its row to another page: of two
+# connections, each with its own snapshot, none or both would read it. A key stays.
+_POSTGRES_KEY = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid = ANY('{int2,int4,int8}'::regtype[]),
+(SELECT to_json(ARRAY(SELECT quote_literal(v) FROM unnest(s.histogram_bounds::text::text[]) v))
+ FROM pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+ AND NOT s.inherited)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+WHERE c.oid = to_regclass(?) AND c.relkind = 'r' AND pg_relation_size(c.oid) >= ?::bigint"""
 _MYSQL_KEY = """
 SELECT k.column_name, t.table_rows FROM information_schema.key_column_usage k
 JOIN information_schema.columns c USING (table_schema, table_name, column_name)
@@ -22,7 +30,6 @@ JOIN information_schema.tables t USING (table_schema, table_name)
 WHERE k.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND k.table_name = ?
 AND k.constraint_name = 'PRIMARY' AND c.data_type IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint')"""
 _MIN_ROWS = 100_000
-_WITH_RANGES = 140_000  # the version of PostgreSQL that reads a range of pages alone
 
 
 def partitioned(
@@ -35,13 +42,15 @@ def partitioned(
         return reader.load()
     name, family = str(options["partition_column"]), database.address.family
     if not name and not options["query"]:
-        if family == POSTGRESQL and (ranges := _page_ranges(database, options, parts)):
-            properties = {key: value for key, value in settings.items() if key not in {"url", "dbtable"}}
-            return session.read.jdbc(
-                settings["url"], settings["dbtable"], predicates=ranges, properties=properties
-            )
-        if family == MYSQL:
-            name = _integer_key(database, options)
+        if family == POSTGRESQL:
+            name, ranges = _postgres_key(database, options, parts)
+            if ranges:
+                properties = {key: value for key, value in settings.items() if key not in {"url", "dbtable"}}
+                return session.read.jdbc(
+                    settings["url"], settings["dbtable"], predicates=ranges, properties=properties
+                )
+        elif family == MYSQL:
+            name = _mysql_key(database, options)
     if not name:
         return reader.load()
     low, high = str(options["lower_bound"]), str(options["upper_bound"])
@@ -60,25 +69,34 @@ def _bounds(connection: Connection, column: str, table: str) -> tuple[str, str]:
     return low or "", high or ""
 
 
-def _page_ranges(database: Database, options: Mapping[str, Any], parts: int) -> list[str]:
-    """Conditions that divide a table of PostgreSQL by its pages; empty for a small one, or a view."""
+def _postgres_key(database: Database, options: Mapping[str, Any], parts: int) -> tuple[str, list[str]]:
+    """The only column of the primary key of a large table, if it is an integer; and ranges of that key.
+
+    The statistics of the server divide a key of any type into ranges of as many rows; without them, there are
+    no ranges.
+    """
     table = str(table_name(POSTGRESQL, str(options["table"])))
     with database.connection() as connection:
-        found = connection.rows(_PAGES, table)
+        found = connection.rows(_POSTGRES_KEY, table, _MIN_BYTES)
     if not found:
-        return []
-    pages, version = int(found[0][1] or 0), int(found[0][2] or 0)
-    if pages < _MIN_PAGES or version < _WITH_RANGES:
-        return []
-    ends = [pages * part // parts for part in range(1, parts)]
-    conditions = [f"ctid < '({ends[0]},0)'::tid"]
-    conditions += [
-        f"ctid >= '({low},0)'::tid AND ctid < '({high},0)'::tid" for low, high in itertools.pairwise(ends)
-    ]
-    return [*conditions, f"ctid >= '({ends[-1]},0)'::tid"]
+        return "", []
+    name, kind, is_integer, histogram = found[0]
+    bounds: list[str] = json.loads(histogram or "[]")
+    inner = bounds[1:-1]
+    picked = [inner[len(inner) * part // parts] for part in range(1, parts)] if inner else []
+    ends = [f"{end}::{kind}" for end in dict.fromkeys(picked)]  # fewer bounds than parts: each once
+    return str(name) if is_integer == "t" else "", _ranges(quoted(POSTGRESQL, str(name)), ends)
 
 
-def _integer_key(database: Database, options: Mapping[str, Any]) -> str:
+def _ranges(column: str, ends: Sequence[str]) -> list[str]:
+    """Conditions for the rows before the first end, between each two, and after the last."""
+    if not ends:
+        return []
+    between = [f"{column} >= {low} AND {column} < {high}" for low, high in itertools.pairwise(ends)]
+    return [f"{column} < {ends[0]}", *between, f"{column} >= {ends[-1]}"]
+
+
+def _mysql_key(database: Database, options: Mapping[str, Any]) -> str:
     """The only column of the primary key of a large table of MySQL, if it is an integer; else empty."""
     table = table_name(MYSQL, str(options["table"]))
     with database.connection() as connection:

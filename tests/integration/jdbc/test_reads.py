@@ -41,13 +41,87 @@ def test_a_large_table_is_divided_without_a_column(
     fill(database)
     database.run("ANALYZE TABLE t" if database.kind == "mariadb" else "ANALYZE t")
     assert read(jdbc_spark, database, table="t", partitions=4).rdd.getNumPartitions() == 1  # it is small
-    monkeypatch.setattr(partitions, "_MIN_PAGES", 4)
+    monkeypatch.setattr(partitions, "_MIN_BYTES", 32 * 1024)
     monkeypatch.setattr(partitions, "_MIN_ROWS", 100)
     found = read(jdbc_spark, database, table="t", partitions=4)
     sizes = [len(part) for part in found.rdd.glom().collect()]
     assert len(sizes) == 4
     assert sum(sizes) == ROWS
     assert min(sizes) > ROWS / 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        ("bigint", "number"),
+        ("uuid", "md5(number::text)::uuid"),
+        ("text", r"""format('%s''"\\%s', number % 7, number)"""),
+        ("numeric(20, 2)", "number / 4.0"),
+        ("timestamptz", "to_timestamp(number)"),
+        ('varchar(9) COLLATE "C"', "'é' || number"),
+    ],
+)
+def test_statistics_divide_a_key_of_any_type_into_equal_parts(
+    postgres: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, key: str
+) -> None:
+    postgres.run(f'CREATE TABLE t ("the ""key" {kind} PRIMARY KEY, number int)')
+    postgres.run(f"INSERT INTO t SELECT {key}, number FROM generate_series(1, {ROWS}) AS number; ANALYZE t")
+    monkeypatch.setattr(partitions, "_MIN_BYTES", 1)
+    found = read(jdbc_spark, postgres, table="t", partitions=4).select("number")
+    sizes = [len(part) for part in found.rdd.glom().collect()]
+    assert len(sizes) == 4
+    assert min(sizes) > ROWS / 5
+    assert sorted(row.number for row in found.collect()) == list(range(1, ROWS + 1))
+
+
+def test_a_key_of_integers_without_statistics_is_divided_by_its_bounds(
+    postgres: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.run("CREATE TABLE t (id int PRIMARY KEY, name text) WITH (autovacuum_enabled = off)")
+    postgres.run(f"INSERT INTO t SELECT id, 'n' FROM generate_series(1, {ROWS}) AS id")
+    monkeypatch.setattr(partitions, "_MIN_BYTES", 1)
+    found = read(jdbc_spark, postgres, table="t", partitions=4)
+    sizes = [len(part) for part in found.rdd.glom().collect()]
+    assert (len(sizes), sum(sizes)) == (4, ROWS)
+    assert min(sizes) > ROWS / 5
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "CREATE TABLE t (id int, name text)",
+        "CREATE TABLE t (id int, name text, PRIMARY KEY (id, name))",
+        "CREATE TABLE t (id text PRIMARY KEY, name text) WITH (autovacuum_enabled = off)",
+        "CREATE TABLE u (id int PRIMARY KEY, name text); CREATE VIEW t AS SELECT * FROM u",
+    ],
+)
+def test_a_table_without_a_key_that_divides_it_is_read_over_one_connection(
+    postgres: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    postgres.run(table)
+    postgres.run(f"INSERT INTO t SELECT id, 'n' FROM generate_series(1, {ROWS}) AS id")
+    monkeypatch.setattr(partitions, "_MIN_BYTES", 1)
+    found = read(jdbc_spark, postgres, table="t", partitions=4)
+    assert [len(part) for part in found.rdd.glom().collect()] == [ROWS]
+
+
+def test_rows_that_move_within_their_table_while_it_is_read_are_read_once(
+    postgres: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.run("CREATE TABLE t (id int PRIMARY KEY, name text)")
+    postgres.run(f"INSERT INTO t SELECT id, 'old' FROM generate_series(-{ROWS}, {ROWS}) AS id")
+    postgres.run("DELETE FROM t WHERE id <= 0")
+    postgres.run("VACUUM ANALYZE t")  # there is room before the other rows now
+    monkeypatch.setattr(partitions, "_MIN_BYTES", 1)
+    parts = read(jdbc_spark, postgres, table="t", partitions=2).rdd
+
+    def ids(part: int) -> list[int]:
+        return jdbc_spark.sparkContext.runJob(parts, lambda rows: [row.id for row in rows], [part])
+
+    first = ids(0)
+    moved = f"UPDATE t SET name = 'new' WHERE id > {ROWS // 2} RETURNING ctid < '(10,0)'"
+    assert ["t"] in postgres.run(moved)
+    assert sorted(first + ids(1)) == list(range(1, ROWS + 1))
 
 
 def test_filters_and_columns_are_computed_by_the_database(
