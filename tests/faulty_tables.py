@@ -21,7 +21,7 @@ from tests.byte_proxy import ByteProxy
 from tests.chaos.proxy import ProxyLoop
 from tests.elasticsearch_support import Indices
 from tests.kafka_support import add_kafka
-from tests.servers.databases import PASSWORD, DatabaseServer, add_drivers, postgres_at
+from tests.servers.databases import PASSWORD, DatabaseServer, add_drivers, mariadb_at, postgres_at
 from tests.servers.kafka import ADA, Topics
 from tests.servers.redis import RedisServer, local_redis
 from tests.servers.secured import Certificates
@@ -109,7 +109,10 @@ class Tables:
         return self._database(postgres_at(port), f"?sslmode=verify-full&sslrootcert={self._certificates.ca}")
 
     def _mariadb(self) -> "_Made":
-        return self._database(self._request.getfixturevalue("mariadb"))
+        if not self._certificates:
+            return self._database(self._request.getfixturevalue("mariadb"))
+        port: int = self._request.getfixturevalue("mariadb_tls_port")
+        return self._database(mariadb_at(port), f"?sslMode=verify-full&serverSslCert={self._certificates.ca}")
 
     def _database(self, database: DatabaseServer, more: str = "") -> "_Made":
         add_drivers(self._request.getfixturevalue("spark"))

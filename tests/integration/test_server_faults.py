@@ -79,7 +79,7 @@ def test_a_server_that_restarts_within_a_request_has_each_row_once(
 
 
 @pytest.mark.parametrize("fault", [Fault.DAMAGED_ANSWER, Fault.DAMAGED_REQUEST])
-@pytest.mark.parametrize("server", [KAFKA, "postgres", ELASTICSEARCH, "redis", "http"])
+@pytest.mark.parametrize("server", [KAFKA, "postgres", "mariadb", ELASTICSEARCH, "redis", "http"])
 def test_tls_that_breaks_within_a_request_damages_no_row(
     tls_tables: Tables, rows: DataFrame, server: str, fault: Fault
 ) -> None:

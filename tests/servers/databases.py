@@ -70,9 +70,7 @@ def local_postgres(certificates: Certificates | None = None) -> Iterator[int]:
         secret.write_text(PASSWORD)
         settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"]
         if certificates:
-            key = folder / "server.pem"
-            shutil.copyfile(certificates.server, key)
-            key.chmod(0o600)
+            key = _server_key(certificates, folder)
             settings += ["ssl=on", f"ssl_cert_file={key}", f"ssl_key_file={key}"]
         _own(folder)
         _as_user(
@@ -88,13 +86,14 @@ def local_postgres(certificates: Certificates | None = None) -> Iterator[int]:
 
 
 @contextmanager
-def _local_mariadb() -> Iterator[int]:
-    """The port of a MariaDB of our own."""
+def _local_mariadb(certificates: Certificates | None = None) -> Iterator[int]:
+    """The port of a MariaDB of our own, which takes TLS if it has certificates."""
     if shutil.which("mariadbd") is None:
         unavailable("no MariaDB: install the Debian package mariadb-server")
     (port,) = free_ports("127.0.0.1", 1)
     with _folder("mariadb-") as folder:
         data, socket = folder / "data", folder / "socket"
+        key = _server_key(certificates, folder) if certificates else None
         _own(folder)
         _as_user(
             [
@@ -110,6 +109,7 @@ def _local_mariadb() -> Iterator[int]:
             *("mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={socket}", f"--port={port}"),
             *("--bind-address=127.0.0.1", f"--pid-file={folder / 'pid'}", f"--init-file={init}"),
             *("--innodb-flush-log-at-trx-commit=0", "--skip-name-resolve"),
+            *((f"--ssl-cert={key}", f"--ssl-key={key}") if key else ()),
         ]
         with _running(command, folder, lambda: _mariadb(port, "", "SELECT 1") == "1\n"):
             yield port
@@ -136,6 +136,13 @@ def mariadb_port() -> Iterator[int]:
         yield port
 
 
+@pytest.fixture(scope="session")
+def mariadb_tls_port(certificates: Certificates) -> Iterator[int]:
+    """The port of a MariaDB with TLS for all tests of a worker process."""
+    with _local_mariadb(certificates) as port:
+        yield port
+
+
 @pytest.fixture
 def postgres(postgres_port: int) -> DatabaseServer:
     """An empty database of PostgreSQL."""
@@ -145,11 +152,7 @@ def postgres(postgres_port: int) -> DatabaseServer:
 @pytest.fixture
 def mariadb(mariadb_port: int) -> DatabaseServer:
     """An empty database of MariaDB."""
-    name = f"test_{uuid.uuid4().hex}"
-    _mariadb(mariadb_port, "", f"CREATE DATABASE {name}")
-    return DatabaseServer(
-        "mariadb", "127.0.0.1", mariadb_port, name, "admin", lambda *given: _mariadb(mariadb_port, *given)
-    )
+    return mariadb_at(mariadb_port)
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
@@ -164,6 +167,13 @@ def postgres_at(port: int, name: str = "") -> DatabaseServer:
     name = name or f"test_{uuid.uuid4().hex}"
     _psql(port, "postgres", f"CREATE DATABASE {name}")
     return DatabaseServer("postgresql", "127.0.0.1", port, name, "admin", lambda *given: _psql(port, *given))
+
+
+def mariadb_at(port: int) -> DatabaseServer:
+    """An empty database of the server at this port."""
+    name = f"test_{uuid.uuid4().hex}"
+    _mariadb(port, "", f"CREATE DATABASE {name}")
+    return DatabaseServer("mariadb", "127.0.0.1", port, name, "admin", lambda *given: _mariadb(port, *given))
 
 
 def add_drivers(spark: "SparkSession") -> None:
@@ -194,6 +204,14 @@ def _fetch(artifact: str, folder: Path) -> None:
         unavailable(f"no JDBC drivers: {artifact} was not fetched within {_FETCH_S} s")
     except subprocess.CalledProcessError as error:
         unavailable(f"no JDBC drivers: {artifact} was not fetched: {error.stdout[-2000:]}")
+
+
+def _server_key(certificates: Certificates, folder: Path) -> Path:
+    """The key and the certificate of the server, as a file of its own user."""
+    key = folder / "server.pem"
+    shutil.copyfile(certificates.server, key)
+    key.chmod(0o600)
+    return key
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL over TLS, of the driver and of its tasks."""
+"""Connections to PostgreSQL and MariaDB over TLS, of the driver and of its tasks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
+from spark_runner.sql.text.errors import SqlError
 from tests.jdbc_support import Run
-from tests.servers.databases import PASSWORD, DatabaseServer, postgres_at
+from tests.servers.databases import PASSWORD, DatabaseServer, mariadb_at, postgres_at
 from tests.servers.secured import Certificates
 
 LINES = [b"%d\t%s\n" % (number, b"x" * 1000) for number in range(3_000)]
+VERIFIED = {"postgres": "sslmode=verify-full&sslrootcert", "mariadb": "sslMode=verify-full&serverSslCert"}
 
 
 @pytest.fixture
@@ -51,17 +53,30 @@ def test_the_name_of_the_server_counts_in_one_mode(
         Wire(login(secured, "verify-full", certificates.ca, "127.0.0.1"))
 
 
+@pytest.mark.parametrize("server", list(VERIFIED))
 def test_a_script_writes_and_reads_over_tls(
-    secured: DatabaseServer, certificates: Certificates, run_script: Run, tmp_path: Path
+    request: pytest.FixtureRequest,
+    certificates: Certificates,
+    run_script: Run,
+    tmp_path: Path,
+    server: str,
 ) -> None:
-    secured.run("CREATE TABLE t (id int, name text)")
-    verified = f"{secured.database}?sslmode=verify-full&sslrootcert={certificates.ca}"
-    table = secured.options("t").replace(secured.database, verified)
-    found = run_script(
-        f"""CREATE TABLE t (id INT, name STRING) {table};
-        CREATE TABLE out (id INT, name STRING) USING parquet OPTIONS (path '{tmp_path}/out');
-        INSERT INTO t VALUES (1, 'a'), (2, 'b');
-        INSERT INTO out SELECT * FROM t;"""
-    )
-    assert [each["rows"] for each in found] == [2, 2]
+    port: int = request.getfixturevalue(f"{server}_tls_port")
+    secured = replace((postgres_at if server == "postgres" else mariadb_at)(port), host="localhost")
+    secured.run("CREATE TABLE t (id int, name varchar(20))")
+
+    def copied(ca: str) -> list[int]:
+        verified = f"{secured.database}?{VERIFIED[server]}={ca}"
+        table = secured.options("t").replace(secured.database, verified)
+        found = run_script(
+            f"""CREATE TABLE t (id INT, name STRING) {table};
+            CREATE TABLE out (id INT, name STRING) USING parquet OPTIONS (path '{tmp_path}/out');
+            INSERT INTO t VALUES (1, 'a'), (2, 'b');
+            INSERT INTO out SELECT * FROM t;"""
+        )
+        return [each["rows"] for each in found]
+
+    with pytest.raises(SqlError, match=r"at localhost:\d+ does not answer: .*certificat"):
+        copied(certificates.other_ca)
+    assert copied(certificates.ca) == [2, 2]
     assert secured.run("SELECT count(*) FROM t") == [["2"]]
