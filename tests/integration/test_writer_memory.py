@@ -1,27 +1,31 @@
-"""The memory of a Python worker of Spark that writes large rows to a target which takes them slowly."""
+"""The memory of a Python worker of Spark that writes large rows to a slow target, or very many rows."""
 
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_runner.connectors.base import Writer, WriteRequest
+from spark_runner.connectors.base import Sink, Writer, WriteRequest
 from spark_runner.connectors.elasticsearch.sink import ElasticsearchSink
 from spark_runner.connectors.http.sink import HttpSink
 from spark_runner.connectors.jdbc.sink import JdbcSink
 from spark_runner.connectors.options import to_plan, validate
+from spark_runner.connectors.redis.sink import RedisSink
 from tests.elasticsearch_support import Indices
 from tests.log_proxy import Asked, LogProxy, Said
-from tests.sampling import times
+from tests.sampling import is_whole, times
 from tests.servers.databases import PASSWORD, DatabaseServer, add_drivers
+from tests.servers.redis import RedisServer
 from tests.servers.web import Received, Reply, web_server
 
 ROWS = times(30, 60)
+MANY = times(200_000, 10_000_000)
 SIZE = 10_000_000  # bytes of a row
 MOST = 220 * 1024 * 1024
 """Resident bytes of a worker: 175 MiB were seen, and at least 264 with the 64 MiB that Spark would hold."""
@@ -107,3 +111,34 @@ def test_a_copy_into_postgresql_holds_few_rows_at_once(rows: DataFrame, postgres
         JdbcSink().write(rows, to_plan(validate("jdbc", options)), REQUEST)
     assert postgres.run("SELECT count(*), min(length(text)) FROM kept") == [[str(ROWS), str(SIZE)]]
     assert 0 < peak.most < MOST
+
+
+@pytest.fixture(params=["postgres", "redis", pytest.param("elasticsearch", marks=pytest.mark.elasticsearch)])
+def small_rows(request: pytest.FixtureRequest) -> tuple[Sink, dict[str, Any]]:
+    """A sink for rows of a number and a short text, and the options of a table."""
+    match request.param:
+        case "postgres":
+            database: DatabaseServer = request.getfixturevalue("postgres")
+            add_drivers(request.getfixturevalue("spark"))
+            database.run("CREATE TABLE kept (id bigint, text text)")
+            given = {"url": database.url, "table": "kept", "username": database.user, "password": PASSWORD}
+            return JdbcSink(), to_plan(validate("jdbc", given))
+        case "redis":
+            server: RedisServer = request.getfixturevalue("redis_server")
+            key = f"{request.getfixturevalue('redis_keys')}:{{text}}"  # few keys: the server keeps little
+            return RedisSink(), to_plan(validate("redis", {**server.options, "key": key}))
+    indices: Indices = request.getfixturevalue("indices")
+    index = indices.new("many", {"id": "long", "text": "keyword"})
+    return ElasticsearchSink(), to_plan(validate("elasticsearch", {"hosts": indices.url, "index": index}))
+
+
+@pytest.mark.timeout(1800 if is_whole() else 120, func_only=True)
+def test_many_rows_need_no_more_memory_than_few(
+    spark: SparkSession, small_rows: tuple[Sink, dict[str, Any]]
+) -> None:
+    sink, options = small_rows
+    rows = spark.range(0, MANY, 1, 2).selectExpr("id", "concat('text of row ', id % 1000) AS text")
+    with watched() as peak:
+        assert sink.write(rows, options, REQUEST).rows == MANY
+    assert 0 < peak.most < MOST
+    print(f"{type(sink).__name__}: {MANY} rows, {peak.most >> 20} MiB")  # noqa: T201 - a figure of the campaign
