@@ -306,9 +306,10 @@ def test_a_pool_whose_node_was_removed_by_hand_gets_it_again_without_a_storm_of_
 ) -> None:
     queues = open_queues()
     queues.ensure_pool(LANE)
-    limits = queues.pools.change(POOL, weight=3, cap=0, bound=500)
-    with Collector(open_queues(), pools=pools, room=0) as seen:
+    limits, serving = queues.pools.change(POOL, weight=3, cap=0, bound=500), open_queues()
+    with Collector(serving, pools=pools, room=0) as seen:
         wait_until(lambda: seen.consumer._views.get(item_pool), 10, "the pool is served")  # noqa: SLF001 - nothing else shows it
+        wait_until(lambda: serving.pools.last_good(POOL) == limits, 10, "its limits are known")
         queues.put("accept", "a", {}, pool=item_pool)
         drop(queues, queues.layout.pool(POOL))
         seen.room = 1
