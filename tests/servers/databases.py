@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,21 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from queues.embedded.guarded import GuardedProcess
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.registry import BUILT_IN
 from tests.servers.cache import cached
 from tests.servers.secured import Certificates
+from tests.servers.unprivileged import give_away, private_folder, run_as_user, running
 from tests.servers.zookeeper import unavailable
-from tests.waiting import wait_until
 
 if TYPE_CHECKING:  # not loaded in a test run without Spark
     from pyspark.sql import SparkSession
 
 DRIVERS = BUILT_IN["jdbc"].packages
 PASSWORD = "tulip-42-Meadow"  # noqa: S105 - of servers that tests start
-_UID = 65534  # both refuse to run as root
-_START_S = 60
 _FETCH_S = 240
 
 
@@ -65,15 +61,15 @@ def local_postgres(certificates: Certificates | None = None) -> Iterator[int]:
     if not programs:
         unavailable("no PostgreSQL: install the Debian package postgresql")
     (port,) = free_ports("127.0.0.1", 1)
-    with _folder("postgres-") as folder:
+    with private_folder("postgres-") as folder:
         secret = folder / "password"
         secret.write_text(PASSWORD)
         settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"]
         if certificates:
             key = _server_key(certificates, folder)
             settings += ["ssl=on", f"ssl_cert_file={key}", f"ssl_key_file={key}"]
-        _own(folder)
-        _as_user(
+        give_away(folder)
+        run_as_user(
             [
                 *(str(programs[0] / "initdb"), "-D", str(folder / "data"), "-U", "admin", "-E", "UTF8"),
                 *("--auth=scram-sha-256", f"--pwfile={secret}", "--no-sync", "--locale=C.UTF-8"),
@@ -81,7 +77,7 @@ def local_postgres(certificates: Certificates | None = None) -> Iterator[int]:
         )
         command = [str(programs[0] / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
         command += [part for each in settings for part in ("-c", each)]
-        with _running(command, folder, lambda: _psql(port, "postgres", "SELECT 1") == "1\n"):
+        with running(command, folder, lambda: _psql(port, "postgres", "SELECT 1") == "1\n"):
             yield port
 
 
@@ -91,11 +87,11 @@ def _local_mariadb(certificates: Certificates | None = None) -> Iterator[int]:
     if shutil.which("mariadbd") is None:
         unavailable("no MariaDB: install the Debian package mariadb-server")
     (port,) = free_ports("127.0.0.1", 1)
-    with _folder("mariadb-") as folder:
+    with private_folder("mariadb-") as folder:
         data, socket = folder / "data", folder / "socket"
         key = _server_key(certificates, folder) if certificates else None
-        _own(folder)
-        _as_user(
+        give_away(folder)
+        run_as_user(
             [
                 *("mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db"),
                 "--auth-root-authentication-method=normal",
@@ -111,7 +107,28 @@ def _local_mariadb(certificates: Certificates | None = None) -> Iterator[int]:
             *("--innodb-flush-log-at-trx-commit=0", "--skip-name-resolve"),
             *((f"--ssl-cert={key}", f"--ssl-key={key}") if key else ()),
         ]
-        with _running(command, folder, lambda: _mariadb(port, "", "SELECT 1") == "1\n"):
+        with running(command, folder, lambda: _mariadb(port, "", "SELECT 1") == "1\n"):
+            yield port
+
+
+@contextmanager
+def local_pgbouncer(postgres: int) -> Iterator[int]:
+    """The port of a PgBouncer that gives each transaction one of two connections to this PostgreSQL."""
+    if shutil.which("pgbouncer") is None:
+        unavailable("no PgBouncer: install the Debian package pgbouncer")
+    (port,) = free_ports("127.0.0.1", 1)
+    with private_folder("pgbouncer-") as folder:
+        users, settings = folder / "users", folder / "pgbouncer.ini"
+        users.write_text(f'"admin" "{PASSWORD}"\n')
+        settings.write_text(
+            f"[databases]\n* = host=127.0.0.1 port={postgres}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {users}\n"
+            "pool_mode = transaction\ndefault_pool_size = 2\n"
+            "ignore_startup_parameters = extra_float_digits\n"
+        )
+        give_away(folder)
+        command = ["pgbouncer", str(settings)]
+        with running(command, folder, lambda: _psql(port, "postgres", "SELECT 1") == "1\n"):
             yield port
 
 
@@ -212,49 +229,6 @@ def _server_key(certificates: Certificates, folder: Path) -> Path:
     shutil.copyfile(certificates.server, key)
     key.chmod(0o600)
     return key
-
-
-@contextmanager
-def _folder(prefix: str) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=prefix))  # not below that of pytest, which only root can read
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _running(command: Sequence[str], folder: Path, answers: Callable[[], bool]) -> Iterator[None]:
-    output = folder / "output"
-    with output.open("wb") as file:
-        server = GuardedProcess(_user_command(command), cwd=folder, output=file)
-    try:
-        wait_until(lambda: server.exit_code() is not None or answers(), _START_S, f"{command[0]} answers")
-        if server.exit_code() is not None:
-            unavailable(f"{command[0]} has ended: {output.read_text('utf-8', errors='replace')[-1000:]}")
-        yield
-    finally:
-        server.stop()
-
-
-def _own(folder: Path) -> None:
-    if os.geteuid() == 0:
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, _UID, _UID)
-
-
-def _user_command(command: Sequence[str]) -> list[str]:
-    program, *arguments = command
-    found = [shutil.which(program) or program, *arguments]
-    if os.geteuid() != 0:
-        return found
-    setpriv = shutil.which("setpriv")
-    assert setpriv, "util-linux brings it"
-    return [setpriv, f"--reuid={_UID}", f"--regid={_UID}", "--clear-groups", *found]
-
-
-def _as_user(command: Sequence[str]) -> None:
-    subprocess.run(_user_command(command), check=True, capture_output=True, timeout=_START_S, cwd="/")
 
 
 def _psql(port: int, database: str, statements: str) -> str:

@@ -61,6 +61,10 @@ class Database:
     def connection(self) -> Iterator["Connection"]:
         """A connection for several transactions; raises ConnectorError."""
         settings = {**self.spark_options(), "dbtable": "none"}
+        if (
+            self.address.family == POSTGRESQL
+        ):  # no statement has a name: another client of a pooler may use it
+            settings.setdefault("prepareThreshold", "0")
         with self.errors():
             given = java_class(self.session, "org.apache.spark.api.python.PythonUtils").toScalaMap(settings)
             dialect = java_class(self.session, _DIALECTS).get(settings["url"])
@@ -101,6 +105,16 @@ class Connection:
     def shown(self) -> str:
         """The database in messages."""
         return self._database.address.shown
+
+    def is_direct(self) -> bool:
+        """Whether PostgreSQL itself is at the other end, and no pooler that may change servers in between.
+
+        For the driver of PostgreSQL itself. A pooler gives its clients made-up ids of processes, for their
+        requests to cancel.
+        """
+        with self._database.errors():
+            given = self._opened.getBackendPID()
+        return str(given) == self.value("SELECT pg_backend_pid()")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

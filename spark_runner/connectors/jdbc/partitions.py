@@ -11,6 +11,7 @@ from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.database import Connection, Database
 from spark_runner.connectors.jdbc.names import quoted, table_name
 
+_POSTGRES_DRIVER = "org.postgresql.Driver"
 _MIN_BYTES = 8 * 1024 * 1024  # a smaller table is read faster over one connection
 # Ranges of pages (ctid) would be quicker to find, but an UPDATE moves its row to another page: of two
 # connections, each with its own snapshot, none or both would read it. A key stays.
@@ -37,27 +38,25 @@ def partitioned(
 ) -> DataFrame:
     """The table in as many parts as the options ask for; in one if nothing divides it."""
     parts = int(options["partitions"]) or session.sparkContext.defaultParallelism
-    reader = session.read.format("jdbc").options(**settings)
-    if parts == 1:
-        return reader.load()
-    name, family = str(options["partition_column"]), database.address.family
-    if not name and not options["query"]:
-        if family == POSTGRESQL:
-            name, ranges = _postgres_key(database, options, parts)
-            if ranges:
-                properties = {key: value for key, value in settings.items() if key not in {"url", "dbtable"}}
-                return session.read.jdbc(
-                    settings["url"], settings["dbtable"], predicates=ranges, properties=properties
-                )
-        elif family == MYSQL:
-            name = _mysql_key(database, options)
-    if not name:
-        return reader.load()
-    low, high = str(options["lower_bound"]), str(options["upper_bound"])
-    if not low:
-        with database.connection() as connection:
-            low, high = _bounds(connection, quoted(family, name), settings["dbtable"])
-    if not low:
+    name, family, given = str(options["partition_column"]), database.address.family, dict(settings)
+    low, high, ranges = str(options["lower_bound"]), str(options["upper_bound"]), list[str]()
+    with database.connection() as connection:
+        if given.get("driver") == _POSTGRES_DRIVER and "prepareThreshold" not in database.address.parameters:
+            # A read takes less time with each value as bytes, not as text. Its statement has a name then,
+            # which another client of a pooler may use on the same server.
+            given["prepareThreshold"] = "-1" if connection.is_direct() else "0"
+        if parts > 1 and not name and not options["query"]:
+            if family == POSTGRESQL:
+                name, ranges = _postgres_key(connection, options, parts)
+            elif family == MYSQL:
+                name = _mysql_key(connection, options)
+        if parts > 1 and name and not ranges and not low:
+            low, high = _bounds(connection, quoted(family, name), given["dbtable"])
+    if ranges:
+        properties = {key: value for key, value in given.items() if key not in {"url", "dbtable"}}
+        return session.read.jdbc(given["url"], given["dbtable"], predicates=ranges, properties=properties)
+    reader = session.read.format("jdbc").options(**given)
+    if parts == 1 or not name or not low:
         return reader.load()
     found = reader.option("partitionColumn", quoted(family, name)).option("numPartitions", str(parts))
     return found.option("lowerBound", low).option("upperBound", high).load()
@@ -69,15 +68,14 @@ def _bounds(connection: Connection, column: str, table: str) -> tuple[str, str]:
     return low or "", high or ""
 
 
-def _postgres_key(database: Database, options: Mapping[str, Any], parts: int) -> tuple[str, list[str]]:
+def _postgres_key(connection: Connection, options: Mapping[str, Any], parts: int) -> tuple[str, list[str]]:
     """The only column of the primary key of a large table, if it is an integer; and ranges of that key.
 
     The statistics of the server divide a key of any type into ranges of as many rows; without them, there are
     no ranges.
     """
     table = str(table_name(POSTGRESQL, str(options["table"])))
-    with database.connection() as connection:
-        found = connection.rows(_POSTGRES_KEY, table, _MIN_BYTES)
+    found = connection.rows(_POSTGRES_KEY, table, _MIN_BYTES)
     if not found:
         return "", []
     name, kind, is_integer, histogram = found[0]
@@ -96,11 +94,10 @@ def _ranges(column: str, ends: Sequence[str]) -> list[str]:
     return [f"{column} < {ends[0]}", *between, f"{column} >= {ends[-1]}"]
 
 
-def _mysql_key(database: Database, options: Mapping[str, Any]) -> str:
+def _mysql_key(connection: Connection, options: Mapping[str, Any]) -> str:
     """The only column of the primary key of a large table of MySQL, if it is an integer; else empty."""
     table = table_name(MYSQL, str(options["table"]))
-    with database.connection() as connection:
-        found = connection.rows(_MYSQL_KEY, table.schema, table.name)
+    found = connection.rows(_MYSQL_KEY, table.schema, table.name)
     if len(found) != 1 or int(found[0][1] or 0) < _MIN_ROWS:
         return ""
     return str(found[0][0])

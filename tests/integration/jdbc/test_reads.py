@@ -1,5 +1,7 @@
 """Reads of real databases: divided, filtered by the database, from a query."""
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -7,7 +9,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc import partitions
 from spark_runner.connectors.jdbc.source import JdbcSource
 from spark_runner.connectors.options import to_plan, validate
-from tests.servers.databases import PASSWORD, DatabaseServer
+from tests.servers.databases import PASSWORD, DatabaseServer, local_pgbouncer
 
 ROWS = 3_000
 
@@ -122,6 +124,25 @@ def test_rows_that_move_within_their_table_while_it_is_read_are_read_once(
     moved = f"UPDATE t SET name = 'new' WHERE id > {ROWS // 2} RETURNING ctid < '(10,0)'"
     assert ["t"] in postgres.run(moved)
     assert sorted(first + ids(1)) == list(range(1, ROWS + 1))
+
+
+def test_a_read_has_a_named_statement_unless_a_pooler_may_give_its_server_to_others(
+    postgres: DatabaseServer, jdbc_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(postgres)
+    postgres.run("CREATE VIEW v AS SELECT (SELECT count(*) FROM pg_prepared_statements) AS named")
+    monkeypatch.setattr(partitions, "_MIN_BYTES", 1)
+
+    def named(url: str, port: int) -> int:
+        at = replace(postgres, port=port, database=f"{postgres.database}{url}")
+        for _ in range(3):  # so that its connections have had other clients
+            assert read(jdbc_spark, at, table="t", partitions=4).count() == ROWS
+        return int(read(jdbc_spark, at, table="v").collect()[0].named)
+
+    assert named("", postgres.port) == 1
+    assert named("?prepareThreshold=0", postgres.port) == 0
+    with local_pgbouncer(postgres.port) as port:
+        assert named("", port) == 0
 
 
 def test_filters_and_columns_are_computed_by_the_database(
