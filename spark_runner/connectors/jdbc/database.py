@@ -50,6 +50,8 @@ class Database:
         if at.family == POSTGRESQL:
             found |= {"ApplicationName": "orchestrator", "tcpKeepAlive": "true"}
             found |= {"connectTimeout": _SECONDS, "loginTimeout": _SECONDS}
+            # No statement has a name: the server of a pooler may know it from another client.
+            found["prepareThreshold"] = "0"
         elif at.family == MYSQL and driver.startswith("org.mariadb."):
             # Spark knows its dialect by this scheme, which the driver takes if its URL says so.
             mark = "&" if "?" in at.url else "?"
@@ -61,10 +63,6 @@ class Database:
     def connection(self) -> Iterator["Connection"]:
         """A connection for several transactions; raises ConnectorError."""
         settings = {**self.spark_options(), "dbtable": "none"}
-        if (
-            self.address.family == POSTGRESQL
-        ):  # no statement has a name: another client of a pooler may use it
-            settings.setdefault("prepareThreshold", "0")
         with self.errors():
             given = java_class(self.session, "org.apache.spark.api.python.PythonUtils").toScalaMap(settings)
             dialect = java_class(self.session, _DIALECTS).get(settings["url"])

@@ -41,10 +41,11 @@ def partitioned(
     name, family, given = str(options["partition_column"]), database.address.family, dict(settings)
     low, high, ranges = str(options["lower_bound"]), str(options["upper_bound"]), list[str]()
     with database.connection() as connection:
-        if given.get("driver") == _POSTGRES_DRIVER and "prepareThreshold" not in database.address.parameters:
-            # A read takes less time with each value as bytes, not as text. Its statement has a name then,
-            # which another client of a pooler may use on the same server.
-            given["prepareThreshold"] = "-1" if connection.is_direct() else "0"
+        is_ours = (
+            given.get("driver") == _POSTGRES_DRIVER and "prepareThreshold" not in database.address.parameters
+        )
+        if is_ours and connection.is_direct():
+            given["prepareThreshold"] = "-1"  # each value comes as bytes, which takes less time than a text
         if parts > 1 and not name and not options["query"]:
             if family == POSTGRESQL:
                 name, ranges = _postgres_key(connection, options, parts)

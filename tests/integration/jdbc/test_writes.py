@@ -1,6 +1,7 @@
 """Writes to real databases: append, overwrite, upsert, delete, and what a further attempt does."""
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from spark_runner.connectors.jdbc.staging import fill
 from spark_runner.driver.outcome import is_permanent
 from spark_runner.sql.text.errors import SqlError
 from tests.jdbc_support import Run
-from tests.servers.databases import DatabaseServer
+from tests.servers.databases import DatabaseServer, local_pgbouncer
 
 KEYED = "(id INT, name STRING, PRIMARY KEY (id) NOT ENFORCED)"
 
@@ -140,6 +141,19 @@ def test_columns_that_the_table_lacks_fail_or_are_added_or_ignored(
     write("ignore")
     write("add")
     assert database.run("SELECT id, coalesce(more, '-') FROM t ORDER BY 2") == [["1", "-"], ["1", "x"]]
+
+
+def test_rows_go_through_a_pooler_that_gives_its_servers_to_other_clients(
+    postgres: DatabaseServer, run_script: Run
+) -> None:
+    postgres.run("CREATE TABLE t (id int PRIMARY KEY, name text)")
+    values = ", ".join(f"({number}, 'n')" for number in range(50))
+    with local_pgbouncer(postgres.port) as port:
+        for copy_rows in (True, False) * 3:  # so that its connections have had other clients
+            table = replace(postgres, port=port).options("t", copy_rows=copy_rows)
+            (found,) = run_script(f"CREATE TABLE t {KEYED} {table}; INSERT INTO t VALUES {values};")
+            assert found["rows"] == 50
+    assert postgres.run("SELECT count(*), sum(id) FROM t") == [["50", "1225"]]
 
 
 def test_a_missing_table_is_created_on_demand(database: DatabaseServer, run_script: Run) -> None:
