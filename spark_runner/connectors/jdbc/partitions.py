@@ -40,24 +40,26 @@ def partitioned(
     parts = int(options["partitions"]) or session.sparkContext.defaultParallelism
     name, family, given = str(options["partition_column"]), database.address.family, dict(settings)
     low, high, ranges = str(options["lower_bound"]), str(options["upper_bound"]), list[str]()
+    may_divide = parts > 1 and bool(name or family in {POSTGRESQL, MYSQL})
+    if family != POSTGRESQL and not may_divide:  # there is nothing to ask
+        return session.read.format("jdbc").options(**given).load()
     with database.connection() as connection:
-        is_ours = (
-            given.get("driver") == _POSTGRES_DRIVER and "prepareThreshold" not in database.address.parameters
-        )
+        # Without a threshold, the URL has one.
+        is_ours = given.get("driver") == _POSTGRES_DRIVER and "prepareThreshold" in given
         if is_ours and connection.is_direct():
             given["prepareThreshold"] = "-1"  # each value comes as bytes, which takes less time than a text
-        if parts > 1 and not name and not options["query"]:
+        if may_divide and not name and not options["query"]:
             if family == POSTGRESQL:
                 name, ranges = _postgres_key(connection, options, parts)
-            elif family == MYSQL:
+            else:
                 name = _mysql_key(connection, options)
-        if parts > 1 and name and not ranges and not low:
+        if may_divide and name and not ranges and not low:
             low, high = _bounds(connection, quoted(family, name), given["dbtable"])
     if ranges:
         properties = {key: value for key, value in given.items() if key not in {"url", "dbtable"}}
         return session.read.jdbc(given["url"], given["dbtable"], predicates=ranges, properties=properties)
     reader = session.read.format("jdbc").options(**given)
-    if parts == 1 or not name or not low:
+    if not may_divide or not name or not low:
         return reader.load()
     found = reader.option("partitionColumn", quoted(family, name)).option("numPartitions", str(parts))
     return found.option("lowerBound", low).option("upperBound", high).load()
