@@ -177,6 +177,14 @@ def marked_processes(mark: str) -> list[psutil.Process]:
     return found
 
 
+def command_line(process: psutil.Process) -> list[str]:
+    """The command line of a process; empty if the process has ended, even if it is a zombie."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
 @pytest.fixture
 def process_mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Mark all processes that the test starts; after the test none of them may be left."""

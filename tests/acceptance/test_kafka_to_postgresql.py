@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.support import SPARK_TIMEOUT_S, Shell
-from tests.jobs_support import marked_processes
+from tests.jobs_support import command_line, marked_processes
 from tests.tutorial_servers import Orders, Tutorial, tutorial
 from tests.waiting import wait_until
 
@@ -43,7 +43,7 @@ def test_the_table_follows_the_topic_also_when_a_driver_is_killed(shell: Shell, 
         wait_until(lambda: rows(found) == expected(orders), SPARK_TIMEOUT_S, "the table follows the topic")
 
         for process in marked_processes(process_mark):
-            if "org.apache.spark.deploy.SparkSubmit" in process.cmdline():
+            if "org.apache.spark.deploy.SparkSubmit" in command_line(process):
                 process.kill()
         found.kafka.produce("orders", [b"no order", *(orders.change() for _ in range(300))])
         wait_until(lambda: rows(found) == expected(orders), 2 * SPARK_TIMEOUT_S, "the next attempt goes on")

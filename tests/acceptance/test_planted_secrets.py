@@ -16,6 +16,7 @@ import yaml
 
 from queues.session import Session, SessionSettings
 from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK, SPARK_TIMEOUT_S, Shell
+from tests.jobs_support import command_line
 from tests.receiver import receiver
 from tests.secret_kinds import KINDS
 from tests.waiting import wait_until
@@ -73,21 +74,13 @@ def command_lines() -> Iterator[set[str]]:
     def look() -> None:
         while not ending.wait(0.2):
             for process in psutil.process_iter():
-                with_arguments = _arguments(process)
-                seen.add(with_arguments)
+                seen.add(" ".join(command_line(process)))
 
     thread = threading.Thread(target=look)
     thread.start()
     yield seen
     ending.set()
     thread.join()
-
-
-def _arguments(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
 
 
 def nodes(shell: Shell) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.warm import WarmServers, WarmSpec, WarmSupervisor
 from spark_runner.sql.restrictions import JAVA_FUNCTIONS
 from tests.class_archive import archives
-from tests.jobs_support import STAND_IN, Deployment
+from tests.jobs_support import STAND_IN, Deployment, command_line
 from tests.waiting import wait_until
 from tests.warm_support import SPEC, WarmHouse, ask, look_into, warm_house
 
@@ -142,8 +142,7 @@ def process_of(server: ServerFiles, name: str) -> psutil.Process:
     shim = RunDirectory(server.path).shim()
     assert shim is not None
     below = psutil.Process(shim.shim.pid).children(recursive=True)
-    alive = [process for process in below if process.status() != psutil.STATUS_ZOMBIE]
-    return next(process for process in alive if any(name in word for word in process.cmdline()[:2]))
+    return next(process for process in below if any(name in word for word in command_line(process)[:2]))
 
 
 @contextmanager
