@@ -89,11 +89,15 @@ def _local_mariadb(certificates: Certificates | None = None) -> Iterator[int]:
     (port,) = free_ports("127.0.0.1", 1)
     with private_folder("mariadb-") as folder:
         data, socket = folder / "data", folder / "socket"
+        own = (
+            f"--datadir={data}",
+            f"--tmpdir={folder}",
+        )  # one that starts removes temporary tables of others
         key = _server_key(certificates, folder) if certificates else None
         give_away(folder)
         run_as_user(
             [
-                *("mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db"),
+                *("mariadb-install-db", "--no-defaults", *own, "--skip-test-db"),
                 "--auth-root-authentication-method=normal",
             ]
         )
@@ -102,7 +106,7 @@ def _local_mariadb(certificates: Certificates | None = None) -> Iterator[int]:
             f"CREATE USER admin IDENTIFIED BY '{PASSWORD}';\nGRANT ALL ON *.* TO admin WITH GRANT OPTION;\n"
         )
         command = [
-            *("mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={socket}", f"--port={port}"),
+            *("mariadbd", "--no-defaults", *own, f"--socket={socket}", f"--port={port}"),
             *("--bind-address=127.0.0.1", f"--pid-file={folder / 'pid'}", f"--init-file={init}"),
             *("--innodb-flush-log-at-trx-commit=0", "--skip-name-resolve"),
             *((f"--ssl-cert={key}", f"--ssl-key={key}") if key else ()),

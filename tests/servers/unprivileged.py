@@ -60,4 +60,7 @@ def _user_command(command: Sequence[str]) -> list[str]:
 
 def run_as_user(command: Sequence[str]) -> None:
     """Run a program to its end."""
-    subprocess.run(_user_command(command), check=True, capture_output=True, timeout=_START_S, cwd="/")
+    ended = subprocess.run(
+        _user_command(command), check=False, capture_output=True, timeout=_START_S, cwd="/", text=True
+    )
+    assert ended.returncode == 0, f"{command[0]}: {(ended.stdout + ended.stderr)[-4000:]}"
