@@ -115,6 +115,7 @@ BUILT_IN: Mapping[str, Connector] = {
         "spark_runner.connectors.jdbc.source:JdbcSource",
         "spark_runner.connectors.jdbc.sink:JdbcSink",
         packages=("org.postgresql:postgresql:42.7.8", "org.mariadb.jdbc:mariadb-java-client:3.5.6"),
+        modules=("pymysql",),
     ),
     "http": Connector(
         "spark_runner.connectors.http.options:HttpOptions",

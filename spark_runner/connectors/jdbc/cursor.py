@@ -1,34 +1,42 @@
-"""New rows of a table of PostgreSQL, found by a column that grows: a data source in Python.
+"""New rows of a table, found by a column that grows: a data source in Python.
 
 The offset of a micro-batch is the highest value of the column so far, as text; Spark keeps it in the
 checkpoint. It never goes back, also if the rows with that value are deleted meanwhile: other rows would be
-read twice. The database makes one JSON text of each row, and Spark parses it, so that no value is parsed in
-Python.
+read twice. The database makes the texts of all values, and Spark parses them: no value is parsed in Python.
 """
 
-import contextlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, StructType
 
 from spark_runner.connectors.jdbc.address import POSTGRESQL, parse
-from spark_runner.connectors.jdbc.failures import failure
-from spark_runner.connectors.jdbc.names import quoted, table_name
-from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
+from spark_runner.connectors.jdbc.cursor_mysql import MySqlCursor
+from spark_runner.connectors.jdbc.cursor_postgres import PostgresCursor
 from spark_runner.connectors.python_source import TableSource
 
-COLUMN = "orchestrator_json"
 _CURSOR, _PLACE = "cursor", "column"  # keys of an offset
 _MIN_WIDTH = 10_000  # values of a cursor of whole numbers that one task reads
-_ROWS = 2_000  # of one record batch
-_QUOTE, _DELIMITER = "\x01", "\x02"  # JSON has both escaped
-_FORMAT = f"FORMAT csv, QUOTE '{_QUOTE}', DELIMITER '{_DELIMITER}'"
-_SETTINGS = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'"
+_ROWS, _BYTES = 2_000, 4 << 20  # of one record batch; a larger row is alone
+
+Row = Sequence[str | bytes | None]
+
+
+class Cursor(Protocol):
+    """A table of a database, and its column that grows."""
+
+    place: str
+    """The column, equal for each script that reads it."""
+
+    def highest(self, delay: int, reached: Sequence[str]) -> str | None:
+        """The highest value, of rows that are `delay` seconds old, and of those that were reached before."""
+
+    def rows(self, low: str | None, high: str) -> Iterator[Row]:
+        """The cells of the rows with a value above `low`, if there is one, up to `high`."""
 
 
 @dataclass
@@ -43,33 +51,29 @@ class Range(InputPartition):
 
 
 class CursorSource(TableSource):
-    """The stream of one table; `table` has its options, `columns` and `binary`, and perhaps `start`.
+    """The stream of one table; `table` has its options, and what `new_rows` found out about its columns."""
+
+    def streamReader(self, schema: StructType) -> "CursorReader":  # noqa: N802 - of DataSource
+        """The reader of the stream."""
+        return CursorReader(self.table, schema)
+
+
+class CursorReader(DataSourceStreamReader):
+    """Finds the offsets in a process of the driver, and reads in tasks.
 
     `reached` are the offsets of the last micro-batch of its query, of all that it reads.
     """
 
-    def streamReader(self, schema: StructType) -> "CursorReader":  # noqa: ARG002, N802 - of DataSource
-        """The reader of the stream."""
-        return CursorReader(self.table)
-
-
-class CursorReader(DataSourceStreamReader):
-    """Finds the offsets in a process of the driver, and reads in tasks."""
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        at = parse(str(options["url"]))
-        user, password = str(options["username"]), str(options["password"])
-        self._at = at
-        self._login = Login(at.host, at.port, at.database, user, password, dict(at.parameters))
-        self._table = str(table_name(POSTGRESQL, str(options["table"])))
-        self._cursor = quoted(POSTGRESQL, str(options["cursor_column"]))
+    def __init__(self, options: Mapping[str, Any], schema: StructType) -> None:
+        family = parse(str(options["url"])).family
+        self._table: Cursor = PostgresCursor(options) if family == POSTGRESQL else MySqlCursor(options)
+        self._schema = schema
         self._delay, self._parts = int(options["cursor_delay"]), int(options["partitions"]) or 4
-        self._columns: Sequence[str] = options["columns"]
-        self._binary: Sequence[str] = options["binary"]
-        self._start: str | None = options.get("start")
-        self._place = f"{at.plain}/{self._table}.{self._cursor}"
-        found = [*map(json.loads, options.get("reached", ())), {_CURSOR: self._start, _PLACE: self._place}]
-        mine = [each[_CURSOR] for each in found if isinstance(each, dict) and each.get(_PLACE) == self._place]
+        self._is_whole = bool(options["is_whole"])
+        self._start: str | None = options["start"]
+        place = self._table.place
+        found = [*map(json.loads, options["reached"]), {_CURSOR: self._start, _PLACE: place}]
+        mine = [each[_CURSOR] for each in found if isinstance(each, dict) and each.get(_PLACE) == place]
         self._reached = [value for value in mine if value is not None]
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - of DataSourceStreamReader
@@ -78,21 +82,17 @@ class CursorReader(DataSourceStreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - likewise
         """The highest value that is old enough, or was there before."""
-        old = f"{self._cursor} <= now() - interval '{self._delay} seconds'" if self._delay else "true"
-        values = ", ".join([f"max({self._cursor})", *map(_literal, self._reached)])
-        highest = f"SELECT greatest({values})::text FROM {self._table} WHERE {old}"
-        with self._connected() as wire:
-            (found,) = wire.copy_out(f"COPY ({highest}) TO STDOUT ({_FORMAT})")
-        if value := _text(found):
+        value = self._table.highest(self._delay, self._reached)
+        if value is not None:
             self._reached = [value]
-        return self._offset(value or None)
+        return self._offset(value)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         """The range between two offsets, divided if the values are whole numbers."""
         low, high = start[_CURSOR], end[_CURSOR]
         if high is None:
             return []
-        if low is None or not (_is_whole(low) and _is_whole(high)):
+        if low is None or not self._is_whole:
             return [Range(low, high)]
         first, last = int(low), int(high)
         parts = max(1, min(self._parts, (last - first) // _MIN_WIDTH))
@@ -100,56 +100,33 @@ class CursorReader(DataSourceStreamReader):
         return [Range(str(one), str(other)) for one, other in itertools.pairwise(ends)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a range, each as a JSON text."""
+        """The rows of a range."""
         assert isinstance(partition, Range)  # noqa: S101 - `partitions` makes no other ones
-        condition = f"{self._cursor} <= {_literal(partition.high)}"
-        if partition.low is not None:
-            condition += f" AND {self._cursor} > {_literal(partition.low)}"
-        rows = f"SELECT {', '.join(map(self._selected, self._columns))} FROM {self._table} WHERE {condition}"
-        made = f"COPY (SELECT row_to_json(r) FROM ({rows}) r) TO STDOUT"
-        with self._connected() as wire:
-            texts = list[str]()
-            for line in wire.copy_out(f"{made} ({_FORMAT})"):
-                texts.append(_text(line))
-                if len(texts) == _ROWS:
-                    yield _batch(texts)
-                    texts = []
-        yield _batch(texts)
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[Wire]:
-        try:
-            with Wire(self._login) as wire:
-                wire.run(_SETTINGS)
-                yield wire
-        except WireError as error:
-            raise failure(self._at, str(error), error.state) from error
+        return _batches(self._table.rows(partition.low, partition.high), self._schema)
 
     def _offset(self, value: str | None) -> dict[str, Any]:
-        return {_CURSOR: value, _PLACE: self._place}
-
-    def _selected(self, name: str) -> str:
-        column = quoted(POSTGRESQL, name)
-        if name in self._binary:
-            return f"translate(encode({column}, 'base64'), E'\\n', '') AS {column}"
-        return column
+        return {_CURSOR: value, _PLACE: self._table.place}
 
 
-def _batch(texts: Sequence[str]) -> Any:
+def _batches(rows: Iterable[Row], schema: StructType) -> Iterator[Any]:
+    """Record batches of these rows, whose memory is bounded."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - of executors; it publishes no types
 
-    return pa.RecordBatch.from_pydict({COLUMN: pa.array(texts, pa.string())})
+    fields = [
+        pa.field(each.name, pa.binary() if isinstance(each.dataType, BinaryType) else pa.string())
+        for each in schema
+    ]
 
+    def batch() -> Any:
+        columns = zip(*found, strict=True) if found else ([] for _ in fields)
+        cells = [pa.array(each, field.type) for each, field in zip(columns, fields, strict=True)]
+        return pa.RecordBatch.from_arrays(cells, schema=pa.schema(fields))
 
-def _text(line: bytes) -> str:
-    """The only cell of a line."""
-    return line.decode().rstrip("\n").strip(_QUOTE)
-
-
-def _is_whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
-
-
-def _literal(text: str) -> str:
-    """A value that PostgreSQL reads as one of the type of the column."""
-    return "'" + text.replace("'", "''") + "'"
+    found, size = list[Row](), 0
+    for row in rows:
+        found.append(row)
+        size += sum(map(len, filter(None, row)))
+        if len(found) == _ROWS or size >= _BYTES:
+            yield batch()
+            found, size = [], 0
+    yield batch()

@@ -79,7 +79,7 @@ class JdbcOptions(ConnectorOptions):
         0,
         ge=0,
         le=86_400,
-        description="seconds that a stream stays behind, for late commits; of `timestamp with time zone`",
+        description="seconds that a stream stays behind, for late commits; of a column of points in time",
     )
     delete_column: str = Field(
         "", description="BOOLEAN column of the query; rows with true are deleted by their primary key"

@@ -76,10 +76,7 @@ class Wire:
         except OSError as error:
             raise WireError(f"{login.host}:{login.port} cannot be reached: {error}", "08001") from error
         try:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name in filter(partial(hasattr, socket), _ALIVE):
-                self._socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _ALIVE[name])
+            keep_alive(self._socket)
             self._encrypt(login)
             self._log_in(login)
             self._socket.settimeout(None)  # a server may work for as long as it needs
@@ -262,6 +259,14 @@ class Wire:
         if not part:
             raise WireError("the database closed the connection", "08006")
         return part
+
+
+def keep_alive(opened: socket.socket) -> None:
+    """Send at once, and miss a host that vanished within minutes."""
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in filter(partial(hasattr, socket), _ALIVE):
+        opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _ALIVE[name])
 
 
 def _message(code: bytes, body: bytes) -> bytes:

@@ -83,7 +83,7 @@ def _table(
 ) -> str:
     more = (", gone BOOLEAN" if deletes else "") + (", PRIMARY KEY (id) NOT ENFORCED" if key else "")
     options = {"delete_column": "gone"} if deletes else {}
-    if database.kind == "postgresql" and not key:
+    if not key:
         options["cursor_column"] = "id"
     return f"CREATE TABLE {name} ({COLUMNS}{more}) {database.options(table, **options)};\n"
 
