@@ -22,6 +22,7 @@ from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
 START_TIMEOUT_S = 30
+_NODE = ("--cluster-enabled", "yes")
 _COMMON = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no")
 
 
@@ -66,9 +67,15 @@ def redis_keys(redis_server: RedisServer) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def redis_cluster() -> Iterator[list[str]]:
     """`host:port` of the three masters of a cluster."""
-    ports = free_ports("127.0.0.1", 3)
+    # By default nodes talk at ports above 30,000, which Linux also gives to connections of others.
+    free = free_ports("127.0.0.1", 6)
     with ExitStack() as stack:
-        nodes = [stack.enter_context(local_redis("--cluster-enabled", "yes", port=port)) for port in ports]
+        nodes = [
+            stack.enter_context(
+                local_redis("--cluster-enabled", "yes", "--cluster-port", str(own), port=port)
+            )
+            for port, own in zip(free[:3], free[3:], strict=True)
+        ]
         addresses = [f"{node.host}:{node.port}" for node in nodes]
         subprocess.run(
             [_program("redis-cli"), "--cluster", "create", *addresses, "--cluster-yes"],
