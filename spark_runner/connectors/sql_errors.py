@@ -23,7 +23,10 @@ _PASSING_CLASSES = {
 }
 _MYSQL_STATES = frozenset({"HY000", "S1000", "70100"})  # of its errors that its numbers alone tell apart
 _MYSQL_BUSY = frozenset({1205, 1213})  # lock wait timeout, deadlock
+_MYSQL_LIMITS = frozenset({1203, 1226})  # connections of a user; their state is that of a syntax error
+_CONNECTIONS = "its connections are used up; close some, or raise its limits of connections"
 _MYSQL_PASSING = {
+    **dict.fromkeys((1040, *_MYSQL_LIMITS), _CONNECTIONS),
     **dict.fromkeys((1290, 1836), _READ_ONLY),
     **dict.fromkeys((1021, 1114), _FULL),
     **dict.fromkeys((1317, 1927), _KILLED),
@@ -56,7 +59,7 @@ def is_busy(state: str, code: int = 0) -> bool:
 
 def why_it_passes(state: str, code: int = 0) -> str | None:
     """What is wrong with a server that answers, if a further attempt may succeed."""
-    if state in _MYSQL_STATES:
+    if state in _MYSQL_STATES or code in _MYSQL_LIMITS:
         return _MYSQL_PASSING.get(code)
     return _PASSING.get(state) or _PASSING_CLASSES.get(state[:2])
 

@@ -59,7 +59,7 @@ def parse(url: str) -> Address:
     if found is None:
         return Address(url, url.removeprefix("jdbc:").partition(":")[0].lower())
     kind, host, port = found[1].lower(), found[2].lower(), ""
-    if "," in host:
+    if "," in host or "(" in host:  # several, or the description of one
         host = ""
     elif host.startswith("["):  # IPv6
         host, _, port = host[1:].partition("]")

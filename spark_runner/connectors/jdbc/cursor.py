@@ -92,7 +92,7 @@ class CursorReader(DataSourceStreamReader):
         low, high = start[_CURSOR], end[_CURSOR]
         if high is None:
             return []
-        if low is None or not self._is_whole:
+        if low is None or not (self._is_whole and _is_whole(low) and _is_whole(high)):
             return [Range(low, high)]
         first, last = int(low), int(high)
         parts = max(1, min(self._parts, (last - first) // _MIN_WIDTH))
@@ -106,6 +106,11 @@ class CursorReader(DataSourceStreamReader):
 
     def _offset(self, value: str | None) -> dict[str, Any]:
         return {_CURSOR: value, _PLACE: self._table.place}
+
+
+def _is_whole(text: str) -> bool:
+    """Also a column that has whole numbers now may have had others."""
+    return text.removeprefix("-").isdecimal()
 
 
 def _batches(rows: Iterable[Row], schema: StructType) -> Iterator[Any]:

@@ -11,21 +11,25 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL
 from spark_runner.connectors.jdbc.cursor import CursorSource
-from spark_runner.connectors.jdbc.cursor_mysql import CURSOR_TYPES, PARAMETERS
+from spark_runner.connectors.jdbc.cursor_mysql import CURSOR_TYPES, ONE_BIT, PARAMETERS, position_of
 from spark_runner.connectors.jdbc.database import Database
 from spark_runner.connectors.jdbc.dialect import Dialect, TableColumn
 from spark_runner.connectors.jdbc.mysql import MySql
 from spark_runner.connectors.jdbc.names import table_name
 from spark_runner.connectors.jdbc.postgres import Postgres
 from spark_runner.connectors.jdbc.values import INTEGERS, base_type, read_as
+from spark_runner.connectors.jdbc.wire import Login
 from spark_runner.connectors.python_source import stream_by
 from spark_runner.protocol.text import did_you_mean
 
-_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry"})
-_SPARK = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp", "float": "float"}
-_SPARK |= dict.fromkeys((*INTEGERS, "bit"), "decimal(20)") | {"double": "double"}
+_SHAPES = ("geometry", "point", "linestring", "polygon", "geometrycollection", "geomcollection")
+_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector", *_SHAPES})
+_BINARY |= {"bit", *(f"multi{name}" for name in _SHAPES)}
+_SPARK = {"date": "date", "year": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
+_SPARK |= {"float": "float", "double": "double"} | dict.fromkeys(INTEGERS, "decimal(20)")
+_BOOLEAN = frozenset({"tinyint(1)", ONE_BIT})
 _DECIMAL = re.compile(r"decimal\(([12]?\d|3[0-8]),\d+\)")  # that Spark has, too
-_WHOLE = re.compile(r"[+-]?\d+")
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def new_rows(
@@ -40,8 +44,12 @@ def new_rows(
     family = _FAMILIES.get(database.address.family)
     if family is None:
         raise ConnectorError("'cursor_column' reads new rows of PostgreSQL, MySQL and MariaDB alone")
-    if not family.can_connect(database):
-        raise ConnectorError("a stream connects to one host, with the parameters of TLS alone in its URL")
+    at = database.address
+    if not at.host or not at.parameters.keys() <= family.parameters:
+        raise ConnectorError(
+            "a stream connects to one host, and option 'url' has no other parameters than"
+            f" {', '.join(sorted(family.parameters))}"
+        )
     if schema is None:
         raise ConnectorError("a stream needs declared columns")
     cursor, columns = _columns(database, family.dialect, options, schema)
@@ -58,10 +66,14 @@ def new_rows(
             " delay"
         )
     is_whole = base_type(cursor.type) in INTEGERS
-    if is_whole and position is not None and not _WHOLE.fullmatch(position):
-        raise ConnectorError(
-            f"the position '{position}' is no value of column '{cursor.name}' of type '{cursor.type}'"
-        )
+    if position is not None:
+        try:
+            position = family.position(cursor.type, position.strip())
+        except ConnectorError as error:
+            raise ConnectorError(
+                f"the position '{position}' is no value of column '{cursor.name}' of type '{cursor.type}':"
+                f" {error}"
+            ) from error
     made: dict[str, Any] = {
         **options,
         "cursor_column": cursor.name,
@@ -95,11 +107,12 @@ class _Family(Protocol):
     """What a family of databases has of its own."""
 
     dialect: Dialect
+    parameters: frozenset[str]  # of a URL, that tasks have without a JDBC driver
     clock: str  # the type of its points in time
     point_in_time: str  # likewise, as a regular expression
 
-    def can_connect(self, database: Database) -> bool:
-        """Whether tasks can connect without a JDBC driver."""
+    def position(self, kind: str, text: str) -> str:
+        """The position that a user gives, as a value of this type; raises ConnectorError with the reason."""
 
     def can_order(self, kind: str) -> bool:
         """Whether tasks find the highest value of a column of this type."""
@@ -115,12 +128,14 @@ class _Postgres:
     """A row is one JSON text."""
 
     dialect: Dialect = Postgres()
-    clock = "timestamp with time zone"
+    parameters, clock = Login.KNOWN, "timestamp with time zone"
     point_in_time = r"timestamp(\(\d\))? with time zone"
 
-    def can_connect(self, database: Database) -> bool:
-        """Whether `Wire` has all that the URL asks for."""
-        return database.login.is_possible
+    def position(self, kind: str, text: str) -> str:
+        """The same text; the server checks what is no whole number."""
+        if base_type(kind) in INTEGERS and not _WHOLE.fullmatch(text):
+            raise ConnectorError("it is no whole number")
+        return text
 
     def can_order(self, kind: str) -> bool:  # noqa: ARG002 - of _Family
         """Always: the server knows its types."""
@@ -142,20 +157,19 @@ class _MySql:
     """A row is a text, or bytes, for each column."""
 
     dialect: Dialect = MySql()
-    clock, point_in_time = "timestamp", r"timestamp(\(\d\))?"
+    parameters, clock, point_in_time = PARAMETERS, "timestamp", r"timestamp(\(\d\))?"
 
-    def can_connect(self, database: Database) -> bool:
-        """Whether the client of the tasks has all that the URL asks for."""
-        at = database.address
-        return bool(at.host) and at.parameters.keys() <= PARAMETERS
+    def position(self, kind: str, text: str) -> str:
+        """The text that the database has for it: a server takes any text, and may find no row above it."""
+        return position_of(kind, text)
 
     def can_order(self, kind: str) -> bool:
         """Whether a text has the whole value."""
         return base_type(kind) in CURSOR_TYPES
 
     def texts(self, columns: Sequence[TableColumn]) -> StructType:
-        """The columns by their numbers: a table may be read as two columns of one name."""
-        kinds = [BinaryType() if base_type(each.type) in _BINARY else StringType() for each in columns]
+        """The columns, by their numbers."""
+        kinds = [BinaryType() if _is_binary(each.type) else StringType() for each in columns]
         return StructType([StructField(f"c{number}", kind) for number, kind in enumerate(kinds)])
 
     def values(self, rows: DataFrame, columns: Sequence[TableColumn], schema: StructType) -> DataFrame:
@@ -167,15 +181,21 @@ class _MySql:
         return rows.select(*cells)
 
 
+def _is_binary(kind: str) -> bool:
+    return base_type(kind) in _BINARY and kind != ONE_BIT
+
+
 def _cell(name: str, kind: str, wanted: StructField) -> Column:
     cell, base = sql.col(name), base_type(kind)
-    if base in _BINARY:
+    if _is_binary(kind):
         return read_as(cell, BinaryType(), wanted)
     decimal = _DECIMAL.match(kind)
     target = decimal[0] if decimal else _SPARK.get(base, "")
+    if kind in _BOOLEAN:
+        cell, target = cell.cast("int"), "boolean"
     if not target:
         return read_as(cell, StringType(), wanted)
-    # A date with zeros is NULL, as in a read by the driver.
+    # A date with zeros is NULL.
     return read_as(cell.try_cast(target), DataType.fromDDL(target), wanted)
 
 

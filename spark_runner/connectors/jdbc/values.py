@@ -7,7 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
-INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year"})
+INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "integer", "bigint"})
 
 
 def base_type(kind: str) -> str:

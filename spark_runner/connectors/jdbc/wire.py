@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Self
 
+from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.scram import MECHANISM, ScramClient, ScramError
 
 CONNECT_SECONDS = 30.0
@@ -105,7 +106,7 @@ class Wire:
             if mode != "prefer":
                 raise WireError(f"the server has no TLS, and sslmode is '{mode}'", "08P01")
             return
-        context = ssl.create_default_context(cafile=login.parameters.get("sslrootcert") or None)
+        context = tls_context(login.parameters.get("sslrootcert", ""))
         context.check_hostname = mode == "verify-full"
         if mode not in {"verify-ca", "verify-full"}:
             context.verify_mode = ssl.CERT_NONE
@@ -259,6 +260,17 @@ class Wire:
         if not part:
             raise WireError("the database closed the connection", "08006")
         return part
+
+
+def tls_context(authorities: str) -> ssl.SSLContext:
+    """The settings of TLS that trust the certificates in this file, or those of the system."""
+    try:
+        return ssl.create_default_context(cafile=authorities or None)
+    except OSError as error:
+        raise ConnectorError(
+            f"the certificates of authorities in '{authorities}', which option 'url' names, cannot be read"
+            f" on this host: {error}"
+        ) from error
 
 
 def keep_alive(opened: socket.socket) -> None:

@@ -4,14 +4,17 @@ import gc
 import json
 import re
 import socket
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pymysql  # type: ignore[import-untyped]  # it publishes no types
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import StringType, StructType
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import ConnectorError, Unreachable
@@ -27,6 +30,7 @@ from tests.waiting import wait_until
 TYPES = {  # of a column of MariaDB: the types of Spark that a script may declare, and a value
     "tinyint": ("TINYINT", "-128"),
     "tinyint(1)": ("BOOLEAN", "1"),
+    "tinyint(1) ": ("INT", "5"),
     "smallint unsigned": ("INT", "65535"),
     "mediumint": ("STRING", "-8388608"),
     "bigint": ("BIGINT", "-9223372036854775808"),
@@ -36,6 +40,7 @@ TYPES = {  # of a column of MariaDB: the types of Spark that a script may declar
     "float": ("FLOAT", "0.12345678"),
     "double": ("DOUBLE", "0.1234567890123456"),
     "bit(1)": ("BOOLEAN", "b'1'"),
+    "year": ("DATE", "2026"),
     "date": ("DATE", "'2026-11-27'"),
     "datetime(6)": ("TIMESTAMP_NTZ", "'2026-03-29 02:30:00.123456'"),
     "datetime": ("TIMESTAMP", "'2026-11-27 01:02:03'"),
@@ -46,6 +51,9 @@ TYPES = {  # of a column of MariaDB: the types of Spark that a script may declar
     "json": ("STRUCT<a: INT, b: ARRAY<STRING>>", """'{"a": 1, "b": ["x", null]}'"""),
     "varbinary(40)": ("BINARY", "x'00ff1abc'"),
     "longblob": ("BINARY", "x'0a0d5c27'"),
+    "point": ("BINARY", "ST_GeomFromText('POINT(1 2)')"),
+    "char(5)": ("STRING", "'ab'"),
+    "enum('a','bcd')": ("STRING", "'a'"),
     "binary(3)": ("STRING", "'abc'"),
 }
 LONG = {"postgresql": "text", "mariadb": "longtext"}
@@ -197,8 +205,6 @@ def test_errors_of_a_login_and_of_an_address_are_named(mariadb: DatabaseServer) 
     mariadb.run("CREATE TABLE src (id bigint, text longtext)")
     with pytest.raises(ConnectorError, match=r"Access denied .*check the options 'username' and 'password'"):
         reader(mariadb, password="wrong").latestOffset()  # noqa: S106 - of no server
-    with pytest.raises(ConnectorError, match="'sslMode' in option 'url' is 'required', not one of disable, "):
-        reader(mariadb, url=f"{mariadb.url}?sslMode=REQUIRED").latestOffset()
     (port,) = free_ports("127.0.0.1", 1)
     with pytest.raises(Unreachable, match=f"127.0.0.1:{port} does not answer: .*refused"):
         reader(mariadb, url=mariadb.url.replace(str(mariadb.port), str(port))).latestOffset()
@@ -241,7 +247,7 @@ def test_new_rows_of_mariadb_are_read_over_tls(
     secured.run(f"DROP USER {user}")
 
 
-@pytest.mark.parametrize("kind", ["float", "varbinary(9)", "bit(8)", "enum('a')"])
+@pytest.mark.parametrize("kind", ["float", "double", "varbinary(9)", "bit(8)", "enum('a')"])
 def test_a_column_whose_order_its_texts_do_not_have_is_refused(
     mariadb: DatabaseServer, run_script: Run, tmp_path: Path, kind: str
 ) -> None:
@@ -251,22 +257,157 @@ def test_a_column_whose_order_its_texts_do_not_have_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("change", "position", "message"),
+    ("kind", "position", "message"),
     [
-        ("?useCompression=true", None, "with the parameters of TLS alone in its URL"),
-        ("", "soon", "the position 'soon' is no value of column 'id' of type 'bigint(20)'"),
-        ("", "1.5", "the position '1.5' is no value of column 'id'"),
+        ("bigint", "soon", "the position 'soon' is no value of column 'id' of type 'bigint(20)': it is no"),
+        ("bigint", "1.5", "it is no whole number"),
+        ("bigint", "٣", "it is no number"),
+        ("decimal(9,2)", "1e999999999", "it is no number"),
+        ("timestamp", "soon", "it is no time; write it as '2026-01-31 12:00:00'"),
+        ("timestamp", "0001-01-01T00:00+02:00", "it is no time"),
+        ("date", "2026-02-30", "it is no time"),
     ],
 )
-def test_what_a_stream_cannot_do_is_said_before_it_begins(
-    mariadb: DatabaseServer, jdbc_spark: SparkSession, change: str, position: str | None, message: str
+def test_a_position_that_is_no_value_of_the_column_is_refused(
+    mariadb: DatabaseServer, jdbc_spark: SparkSession, kind: str, position: str, message: str
+) -> None:
+    mariadb.run(f"CREATE TABLE src (id {kind})")
+    with pytest.raises(ConnectorError, match=re.escape(message)):
+        streamed(jdbc_spark, mariadb, position=position)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("useCompression=true", "no other parameters than connectTimeout, serverSslCert, sslMode"),
+        ("sslMode=sometimes", "'sslMode' in option 'url' is 'sometimes', not one of disable, trust, "),
+        (
+            "sslMode=trust&serverSslCert=/no/ca.pem",
+            "certificates of authorities in '/no/ca.pem', which option",
+        ),
+        ("connectTimeout=soon", "'connectTimeout' in option 'url' is 'soon', no number of milliseconds"),
+    ],
+)
+def test_parameters_that_a_stream_cannot_use_are_named(
+    mariadb: DatabaseServer, jdbc_spark: SparkSession, parameters: str, message: str
 ) -> None:
     mariadb.run("CREATE TABLE src (id bigint, text longtext)")
-    given = {"url": mariadb.url + change, "username": mariadb.user, "password": PASSWORD, "table": "src"}
-    options = to_plan(validate("jdbc", given | {"cursor_column": "id"}))
-    schema = StructType().add("id", LongType())
+    url = f"{mariadb.url}?{parameters}"
+    is_found_by_the_driver = parameters.startswith("use")
     with pytest.raises(ConnectorError, match=re.escape(message)):
-        JdbcSource().stream_after(jdbc_spark, options, schema, position, ())
+        _ = (
+            streamed(jdbc_spark, mariadb, url=url)
+            if is_found_by_the_driver
+            else reader(mariadb, url=url).latestOffset()
+        )
+
+
+def streamed(
+    spark: SparkSession, database: DatabaseServer, position: str | None = None, **more: str
+) -> object:
+    """The stream of the column `id` of the table `src`."""
+    given = {"url": database.url, "username": database.user, "password": PASSWORD, "table": "src"}
+    options = to_plan(validate("jdbc", given | {"cursor_column": "id"} | more))
+    return JdbcSource().stream_after(spark, options, StructType().add("id", StringType()), position, ())
+
+
+def test_a_date_with_zeros_does_not_end_a_stream(mariadb: DatabaseServer) -> None:
+    mariadb.run("CREATE TABLE src (id timestamp NOT NULL DEFAULT 0, text longtext)")
+    mariadb.run("SET sql_mode = ''; INSERT INTO src VALUES ('0000-00-00', 'x')")
+    start = reader(mariadb, "timestamp").latestOffset()
+    assert start["cursor"] == "0000-00-00 00:00:00"
+    mariadb.run("INSERT INTO src VALUES ('2026-11-27 01:02:03', 'y')")
+    later = reader(mariadb, "timestamp", reached=[json.dumps(start)])
+    (part,) = later.partitions(start, later.latestOffset())
+    assert rows(later, part) == 1
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "autocommit = 0",
+        "sql_select_limit = 1",
+        "tx_isolation = 'READ-UNCOMMITTED'",
+        "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'",
+    ],
+)
+def test_settings_of_a_server_lose_no_row(mariadb: DatabaseServer, setting: str) -> None:
+    name = setting.partition(" ")[0]
+    ((before,),) = mariadb.run(f"SELECT @@GLOBAL.{name}")
+    mariadb.run("CREATE TABLE src (id varchar(9) PRIMARY KEY, text longtext)")
+    mariadb.run("INSERT INTO src VALUES ('1', ''), ('2', ''), ('3', '')")
+    mariadb.run(f"SET GLOBAL {setting}")
+    try:
+        found = reader(mariadb, "varchar(9)")
+        assert found.latestOffset()["cursor"] == "3"
+        assert rows(found, Range("1", "3")) == 2
+        with uncommitted(mariadb, "INSERT INTO src VALUES ('4', '')"):
+            assert found.latestOffset()["cursor"] == "3"
+    finally:
+        mariadb.run(
+            f"SET GLOBAL {name} = '{before}'" if not before.isdecimal() else f"SET GLOBAL {name} = {before}"
+        )
+
+
+@contextmanager
+def uncommitted(mariadb: DatabaseServer, statement: str) -> Iterator[None]:
+    """A transaction that has run a statement, and is rolled back."""
+    other = pymysql.connect(
+        host=mariadb.host, port=mariadb.port, user=mariadb.user, password=PASSWORD, database=mariadb.database
+    )
+    with closing(other):
+        other.query(statement)
+        yield
+
+
+def test_a_user_without_a_free_connection_is_told_so_and_the_attempt_may_be_repeated(
+    mariadb: DatabaseServer,
+) -> None:
+    many(mariadb)
+    user = f"u{mariadb.database[-20:]}"
+    mariadb.run(f"CREATE USER {user} IDENTIFIED BY '{PASSWORD}' WITH MAX_USER_CONNECTIONS 1")
+    mariadb.run(f"GRANT SELECT ON src TO {user}")
+    found = reader(mariadb, username=user).read(Range(None, "100000"))
+    next(found)
+    with pytest.raises(Unreachable, match=r"refused: .*max_user_connections.*; its connections are used up"):
+        reader(mariadb, username=user).latestOffset()
+    assert isinstance(found, Generator)
+    found.close()
+    mariadb.run(f"DROP USER {user}")
+
+
+@pytest.mark.parametrize("login", [b"mysql_clear_password", b"dialog", b"mysql_old_password"])
+def test_a_server_does_not_get_the_password_as_it_is(mariadb: DatabaseServer, login: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port, got = listener.getsockname()[1], list[bytes]()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(packet(0, GREETING))
+                got.append(connection.recv(65_536))
+                connection.sendall(packet(2, b"\xfe" + login + b"\0" + b"12345678901234567890\0"))
+                got.append(connection.recv(65_536))
+
+        server = threading.Thread(target=serve)
+        server.start()
+        with pytest.raises(ConnectorError, match="without TLS; set 'sslMode'"):
+            reader(mariadb, url=mariadb.url.replace(str(mariadb.port), str(port))).latestOffset()
+        server.join()
+    assert len(got[0]) > 40
+    assert got[1] == b""
+
+
+GREETING = (
+    b"\x0a10.11.0\0\1\0\0\x0012345678\0\xff\xf7\x2d\2\0\xff\xc1\x15"
+    + bytes(10)
+    + b"123456789012\0mysql_native_password\0"
+)
+
+
+def packet(number: int, body: bytes) -> bytes:
+    """A packet of the protocol of MySQL."""
+    return len(body).to_bytes(3, "little") + bytes([number]) + body
 
 
 def test_a_stream_begins_above_a_position(database: DatabaseServer) -> None:

@@ -52,6 +52,15 @@ def test_a_large_table_is_divided_without_a_column(
     assert min(sizes) > ROWS / 8
 
 
+def test_texts_of_a_fixed_length_are_as_the_database_gives_them(
+    mariadb: DatabaseServer, jdbc_spark: SparkSession
+) -> None:
+    mariadb.run("CREATE TABLE t (id int, code char(5), state enum('a', 'bcd'))")
+    mariadb.run("INSERT INTO t VALUES (1, 'ab', 'a')")
+    found = read(jdbc_spark, mariadb, table="t").where("code = 'ab' AND state = 'a'")
+    assert [tuple(row) for row in found.collect()] == [(1, "ab", "a")]
+
+
 @pytest.mark.parametrize(
     ("kind", "key"),
     [
