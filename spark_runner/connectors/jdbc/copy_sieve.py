@@ -22,23 +22,22 @@ class SievingCopyTask(CopyTask):
     reasons: str  # the statement that copies reasons and rows
     most: int  # such rows; with more of them the copy fails
 
-    def copy(self, wire: Wire, batches: Iterator[Any]) -> int:
+    def copy(self, wire: Wire, settings: str, batches: Iterator[Any]) -> int:
         """Copy all lines; returns their number, or raises WireError."""
         rows = refused = 0
         for batch in batches:
-            wire.run("BEGIN")  # for each batch, as no transaction should wait for Spark
             found = list[str]()
-            for error, row in self._refused(wire, batch):
-                refused += 1
-                if refused > self.most:
-                    raise WireError(
-                        f"more than {self.most:,} rows of this write, such as: {error}", error.state
-                    )
-                texts = refused_row(error.state, str(error)), row
-                found.append("\t".join(text.translate(_MARKS) for text in texts) + "\n")
-            if found:
-                wire.copy_in(self.reasons, ["".join(found).encode()])
-            wire.run("COMMIT")
+            with wire.transaction(settings):  # for each batch, as no transaction should wait for Spark
+                for error, row in self._refused(wire, batch):
+                    refused += 1
+                    if refused > self.most:
+                        raise WireError(
+                            f"more than {self.most:,} rows of this write, such as: {error}", error.state
+                        )
+                    texts = refused_row(error.state, str(error)), row
+                    found.append("\t".join(text.translate(_MARKS) for text in texts) + "\n")
+                if found:
+                    wire.copy_in(self.reasons, ["".join(found).encode()])
             rows += batch.num_rows
         return rows
 

@@ -30,8 +30,8 @@ class CopyTask:
         if first is not None:
             try:
                 with Wire(self.login) as wire:
-                    wire.run(f"SET {TASK_SETTING} = '{task}'")
-                    rows = self.copy(wire, itertools.chain([first], batches))
+                    settings = f"SET LOCAL {TASK_SETTING} = '{task}'"
+                    rows = self.copy(wire, settings, itertools.chain([first], batches))
             except WireError as error:
                 state, message = error.state, str(error)
         yield pa.RecordBatch.from_pydict(
@@ -43,7 +43,7 @@ class CopyTask:
             }
         )
 
-    def copy(self, wire: Wire, batches: Iterator[Any]) -> int:
+    def copy(self, wire: Wire, settings: str, batches: Iterator[Any]) -> int:
         """Copy all lines by one statement; returns their number, or raises WireError."""
         rows = 0
 
@@ -53,7 +53,8 @@ class CopyTask:
                 rows += batch.num_rows
                 yield lines_of(batch)
 
-        wire.copy_in(self.statement, chunks())
+        with wire.transaction(settings):
+            wire.copy_in(self.statement, chunks())
         return rows
 
 

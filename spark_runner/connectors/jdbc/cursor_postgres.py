@@ -11,7 +11,7 @@ from spark_runner.connectors.jdbc.wire import Login, Wire, WireError
 
 _QUOTE, _DELIMITER = "\x01", "\x02"  # JSON has both escaped
 _FORMAT = f"FORMAT csv, QUOTE '{_QUOTE}', DELIMITER '{_DELIMITER}'"
-_SETTINGS = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'"
+_SETTINGS = "SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'"
 
 
 class PostgresCursor:
@@ -50,8 +50,7 @@ class PostgresCursor:
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Wire]:
         try:
-            with Wire(self._login) as wire:
-                wire.run(_SETTINGS)
+            with Wire(self._login) as wire, wire.transaction(_SETTINGS):
                 yield wire
         except WireError as error:
             raise failure(self._at, str(error), error.state) from error

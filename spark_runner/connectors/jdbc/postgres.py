@@ -114,7 +114,8 @@ class Postgres:
 
     def create_staging(self, staging: TableName, target: TableName, columns: Sequence[str]) -> list[str]:
         """A table without a log of its own: a crash of the server empties it, which `count` finds."""
-        task = f"{TASK} bigint DEFAULT current_setting('{TASK_SETTING}', true)::bigint"
+        # Outside of a transaction that set it, the setting may be empty.
+        task = f"{TASK} bigint DEFAULT nullif(current_setting('{TASK_SETTING}', true), '')::bigint"
         return [
             f"CREATE UNLOGGED TABLE {staging} AS SELECT {target.columns(columns)} FROM {target} WITH NO DATA",
             f"ALTER TABLE {staging} ADD {ROW} bigint, ADD {DELETE} boolean, ADD {task}",

@@ -161,6 +161,16 @@ class Wire:
         self._ask(statement)
         self._finish()
 
+    @contextlib.contextmanager
+    def transaction(self, settings: str) -> Iterator[None]:
+        """A transaction with settings of its own; an error leaves its end to that of the connection.
+
+        Settings of a connection would be those of others: a pooler may give each transaction another server.
+        """
+        self.run(f"BEGIN; {settings}")
+        yield
+        self.run("COMMIT")
+
     def copy_in(self, statement: str, chunks: Iterable[bytes | memoryview]) -> None:
         """Run COPY ... FROM STDIN with these bytes; raises WireError, early if the server ends it."""
         self._ask(statement)

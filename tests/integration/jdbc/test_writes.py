@@ -4,15 +4,19 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]  # it publishes no types
 import pytest
 
+from spark_runner.connectors.jdbc.copy_task import CopyTask
 from spark_runner.connectors.jdbc.failures import DatabaseBroke
+from spark_runner.connectors.jdbc.postgres import TASK_SETTING
 from spark_runner.connectors.jdbc.record import WriteRecord
 from spark_runner.connectors.jdbc.staging import fill
+from spark_runner.connectors.jdbc.wire import Login, Wire
 from spark_runner.driver.outcome import is_permanent
 from spark_runner.sql.text.errors import SqlError
 from tests.jdbc_support import Run
-from tests.servers.databases import DatabaseServer, local_pgbouncer
+from tests.servers.databases import PASSWORD, DatabaseServer, local_pgbouncer
 
 KEYED = "(id INT, name STRING, PRIMARY KEY (id) NOT ENFORCED)"
 
@@ -154,6 +158,27 @@ def test_rows_go_through_a_pooler_that_gives_its_servers_to_other_clients(
             (found,) = run_script(f"CREATE TABLE t {KEYED} {table}; INSERT INTO t VALUES {values};")
             assert found["rows"] == 50
     assert postgres.run("SELECT count(*), sum(id) FROM t") == [["50", "1225"]]
+
+
+def test_the_rows_of_a_task_have_its_number_though_a_pooler_gives_its_server_away(
+    postgres: DatabaseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = f"task bigint DEFAULT current_setting('{TASK_SETTING}', true)::bigint"
+    postgres.run(f"CREATE TABLE t (id int, {task})")
+    copy_in = Wire.copy_in
+    with local_pgbouncer(postgres.port) as port:
+        login = Login("127.0.0.1", port, postgres.database, postgres.user, PASSWORD, {"sslmode": "disable"})
+
+        def behind_another(self: Wire, *given: Any) -> None:
+            with Wire(login) as other:
+                other.run(f"SET {TASK_SETTING} = '7'")
+            copy_in(self, *given)
+
+        monkeypatch.setattr(Wire, "copy_in", behind_another)
+        lines = pa.RecordBatch.from_pydict({"line": ["1\n", "2\n"]})
+        (done,) = CopyTask(login, "COPY t (id) FROM STDIN")(iter([lines]))
+    assert done.to_pylist() == [{"task": 0, "row_count": 2, "state": None, "message": None}]
+    assert postgres.run("SELECT id, task FROM t ORDER BY id") == [["1", "0"], ["2", "0"]]
 
 
 def test_a_missing_table_is_created_on_demand(database: DatabaseServer, run_script: Run) -> None:
