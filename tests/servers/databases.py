@@ -89,10 +89,8 @@ def _local_mariadb(certificates: Certificates | None = None) -> Iterator[int]:
     (port,) = free_ports("127.0.0.1", 1)
     with private_folder("mariadb-") as folder:
         data, socket = folder / "data", folder / "socket"
-        own = (
-            f"--datadir={data}",
-            f"--tmpdir={folder}",
-        )  # one that starts removes temporary tables of others
+        # A server that starts removes the temporary tables of others in its `tmpdir`.
+        own = (f"--datadir={data}", f"--tmpdir={folder}")
         key = _server_key(certificates, folder) if certificates else None
         give_away(folder)
         run_as_user(

@@ -71,10 +71,8 @@ def redis_cluster() -> Iterator[list[str]]:
     free = free_ports("127.0.0.1", 6)
     with ExitStack() as stack:
         nodes = [
-            stack.enter_context(
-                local_redis("--cluster-enabled", "yes", "--cluster-port", str(own), port=port)
-            )
-            for port, own in zip(free[:3], free[3:], strict=True)
+            stack.enter_context(local_redis(*_NODE, "--cluster-port", str(inner), port=port))
+            for port, inner in zip(free[:3], free[3:], strict=True)
         ]
         addresses = [f"{node.host}:{node.port}" for node in nodes]
         subprocess.run(

@@ -15,8 +15,8 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.jdbc.address import MYSQL, Address, parse
 from spark_runner.connectors.jdbc.failures import failure
 from spark_runner.connectors.jdbc.names import quoted, table_name
+from spark_runner.connectors.jdbc.sockets import CONNECT_SECONDS, keep_alive, tls_context
 from spark_runner.connectors.jdbc.values import INTEGERS, base_type
-from spark_runner.connectors.jdbc.wire import CONNECT_SECONDS, keep_alive, tls_context
 
 PARAMETERS = frozenset({"sslMode", "serverSslCert", "connectTimeout"})
 """Those of a URL of MariaDB's driver that this client has, too."""

@@ -18,14 +18,11 @@ class PostgresCursor:
     """A table, and its column that grows."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        at = parse(str(options["url"]))
-        user, password = str(options["username"]), str(options["password"])
-        self._at = at
-        self._login = Login(at.host, at.port, at.database, user, password, dict(at.parameters))
+        self._at, self._login = parse(str(options["url"])), Login.of(options)
         self._table = str(table_name(POSTGRESQL, str(options["table"])))
         self._cursor = quoted(POSTGRESQL, str(options["cursor_column"]))
         self._columns: Mapping[str, str] = options["columns"]
-        self.place = f"{at.plain}/{self._table}.{self._cursor}"
+        self.place = f"{self._at.plain}/{self._table}.{self._cursor}"
 
     def highest(self, delay: int, reached: Sequence[str]) -> str | None:
         """The highest value, as text."""

@@ -12,7 +12,8 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.jdbc.address import MYSQL, POSTGRESQL, parse
 from spark_runner.connectors.jdbc.failures import of_java
-from spark_runner.connectors.jdbc.wire import CONNECT_SECONDS, Login
+from spark_runner.connectors.jdbc.sockets import CONNECT_SECONDS
+from spark_runner.connectors.jdbc.wire import Login
 
 _JDBC = "org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions"
 _DIALECTS = "org.apache.spark.sql.jdbc.JdbcDialects"
@@ -32,10 +33,7 @@ class Database:
     @property
     def login(self) -> Login:
         """How the tasks connect without a JDBC driver."""
-        at, options = self.address, self._options
-        return Login(
-            at.host, at.port, at.database, options["username"], options["password"], dict(at.parameters)
-        )
+        return Login.of(self._options)
 
     def spark_options(self) -> dict[str, str]:
         """The options of Spark for this database; Spark hides them in plans and in its UI."""

@@ -11,18 +11,14 @@ import ssl
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.jdbc.address import parse
 from spark_runner.connectors.jdbc.scram import MECHANISM, ScramClient, ScramError
+from spark_runner.connectors.jdbc.sockets import CONNECT_SECONDS, keep_alive, tls_context
 
-CONNECT_SECONDS = 30.0
 _CHUNK = 256 * 1024  # bytes of one message
 _PROTOCOL, _TLS = 196_608, 80_877_103
-_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 300_000}
-"""So a host that vanished is missed within minutes. The last one, in ms, also limits how long a server that
-is there may read nothing of what is sent."""
 _NOTHING_YET = (BlockingIOError, ssl.SSLWantReadError)
 _SIZE, _MAX_MESSAGE = 4, 1 << 30  # bytes of the size itself, and of a message
 
@@ -52,6 +48,12 @@ class Login:
     KNOWN: ClassVar[frozenset[str]] = frozenset(
         {"sslmode", "ssl", "sslrootcert", "ApplicationName", "connectTimeout"}
     )
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """That of the options of a table."""
+        at, user, password = parse(str(options["url"])), str(options["username"]), str(options["password"])
+        return cls(at.host, at.port, at.database, user, password, dict(at.parameters))
 
     @property
     def is_possible(self) -> bool:
@@ -270,25 +272,6 @@ class Wire:
         if not part:
             raise WireError("the database closed the connection", "08006")
         return part
-
-
-def tls_context(authorities: str) -> ssl.SSLContext:
-    """The settings of TLS that trust the certificates in this file, or those of the system."""
-    try:
-        return ssl.create_default_context(cafile=authorities or None)
-    except OSError as error:
-        raise ConnectorError(
-            f"the certificates of authorities in '{authorities}', which option 'url' names, cannot be read"
-            f" on this host: {error}"
-        ) from error
-
-
-def keep_alive(opened: socket.socket) -> None:
-    """Send at once, and miss a host that vanished within minutes."""
-    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name in filter(partial(hasattr, socket), _ALIVE):
-        opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _ALIVE[name])
 
 
 def _message(code: bytes, body: bytes) -> bytes:

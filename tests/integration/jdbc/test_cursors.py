@@ -22,7 +22,7 @@ from spark_runner.connectors.jdbc.cursor import CursorReader, Range
 from spark_runner.connectors.jdbc.source import JdbcSource
 from spark_runner.connectors.options import to_plan, validate
 from spark_runner.sql.text.errors import SqlError
-from tests.jdbc_support import Run
+from tests.jdbc_support import Run, reader
 from tests.servers.databases import PASSWORD, DatabaseServer, mariadb_at
 from tests.servers.secured import Certificates
 from tests.waiting import wait_until
@@ -58,20 +58,6 @@ TYPES = {  # of a column of MariaDB: the types of Spark that a script may declar
 }
 LONG = {"postgresql": "text", "mariadb": "longtext"}
 COLUMNS = {f"c{number}": pair for number, pair in enumerate(TYPES.items())}
-
-
-def reader(database: DatabaseServer, kind: str = "bigint", **more: Any) -> CursorReader:
-    """The reader of the columns `id` and `text` of the table `src`, or of another one."""
-    given = {"url": database.url, "username": database.user, "password": PASSWORD, "cursor_column": "id"}
-    own = {name: more.pop(name) for name in ("table", "password", "url", "username") if name in more}
-    options = to_plan(validate("jdbc", given | {"table": "src"} | own))
-    options |= {"start": None, "reached": [], "columns": {"id": kind, "text": "longtext"}}
-    options |= {"cursor_type": kind, "is_whole": kind == "bigint"} | more
-    names = ["row"] if database.kind == "postgresql" else ["c0", "c1"]
-    schema = StructType()
-    for name in names:
-        schema.add(name, StringType())
-    return CursorReader(options, schema)
 
 
 def copied(run: Run, database: DatabaseServer, columns: str, folder: Path, **options: object) -> list[Any]:

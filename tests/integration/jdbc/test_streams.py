@@ -4,18 +4,16 @@ import json
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.jdbc import sink as sinks
 from spark_runner.connectors.jdbc import staging
-from spark_runner.connectors.jdbc.cursor import CursorReader
 from spark_runner.connectors.jdbc.sink import JdbcSink
 from spark_runner.connectors.options import to_plan, validate
 from spark_runner.sql.execution.streaming import MicroBatches
 from spark_runner.sql.text.errors import SqlError
-from tests.jdbc_support import Run
+from tests.jdbc_support import Run, reader
 from tests.servers.databases import PASSWORD, DatabaseServer
 
 COLUMNS = "id BIGINT, at TIMESTAMP, raw BINARY, doc STRING, tags ARRAY<STRING>"
@@ -89,17 +87,9 @@ def test_rows_that_are_deleted_and_come_back_are_not_read_again(
     assert database.run("SELECT count(*), count(DISTINCT id) FROM dst") == [["12", "12"]]
 
 
-def reader(database: DatabaseServer, column: str, kind: str, **more: object) -> CursorReader:
-    """The reader of the column `id` of the table `src`."""
-    given = {"url": database.url, "username": database.user, "password": PASSWORD, "table": "src"}
-    options = to_plan(validate("jdbc", given | {"cursor_column": column})) | {"start": None, "reached": []}
-    options |= {"columns": {"id": "bigint"}, "cursor_type": kind, "is_whole": kind == "bigint"}
-    return CursorReader(options | more, StructType().add("row", StringType()))
-
-
 def test_the_end_of_a_stream_does_not_go_back_while_it_runs(database: DatabaseServer) -> None:
     put(database, 1, 10)
-    first = reader(database, "id", "bigint")
+    first = reader(database)
     assert first.initialOffset()["cursor"] is None
     reached = first.latestOffset()
     assert reached["cursor"] == "10"
@@ -107,7 +97,7 @@ def test_the_end_of_a_stream_does_not_go_back_while_it_runs(database: DatabaseSe
         database.run(statement)
         assert first.latestOffset() == reached
     other = {"cursor": "77", "column": reached["column"].replace("src", "other")}
-    later = reader(database, "id", "bigint", reached=[json.dumps(reached), json.dumps(other), "7"])
+    later = reader(database, reached=[json.dumps(reached), json.dumps(other), "7"])
     assert later.latestOffset() == reached
     database.run("INSERT INTO src (id) VALUES (11)")
     assert later.latestOffset()["cursor"] == "11"
