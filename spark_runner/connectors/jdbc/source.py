@@ -1,7 +1,6 @@
 """Tables of relational databases, as sources."""
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,9 +16,12 @@ from spark_runner.connectors.jdbc.partitions import partitioned
 from spark_runner.connectors.jdbc.stream import new_rows
 from spark_runner.connectors.jdbc.values import read_as
 from spark_runner.connectors.rows import column
+from spark_runner.connectors.session_settings import changed
 from spark_runner.protocol.text import did_you_mean
 
-_PADDING = "spark.sql.readSideCharPadding"
+_UNPADDED = {"spark.sql.readSideCharPadding": "false"}
+"""CHAR and ENUM are as the database gives them: Spark would fill each value up to the longest one."""
+
 _NO_TABLE = frozenset({"42P01", "42S02"})
 
 
@@ -41,7 +43,7 @@ class JdbcSource:
         else:
             settings["dbtable"] = str(options["table"])
         try:
-            with database.errors(), _unpadded(session):
+            with database.errors(), changed(session, _UNPADDED):
                 frame = partitioned(database, session, settings, options)
         except DatabaseFailed as error:
             if error.state in _NO_TABLE and options["table"]:
@@ -71,17 +73,6 @@ class JdbcSource:
     ) -> DataFrame:
         """Likewise; its offsets do not go back behind those that its query has reached."""
         return new_rows(session, options, schema, position, reached)
-
-
-@contextlib.contextmanager
-def _unpadded(session: SparkSession) -> Iterator[None]:
-    """Read CHAR and ENUM as the database gives them: Spark would fill each value up to the longest one."""
-    before = session.conf.get(_PADDING)
-    session.conf.set(_PADDING, "false")
-    try:
-        yield
-    finally:
-        session.conf.set(_PADDING, str(before))
 
 
 def declared(frame: DataFrame, schema: StructType, options: Mapping[str, Any]) -> DataFrame:

@@ -32,6 +32,7 @@ from spark_runner.connectors.jdbc.failures import DatabaseFailed, failure
 from spark_runner.connectors.jdbc.names import TableName
 from spark_runner.connectors.jdbc.target import Target
 from spark_runner.connectors.rows import column, row_of
+from spark_runner.connectors.session_settings import changed
 
 _BYTES_OF_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _NO_COPY = (
@@ -115,13 +116,8 @@ def fill(  # noqa: PLR0917 - a write, and where it goes
 
 
 def _copy(database: Database, lines: DataFrame, task: CopyTask) -> Filled:
-    conf = lines.sparkSession.conf
-    before = conf.get(_BYTES_OF_BATCH, None)
-    conf.set(_BYTES_OF_BATCH, _MAX_BYTES)
-    try:
+    with changed(lines.sparkSession, {_BYTES_OF_BATCH: _MAX_BYTES}):
         done = map_batches(lines, task, RESULT).collect()
-    finally:
-        conf.unset(_BYTES_OF_BATCH) if before is None else conf.set(_BYTES_OF_BATCH, before)
     for each in done:
         if each.message is not None:
             raise failure(database.address, each.message, each.state)

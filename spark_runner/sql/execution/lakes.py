@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from spark_runner.connectors.session_settings import changed
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.script_context import ScriptContext
@@ -42,24 +43,15 @@ class LakeTable:
     @contextlib.contextmanager
     def marked(self, mark: Mark) -> Iterator[None]:
         """Give the commits of the session a mark; Delta Lake leaves out writes up to the last number."""
-        number, conf = str(mark.number), self.session.conf
+        number = str(mark.number)
         if self.kind == ICEBERG:
             wanted = {f"{_PROPERTY}{_SERIES}": mark.series, f"{_PROPERTY}{_NUMBER}": number}
         else:
             wanted = {f"{_OPTION}write.txnAppId": mark.series, f"{_OPTION}write.txnVersion": number}
-            if conf.get(_NOTE, None) is None:  # else the script has a note of its own
+            if self.session.conf.get(_NOTE, None) is None:  # else the script has a note of its own
                 wanted[_NOTE] = _note(mark)
-        before = {key: conf.get(key, None) for key in wanted}
-        try:
-            for key, value in wanted.items():
-                conf.set(key, value)
+        with changed(self.session, wanted):
             yield
-        finally:
-            for key, earlier in before.items():
-                if earlier is None:
-                    conf.unset(key)
-                else:
-                    conf.set(key, earlier)
 
     def has(self, mark: Mark) -> bool:
         """Whether a table of Iceberg has this write, or a later one of its series.

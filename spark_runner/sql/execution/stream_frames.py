@@ -9,6 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.java_classes import items, java_class
+from spark_runner.connectors.session_settings import changed
 from spark_runner.sql.execution.row_by_row import analyzed, nodes
 from spark_runner.sql.grammar.statement_set import OUTSIDE_OF_SET
 
@@ -51,17 +52,11 @@ def without_csv_pushdown(session: SparkSession, frame: DataFrame) -> Iterator[No
     """
     state: Any = frame.sparkSession._jsparkSession.sessionState()  # noqa: SLF001 - PySpark has no public way to it
     plan = state.optimizer().execute(analyzed(frame))  # a stream has no optimized plan of its own
-    before = session.conf.get(_CSV_PUSHDOWN)
-    is_changed = any(
+    is_needed = any(
         node.nodeName() == "Filter" and node.condition().references().isEmpty() for node in nodes(plan)
     )
-    if is_changed:
-        session.conf.set(_CSV_PUSHDOWN, "false")
-    try:
+    with changed(session, {_CSV_PUSHDOWN: "false"} if is_needed else {}):
         yield
-    finally:
-        if is_changed:
-            session.conf.set(_CSV_PUSHDOWN, str(before))
 
 
 def _nulls(schema: StructType) -> list[Column]:
