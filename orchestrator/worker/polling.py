@@ -11,7 +11,7 @@ from orchestrator.loop import Loop
 from spark_runner.runners.base import Runner
 
 _POLL_SECONDS = 1.0
-_REST = 20  # a poll of thousands is long: it takes at most a twentieth of the time
+_REST = 20  # a poll of thousands of drivers computes long: at most a twentieth of the time
 
 
 class Polling:
@@ -33,7 +33,7 @@ class Polling:
 
     def step(self) -> float:
         """Poll each backend once; returns the seconds until the next poll."""
-        started = time.monotonic()
+        started, computed = time.monotonic(), time.thread_time()
         by_runner: defaultdict[int, list[JobContext]] = defaultdict(list)
         runners: dict[int, Runner] = {}
         for job in self._waiting():
@@ -42,7 +42,9 @@ class Polling:
                 runners[id(runner)] = runner
         for key, jobs in by_runner.items():
             self._poll(runners[key], jobs)
-        return max(_POLL_SECONDS, _REST * (time.monotonic() - started))
+        # A wait for a slow cluster, or for a busy processor, counts once: news should not be late by minutes.
+        waited, computed = time.monotonic() - started, time.thread_time() - computed
+        return max(_POLL_SECONDS, waited, _REST * computed)
 
     def _poll(self, runner: Runner, jobs: Sequence[JobContext]) -> None:
         try:
