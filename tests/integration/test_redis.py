@@ -195,8 +195,17 @@ def test_rows_that_redis_rejects_are_set_aside_and_the_others_written(
     assert results[0]["rows"] == 2
     with redis_server.client() as client:
         assert client.lrange(f"{redis_keys}:home", 0, -1) == ["1.50"]
-    reasons = [row.reason for row in spark.read.json(str(tmp_path / "bad")).collect()]
-    assert sorted(reason.partition(" ")[0] for reason in reasons) == ["WRONGTYPE", "a", "a"]
+    found = spark.read.json(str(tmp_path / "bad")).collect()
+    assert sorted((row.reason.partition(" ")[0], *parsed(row.record)) for row in found) == [
+        ("WRONGTYPE", "shop", 2.5),
+        ("a", "None", 3.0),
+        ("a", "shop", 0.0),
+    ]
+
+
+def parsed(record: str) -> tuple[str, float]:
+    row = json.loads(record)
+    return str(row["page"]), float(row["price"] or 0)
 
 
 def test_a_server_that_is_away_or_refuses_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from redis import Redis
-from redis.cluster import RedisCluster
 from redis.exceptions import ReadOnlyError
 
 from spark_runner.connectors.errors import ConnectorError, Unreachable
-from spark_runner.connectors.redis.client import slot
 from spark_runner.connectors.redis.options import RedisOptions
 from spark_runner.connectors.redis.pipeline import Pipeline
-from tests.servers.redis import RedisServer, local_redis, start_redis
+from tests.servers.redis import RedisServer, local_redis, moving_slot, start_redis
 from tests.waiting import wait_until
 
 WORD = "open sesame"
@@ -77,6 +74,38 @@ def test_a_full_server_makes_a_task_wait_and_then_fails_it(server: RedisServer) 
         patient.close()
 
 
+def test_a_server_that_takes_no_writes_for_now_rejects_no_row(server: RedisServer) -> None:
+    with server.client() as client:
+        client.config_set("min-replicas-to-write", "1")
+        pipeline = Pipeline(options(server, retry_timeout=0.5))
+        with pytest.raises(Unreachable, match=r"does not take rows: NOREPLICAS"):
+            pipeline.write(*pushed(range(10)))
+        patient = Pipeline(options(server))
+        thread = threading.Thread(target=patient.write, args=pushed(range(10)))
+        thread.start()
+        wait_until(lambda: client.info("stats")["total_error_replies"] > 20, 30, "the task has tried again")
+        client.config_set("min-replicas-to-write", "0")
+        thread.join(30)
+        assert client.lrange("k", 0, -1) == [str(value) for value in range(10)]
+        pipeline.close()
+        patient.close()
+
+
+def test_a_command_that_the_server_lacks_is_an_error_of_all_rows() -> None:
+    with local_redis("--rename-command", "RPUSH", "PUSH") as server:
+        pipeline = Pipeline(options(server))
+        with pytest.raises(ConnectorError, match=r"refused: unknown command 'RPUSH'"):
+            pipeline.write(*pushed(range(10)))
+        pipeline.close()
+
+
+def test_a_key_that_cannot_expire_fails_the_write(server: RedisServer) -> None:
+    pipeline = Pipeline({**options(server, command="RPUSH"), "ttl": 10**18})
+    with pytest.raises(ConnectorError, match="invalid expire time"):
+        pipeline.write(*pushed(range(1)))
+    pipeline.close()
+
+
 def test_a_user_without_the_right_to_write_is_an_error_of_all_rows(server: RedisServer) -> None:
     with server.client() as client:
         client.acl_setuser(
@@ -97,35 +126,26 @@ def test_a_row_of_the_wrong_type_is_rejected_and_its_neighbours_are_written(serv
         keys: list[bytes | None] = [b"a", b"k", b"b", None]
         commands = [packed("RPUSH", "a", "1"), packed("RPUSH", "k", "2"), packed("RPUSH", "b", "3"), None]
         rejected = pipeline.write(keys, commands)
-        assert [reason.split()[0] for reason, _ in rejected] == ["a", "WRONGTYPE"]
+        assert {number: reason.split()[0] for number, reason in rejected.items()} == {1: "WRONGTYPE", 3: "a"}
         assert (client.llen("a"), client.llen("b")) == (1, 1)
         pipeline.close()
 
 
-def test_rows_follow_a_slot_that_moves_to_another_master(redis_cluster: list[str]) -> None:
-    host, _, port = redis_cluster[0].rpartition(":")
+def test_rows_follow_a_slotthat_moves_to_another_master(redis_cluster: list[str]) -> None:
     settings = RedisOptions(
         mode="cluster", nodes=tuple(redis_cluster), key="k", retry_timeout=30
     ).model_dump()
-    key, number = "moved-key", slot(b"moved-key")
-    with RedisCluster(host=host, port=int(port)) as cluster:
-        cluster.delete(key)
-        owner: Any = cluster.get_node_from_key(key)
-        other: Any = next(node for node in cluster.get_primaries() if node.name != owner.name)
+    key = "moved-key"
+    with moving_slot(redis_cluster, key) as slot:
+        slot.owner.delete(key)
         pipeline = Pipeline(settings)
         pipeline.write([key.encode()], [packed("RPUSH", key, "0")])
-        nodes = [Redis(host=node.host, port=node.port) for node in (owner, other)]
-        ids = [node.cluster("myid").decode() for node in nodes]
-        nodes[1].execute_command("CLUSTER", "SETSLOT", number, "IMPORTING", ids[0])
-        nodes[0].execute_command("CLUSTER", "SETSLOT", number, "MIGRATING", ids[1])
-        nodes[0].execute_command("MIGRATE", other.host, other.port, key, 0, 5000)
-        for node in reversed(nodes):
-            node.execute_command("CLUSTER", "SETSLOT", number, "NODE", ids[1])
+        slot.begin()
+        slot.move(key)
+        slot.end()
         pipeline.write([key.encode()], [packed("RPUSH", key, "1")])
-        assert nodes[1].lrange(key, 0, -1) == [b"0", b"1"]
+        assert slot.other.lrange(key, 0, -1) == [b"0", b"1"]
         pipeline.close()
-        for node in nodes:
-            node.close()
 
 
 def test_only_keys_of_rows_that_were_written_expire(server: RedisServer) -> None:
@@ -133,7 +153,7 @@ def test_only_keys_of_rows_that_were_written_expire(server: RedisServer) -> None
         client.set("k", "of someone else")
         pipeline = Pipeline(options(server, command="RPUSH", ttl=100))
         rejected = pipeline.write([b"a", b"k", b"a"], [packed("RPUSH", key, "1") for key in ("a", "k", "a")])
-        assert [reason.split()[0] for reason, _ in rejected] == ["WRONGTYPE"]
+        assert {number: reason.split()[0] for number, reason in rejected.items()} == {1: "WRONGTYPE"}
         assert client.ttl("k") == -1
         assert 0 < client.ttl("a") <= 100
         assert client.llen("a") == 2

@@ -1,4 +1,4 @@
-"""The memory of a Python worker of Spark that writes large rows to a slow target, or very many rows."""
+"""The memory of a Python worker of Spark: large rows to a slow target or from Redis, and very many rows."""
 
 import threading
 import time
@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Sink, Writer, WriteRequest
 from spark_runner.connectors.elasticsearch.sink import ElasticsearchSink
@@ -17,6 +18,7 @@ from spark_runner.connectors.http.sink import HttpSink
 from spark_runner.connectors.jdbc.sink import JdbcSink
 from spark_runner.connectors.options import to_plan, validate
 from spark_runner.connectors.redis.sink import RedisSink
+from spark_runner.connectors.redis.source import RedisSource
 from tests.elasticsearch_support import Indices
 from tests.log_proxy import Asked, LogProxy, Said
 from tests.sampling import is_whole, times
@@ -110,6 +112,23 @@ def test_a_copy_into_postgresql_holds_few_rows_at_once(rows: DataFrame, postgres
     with watched() as peak:
         JdbcSink().write(rows, to_plan(validate("jdbc", options)), REQUEST)
     assert postgres.run("SELECT count(*), min(length(text)) FROM kept") == [[str(ROWS), str(SIZE)]]
+    assert 0 < peak.most < MOST
+
+
+def test_a_read_of_redis_holds_few_values_at_once(
+    spark: SparkSession, redis_server: RedisServer, redis_keys: str
+) -> None:
+    with redis_server.client() as client:
+        for number in range(ROWS):
+            client.set(f"{redis_keys}:{number}", "x" * SIZE)
+    options = to_plan(validate("redis", {**redis_server.options, "key": f"{redis_keys}:*"}))
+    schema = StructType().add("key", "string").add("value", "string")
+    with watched() as peak:
+        found = (
+            RedisSource().read(spark, options, schema).selectExpr("count(*)", "sum(length(value))").first()
+        )
+    assert found is not None
+    assert tuple(found) == (ROWS, ROWS * SIZE)
     assert 0 < peak.most < MOST
 
 

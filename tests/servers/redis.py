@@ -9,15 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from redis import Redis
+from redis.cluster import RedisCluster
 from redis.exceptions import RedisError
 from redis.sentinel import MasterNotFoundError, Sentinel
 
 from queues.embedded.guarded import GuardedProcess
 from queues.embedded.ports import free_ports
+from spark_runner.connectors.redis.client import slot
 from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
@@ -59,7 +62,7 @@ def redis_keys(redis_server: RedisServer) -> Iterator[str]:
     """A prefix of keys for one test, which are removed afterwards."""
     prefix = f"test-{uuid.uuid4().hex[:12]}"
     yield prefix
-    with redis_server.client() as client:
+    with Redis(host=redis_server.host, port=redis_server.port) as client:  # keys may be no text
         for key in client.scan_iter(f"{prefix}*"):
             client.delete(key)
 
@@ -95,6 +98,47 @@ def redis_sentinel(redis_server: RedisServer) -> Iterator[str]:
             known = Sentinel([(sentinel.host, sentinel.port)])
             wait_until(lambda: _knows_master(known), START_TIMEOUT_S, "the Sentinel knows the server")
             yield f"{sentinel.host}:{sentinel.port}"
+
+
+@dataclass(frozen=True)
+class MovingSlot:
+    """A slot of a cluster that moves from its owner to another master."""
+
+    number: int
+    owner: Redis
+    other: Redis
+
+    def begin(self) -> None:
+        """Let the owner give keys away."""
+        self._set(self.other, "IMPORTING", self._id(self.owner))
+        self._set(self.owner, "MIGRATING", self._id(self.other))
+
+    def move(self, key: str) -> None:
+        """Move one key."""
+        to = self.other.get_connection_kwargs()
+        self.owner.execute_command("MIGRATE", to["host"], to["port"], key, 0, 5000)
+
+    def end(self) -> None:
+        """Give the slot to the other master."""
+        for node in (self.other, self.owner):
+            self._set(node, "NODE", self._id(self.other))
+
+    def _set(self, node: Redis, *words: str) -> None:
+        node.execute_command("CLUSTER", "SETSLOT", self.number, *words)
+
+    def _id(self, node: Redis) -> str:
+        return str(node.cluster("myid").decode())
+
+
+@contextmanager
+def moving_slot(nodes: Sequence[str], key: str) -> Iterator[MovingSlot]:
+    """The slot of a key in a cluster."""
+    host, _, port = nodes[0].rpartition(":")
+    with RedisCluster(host=host, port=int(port)) as cluster:
+        owner: Any = cluster.get_node_from_key(key)
+        other: Any = next(node for node in cluster.get_primaries() if node.name != owner.name)
+    with Redis(host=owner.host, port=owner.port) as giver, Redis(host=other.host, port=other.port) as taker:
+        yield MovingSlot(slot(key.encode()), giver, taker)
 
 
 @contextmanager

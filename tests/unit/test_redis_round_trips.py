@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_runner.connectors.redis.pipeline import round_trips
+from spark_runner.connectors.redis.round_trips import round_trips
 
 MIB = 1024 * 1024
 

@@ -1,5 +1,6 @@
 """Connections to the servers of a table, of one server, Sentinel or Cluster, by redis-py."""
 
+import re
 from binascii import crc_hqx
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,11 +10,19 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     AuthorizationError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
     NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
 from redis.exceptions import (
     ConnectionError as RedisConnectionError,
@@ -28,7 +37,14 @@ from spark_runner.connectors.errors import ConnectorError, Unreachable
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 REFUSED = (AuthenticationError, AuthorizationError, NoPermissionError)
+# The server, or another one, may accept the same command later.
+_PASSING = (
+    *(MovedError, AskError, TryAgainError, ClusterDownError, MasterDownError),
+    *(ReadOnlyError, OutOfMemoryError),
+)
+_STATE = re.compile(r"(?!WRONGTYPE\b)[A-Z]{4,} ")  # of the server: MISCONF, NOREPLICAS, BUSY and others
 _SLOTS = 16_384
+_NO_CLUSTER = "Cluster mode is not enabled"
 _NO_DATABASE = "DB index is out of range"
 
 
@@ -50,13 +66,27 @@ class Servers:
             return [""]
         return sorted(node.name for node in self._known_cluster().get_primaries())
 
+    def slots(self, name: str) -> tuple[str, ...]:
+        """The slots of a master of a cluster, as this node has them; without a cluster, none.
+
+        Raises Unreachable while keys of one of them move: a reader could miss them, or see them twice.
+        """
+        if self._options["mode"] != "cluster":
+            return ()
+        nodes: bytes = self.client(name).execute_command("CLUSTER", "NODES")
+        (myself,) = [line.split() for line in nodes.decode().splitlines() if "myself" in line]
+        slots = tuple(myself[8:])
+        if any(each.startswith("[") for each in slots):
+            raise Unreachable(f"{where(self._options)} moves keys from one master to another")
+        return slots
+
     def client(self, name: str) -> Redis:
         """A client of one server, with one connection at a time; raises the errors of redis-py."""
         if name not in self._clients:
             self._clients[name] = self._made(name)
         return self._clients[name]
 
-    def forget(self) -> None:
+    def close(self) -> None:
         """Close all connections, and look for the masters again at the next use."""
         clients, self._clients = self._clients, {}
         for client in clients.values():
@@ -82,7 +112,16 @@ class Servers:
     def _known_cluster(self) -> RedisCluster:
         if self._cluster is None:
             nodes = [ClusterNode(*address(each, self._options["port"])) for each in self._options["nodes"]]
-            self._cluster = RedisCluster(startup_nodes=nodes, **self._settings())
+            try:
+                self._cluster = RedisCluster(startup_nodes=nodes, **self._settings())
+            except RedisClusterException as error:  # it is no RedisError, whatever its cause
+                if isinstance(error.__cause__, REFUSED):
+                    raise error.__cause__ from None
+                if _NO_CLUSTER in str(error):
+                    raise ConnectorError(
+                        f"{where(self._options)} is no cluster: use another 'mode'"
+                    ) from error
+                raise RedisConnectionError(str(error)) from error
         return self._cluster
 
     def _node(self, number: int) -> ClusterNode:
@@ -98,8 +137,16 @@ class Servers:
             "socket_timeout": given["timeout"],
             # What is sent again, and when, is decided where the rows are.
             "retry": Retry(NoBackoff(), 0),
+            "protocol": 2,  # replies of one form, whatever the version of the server
             **tls,
         }
+
+
+def passes(error: Exception) -> bool:
+    """Whether an error in a reply tells a state of the server, which may pass, and not of a key or value."""
+    return isinstance(error, _PASSING) or (
+        isinstance(error, ResponseError) and bool(_STATE.match(str(error)))
+    )
 
 
 def slot(key: bytes) -> int:
@@ -147,8 +194,10 @@ def clear_errors(options: Mapping[str, Any]) -> Iterator[None]:
     except LOST as error:
         raise Unreachable(f"{where(options)} does not answer: {error}") from error
     except ResponseError as error:
+        if passes(error):
+            raise Unreachable(f"{where(options)} refused for now: {error}") from error
         if _NO_DATABASE in str(error):
             raise ConnectorError(f"{where(options)} has no database {options['database']}") from error
         raise ConnectorError(f"{where(options)} refused: {error}") from error
-    except RedisError as error:
+    except (RedisError, RedisClusterException) as error:
         raise Unreachable(f"{where(options)} failed: {error}") from error

@@ -16,9 +16,9 @@ def pattern_of(template: str) -> str:
     return "".join("*" if each.is_column else re.sub(r"([\[\]*?^\\-])", r"\\\1", each.text) for each in found)
 
 
-def columns_of_key(template: str) -> dict[str, Column]:
-    """The columns that a template has put into the key, by their names in lower case."""
+def columns_of_key(template: str, key: Column) -> dict[str, Column]:
+    """The columns that a template has put into the text of a key, by their names in lower case."""
     found = pieces(template)
     names = [each.text.lower() for each in found if each.is_column]
     text = "".join("(.*)" if each.is_column else re.escape(each.text) for each in found)
-    return {name: sql.regexp_extract("key", f"^{text}$", index) for index, name in enumerate(names, 1)}
+    return {name: sql.regexp_extract(key, rf"(?s)\A{text}\z", index) for index, name in enumerate(names, 1)}

@@ -1,28 +1,38 @@
-"""Reads the values of one server, key by key, in pages."""
+"""Reads the values of one server: a page of keys, then the values of some of them at a time."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark_runner.connectors.errors import Unreachable
-from spark_runner.connectors.patience import Patience
-from spark_runner.connectors.redis.client import LOST, REFUSED, Servers, clear_errors, where
+from spark_runner.connectors.redis.client import Servers, clear_errors, where
 from spark_runner.connectors.redis.keys import pattern_of
 from spark_runner.connectors.redis.kinds import TYPES
+from spark_runner.connectors.redis.replies import Replies
+from spark_runner.connectors.redis.round_trips import round_trips
+from spark_runner.connectors.redis.row_batches import RowBatch
 
-_AT_ONCE = {"string": "get", "hash": "hgetall", "set": "smembers"}  # types that one command reads as a whole
-_PAGE = 1000  # members of one value that are read at once
-Row = tuple[str, str | None, float | None, str | None]
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
+# Of types that one command reads as a whole: this command, and the one for the size of a value in bytes.
+_WHOLE = {
+    "string": (("GET",), ("STRLEN",)),
+    "hash": (("HGETALL",), ("MEMORY", "USAGE")),
+    "set": (("SMEMBERS",), ("MEMORY", "USAGE")),
+}
+_PAGE_BYTES, _PAGE = 4 * 1024 * 1024, 1000  # of the members of other values that are asked for at once
 
 
 @dataclass(frozen=True)
 class Master(InputPartition):
-    """One server whose keys are read."""
+    """One server whose keys are read, and its slots if it is of a cluster."""
 
     name: str
+    slots: tuple[str, ...]
 
 
 class ValueReader(DataSourceReader):
@@ -33,106 +43,106 @@ class ValueReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """A partition for each master."""
-        servers = Servers(self._options)
-        try:
-            with clear_errors(self._options):
-                return [Master(name) for name in servers.names()]
-        finally:
-            servers.forget()
+        with closing(Servers(self._options)) as servers, clear_errors(self._options):
+            return [Master(name, servers.slots(name)) for name in servers.names()]
 
-    def read(self, partition: InputPartition) -> Iterator[Row]:
-        """The rows of one master: key, value, score and id.
+    def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":
+        """The rows of one master; raises Unreachable if its slots are others at the end.
 
         Redis may return a key twice while the table of its keys grows or shrinks.
         """
         assert isinstance(partition, Master)  # noqa: S101 - those of `partitions`
-        pattern, kind = pattern_of(self._options["key"]), TYPES[self._options["command"]]
-        server, cursor = _Server(self._options, partition.name), 0
-        count = self._options["batch_size"]
-        with clear_errors(self._options):
-            while True:
-                cursor, keys = server.ask("scan", cursor, match=pattern, count=count, _type=kind)
-                if kind in _AT_ONCE:
-                    for key, value in zip(keys, server.ask_of_each(_AT_ONCE[kind], keys), strict=True):
-                        yield from _rows(key, value, kind)
-                else:
-                    for key in keys:
-                        yield from _members(server, key, kind)
-                if not cursor:
-                    return
+        rows = RowBatch()
+        with clear_errors(self._options), closing(Replies(self._options, partition.name)) as replies:
+            values = _Values(replies, TYPES[self._options["command"]], rows)
+            for keys in self._pages(replies):
+                for _ in values.read(keys):
+                    if rows.is_full:
+                        yield rows.taken()
+            yield rows.taken()
+        with closing(Servers(self._options)) as servers, clear_errors(self._options):
+            if servers.slots(partition.name) != partition.slots:
+                raise Unreachable(f"{where(self._options)} has moved slots while they were read")
 
-
-class _Server:
-    """One master, which a task waits for at its begin."""
-
-    def __init__(self, options: Mapping[str, Any], name: str) -> None:
-        self._options, self._name = options, name
-        self._servers, self._patience = Servers(options), Patience(options["retry_timeout"])
-        self._has_answered = False
-
-    def ask(self, command: str, *arguments: Any, **named: Any) -> Any:
-        """The answer to a command of redis-py; raises Unreachable."""
-        return self._answer(lambda client: getattr(client, command)(*arguments, **named))
-
-    def ask_of_each(self, command: str, keys: Sequence[bytes]) -> list[Any]:
-        """The answers to a command for each key, in one round trip; raises Unreachable."""
-
-        def asked(client: Any) -> Any:
-            pipeline = client.pipeline(transaction=False)
-            for key in keys:
-                getattr(pipeline, command)(key)
-            return pipeline.execute()
-
-        found: list[Any] = self._answer(asked)
-        return found
-
-    def _answer(self, ask: Callable[[Any], Any]) -> Any:
+    def _pages(self, replies: Replies) -> Iterator[list[bytes]]:
+        pattern, cursor = pattern_of(self._options["key"]), b"0"
+        asked = (
+            "MATCH",
+            pattern,
+            "COUNT",
+            self._options["batch_size"],
+            "TYPE",
+            TYPES[self._options["command"]],
+        )
         while True:
-            try:
-                answer = ask(self._servers.client(self._name))
-            except REFUSED:  # of which redis-py has one as a lost connection
-                raise
-            except LOST as error:
-                self._servers.forget()
-                # A restarted server, or another one, has its keys in another order: the task begins anew.
-                if self._has_answered or not self._patience.wait():
-                    raise Unreachable(f"{where(self._options)} does not answer: {error}") from error
-            else:
-                self._has_answered = True
-                return answer
+            cursor, keys = replies.to("SCAN", cursor, *asked)
+            yield keys
+            if cursor == b"0":
+                return
 
 
-def _rows(key: bytes, value: Any, kind: str) -> Iterator[Row]:
-    if kind == "string" and value is not None:
-        yield _text(key), _text(value), None, None
-    elif kind == "hash" and value:
-        yield _text(key), _json(value), None, None
-    elif kind == "set":
-        yield from ((_text(key), _text(each), None, None) for each in sorted(value))
+class _Values:
+    """The values of keys of one type."""
 
+    def __init__(self, replies: Replies, kind: str, rows: RowBatch) -> None:
+        self._replies, self._kind, self._rows = replies, kind, rows
+        self._count = 1  # members that are asked for at once: few large ones, or many
 
-def _members(server: _Server, key: bytes, kind: str) -> Iterator[Row]:
-    """The members of one list, sorted set or stream, in pages."""
-    name, start, since = _text(key), 0, "-"
-    while True:
-        if kind == "stream":
-            entries = server.ask("xrange", key, min=since, count=_PAGE)
-            yield from ((name, _json(fields), None, _text(number)) for number, fields in entries)
-            since = f"({_text(entries[-1][0])}" if entries else since
-        elif kind == "zset":
-            entries = server.ask("zrange", key, start, start + _PAGE - 1, withscores=True)
-            yield from ((name, _text(each), score, None) for each, score in entries)
-        else:
-            entries = server.ask("lrange", key, start, start + _PAGE - 1)
-            yield from ((name, _text(each), None, None) for each in entries)
-        if len(entries) < _PAGE:
+    def read(self, keys: Sequence[bytes]) -> Iterator[None]:
+        """Add the rows of these keys; yields from time to time, so that full batches are taken."""
+        if self._kind not in _WHOLE:
+            for key in keys:
+                yield from self._members(key)
             return
-        start += _PAGE
+        get, size = _WHOLE[self._kind]
+        sizes = [found or 0 for found in self._replies.to_each(size, keys)]
+        for part in round_trips(sizes, len(keys)):
+            for key, reply in zip(keys[part], self._replies.to_each(get, keys[part]), strict=True):
+                yield from self._add_whole(key, reply)
+
+    def _add_whole(self, key: bytes, reply: Any) -> Iterator[None]:
+        """Add the rows of a value; one that was deleted meanwhile has none."""
+        match self._kind:
+            case "set":
+                for member in sorted(reply):
+                    self._rows.add(key, member)
+                    yield
+            case "hash" if reply:
+                self._rows.add(key, fields=dict(_pairs(reply)))
+            case "string" if reply is not None:
+                self._rows.add(key, reply)
+        yield
+
+    def _members(self, key: bytes) -> Iterator[None]:
+        """Add the members of one list, sorted set or stream, in pages."""
+        start, since = 0, b"-"
+        while True:
+            count, before = self._count, self._rows.read_bytes
+            if self._kind == "stream":
+                entries = self._replies.to("XRANGE", key, since, "+", "COUNT", count)
+                for entry, fields in entries:
+                    self._rows.add(key, entry=entry, fields=dict(_pairs(fields)))
+                since = b"(" + entries[-1][0] if entries else since
+            elif self._kind == "zset":
+                found = self._replies.to("ZRANGE", key, start, start + count - 1, "WITHSCORES")
+                entries = list(_pairs(found))
+                for member, score in entries:
+                    self._rows.add(key, member, score=float(score))
+            else:
+                entries = self._replies.to("LRANGE", key, start, start + count - 1)
+                for member in entries:
+                    self._rows.add(key, member)
+            self._note(before)
+            yield
+            if len(entries) < count:
+                return
+            start += count
+
+    def _note(self, before: int) -> None:
+        """Choose the next number of members by the bytes that were read since `before`."""
+        read = max(1, self._rows.read_bytes - before)
+        self._count = max(1, min(self._count * _PAGE_BYTES // read, 2 * self._count, _PAGE))
 
 
-def _json(fields: Mapping[bytes, bytes]) -> str:
-    return json.dumps({_text(name): _text(value) for name, value in fields.items()})
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return zip(flat[::2], flat[1::2], strict=True)

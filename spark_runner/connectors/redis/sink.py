@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.redis.commands import commands
+from spark_runner.connectors.redis.round_trips import round_trips
 from spark_runner.connectors.written_rows import Rejected, written_by
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class RedisSink:
         parts = commands(frame, options)
         if options["connections"]:  # a task has one connection to each server
             parts = parts.coalesce(options["connections"])
-        return written_by(parts, Writes(dict(options)), options, column="record")
+        return written_by(parts, Writes(dict(options)), options)
 
     def probe(
         self,
@@ -51,7 +52,7 @@ class RedisSink:
                 for name in servers.names():
                     servers.client(name).ping()
         finally:
-            servers.forget()
+            servers.close()
 
 
 class Writes:
@@ -63,15 +64,17 @@ class Writes:
     def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows written, and the rejected rows."""
         # Not before the packages of the job are on the path of the executor.
-        from spark_runner.connectors.redis.pipeline import Pipeline, round_trips  # noqa: PLC0415 - see above
+        from spark_runner.connectors.redis.pipeline import Pipeline  # noqa: PLC0415 - see above
 
         pipeline, size = Pipeline(self.options), self.options["batch_size"]
         try:
             for batch in batches:
                 rejected = list[Rejected]()
-                keys, made = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+                keys, made, replies = [batch.column(index).to_pylist() for index in range(3)]
+                rows = batch.column(3)
                 for part in round_trips([len(each or b"") for each in made], size):
-                    rejected += pipeline.write(keys[part], made[part])
+                    found = pipeline.write(keys[part], made[part], replies[part])
+                    rejected += [(why, rows[part.start + index].as_py()) for index, why in found.items()]
                 yield batch.num_rows - len(rejected), rejected
         finally:
             pipeline.close()
