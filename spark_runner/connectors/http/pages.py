@@ -10,7 +10,8 @@ from urllib.parse import urlencode, urljoin
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.address import quoted, statuses
-from spark_runner.connectors.http.client import Answer, Client, same_server
+from spark_runner.connectors.http.answers import Answer
+from spark_runner.connectors.http.client import Client, same_server
 from spark_runner.connectors.templates import columns_of, pieces
 
 MAX_BYTES = 64 * 1024 * 1024  # of one page

@@ -1,0 +1,36 @@
+"""The answer to a request."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import parsedate_to_datetime
+
+_WORDS = 200  # characters of an answer in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one request; `is_whole` is false if it has more bytes than allowed."""
+
+    status: int
+    headers: Message
+    data: bytes
+    is_whole: bool
+
+    def words(self) -> str:
+        """The status, and the begin of the text."""
+        text = " ".join(self.data[: 4 * _WORDS].decode("utf-8", "replace").split())
+        return f"{self.status} {text[:_WORDS]}".strip()
+
+    def retry_after(self) -> float:
+        """The seconds that the server asks to wait; 0 without them."""
+        value = str(self.headers.get("Retry-After", "")).strip()
+        try:
+            return float(value) if value.isdecimal() else _seconds_until(value)
+        except (ValueError, OverflowError):
+            return 0.0
+
+
+def _seconds_until(date: str) -> float:
+    found = parsedate_to_datetime(date)
+    return (found - datetime.now(UTC)).total_seconds() if found.tzinfo else 0.0
