@@ -25,7 +25,10 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a request; `drop` closes the connection instead, `close` after it without a word."""
+    """The answer to a request; `drop` closes the connection instead, `close` after it without a word.
+
+    `interim` is what the server sends before the answer.
+    """
 
     status: int = 200
     body: bytes = b"{}"
@@ -33,6 +36,7 @@ class Reply:
     delay_s: float = 0.0
     drop: bool = False
     close: bool = False
+    interim: bytes = b""
 
 
 def ok(_: Received) -> Reply:
@@ -103,6 +107,7 @@ def _handler(found: WebServer) -> type[BaseHTTPRequestHandler]:
             if reply.drop:
                 self.close_connection = True
                 return
+            self.wfile.write(reply.interim)
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)

@@ -1,11 +1,28 @@
 """The answer to a request."""
 
+import http.client
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
 
 _WORDS = 200  # characters of an answer in a message
+_SWITCHES, _FINAL = 101, 200  # the status that switches protocols; the first status of final answers
+_MOST_INTERIM = 100  # answers before the final one; servers that work for long send some per minute
+
+
+class FinalResponse(http.client.HTTPResponse):
+    """A response that is a final one: `http.client` takes each status but 100 for final."""
+
+    def _read_status(self) -> tuple[str, int, str]:
+        for _ in range(_MOST_INTERIM + 1):
+            version, status, reason = super()._read_status()  # type: ignore[misc]  # typeshed leaves it out
+            if status >= _FINAL:
+                return version, status, reason
+            if status == _SWITCHES:
+                raise http.client.HTTPException("it switches to another protocol")
+            http.client.parse_headers(self.fp)
+        raise http.client.HTTPException(f"more than {_MOST_INTERIM} interim answers")
 
 
 @dataclass(frozen=True, slots=True)

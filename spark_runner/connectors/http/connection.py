@@ -11,7 +11,7 @@ from typing import Any
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.address import Server
-from spark_runner.connectors.http.answers import Answer
+from spark_runner.connectors.http.answers import Answer, FinalResponse
 from spark_runner.protocol.metadata_addresses import is_metadata
 
 LOST = (OSError, http.client.HTTPException)
@@ -30,6 +30,7 @@ class Connection:
         self._trust = _trust(options) if server.scheme == "https" else None
         self._http = http.client.HTTPConnection(server.host, server.port)
         self._http.auto_open = 0
+        self._http.response_class = FinalResponse
 
     def open(self) -> None:
         """Open the connection, if it is not open; raises LOST, ConnectorError."""
