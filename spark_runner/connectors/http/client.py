@@ -108,6 +108,7 @@ class Client:
             now = time.monotonic()
             time.sleep(max(0.0, self._next - now))
             self._next = max(now, self._next) + self._between
+        self._connection.open()
         return self._connection.exchange(method, path, body, headers, most)
 
 

@@ -5,13 +5,13 @@ import os
 import select
 import socket
 import ssl
-import time
 from collections.abc import Mapping
 from typing import Any
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.address import Server
 from spark_runner.connectors.http.answers import Answer, FinalResponse
+from spark_runner.connectors.http.timed_socket import TimedSocket
 from spark_runner.protocol.metadata_addresses import is_metadata
 
 LOST = (OSError, http.client.HTTPException)
@@ -31,6 +31,7 @@ class Connection:
         self._http = http.client.HTTPConnection(server.host, server.port)
         self._http.auto_open = 0
         self._http.response_class = FinalResponse
+        self._socket: TimedSocket | None = None
 
     def open(self) -> None:
         """Open the connection, if it is not open; raises LOST, ConnectorError."""
@@ -49,20 +50,20 @@ class Connection:
             except OSError as error:
                 failure = error
             else:
-                self._http.sock = self._secured(made)
-                self._http.sock.settimeout(self._options["timeout"])
+                self._socket = TimedSocket(self._secured(made))
+                self._http.sock = self._socket  # has all that http.client needs
                 return
         raise failure
 
     def exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
     ) -> Answer:
-        """The answer to one request, of which `most` bytes are read.
+        """The answer to one request on the open connection, of which `most` bytes are read.
 
         Raises LOST, and ConnectorError for wrong TLS.
         """
-        until = time.monotonic() + self._options["timeout"]
-        self.open()
+        assert self._socket is not None  # noqa: S101 - for mypy: it is open
+        self._socket.set_deadline(self._options["timeout"])
         encoded = {name: value.encode() for name, value in headers.items()}
         try:
             self._http.request(method, path, body, encoded)
@@ -75,8 +76,6 @@ class Connection:
         data = bytearray()
         while len(data) <= most and (chunk := response.read1(_CHUNK)):
             data += chunk
-            if time.monotonic() > until:
-                raise TimeoutError("the answer takes too long")
         response.close()
         if len(data) > most:
             self.close()
@@ -90,10 +89,10 @@ class Connection:
 
     def is_idle(self) -> bool:
         """Whether the connection is open; it is not where the server closed it after its last answer."""
-        if self._http.sock is None:
+        if self._http.sock is None or self._socket is None or self._socket.pending():
             return False
         poll = select.poll()
-        poll.register(self._http.sock, select.POLLIN)
+        poll.register(self._socket, select.POLLIN)
         return not poll.poll(0)
 
     def _secured(self, plain: socket.socket) -> socket.socket:
