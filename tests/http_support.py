@@ -23,9 +23,11 @@ def plan(url: str, **options: str) -> dict[str, Any]:
 
 @contextmanager
 def sender(url: str, **options: str) -> Iterator[Sender]:
+    """A sender of one of `tasks`; `secrets` are divided by `|`."""
     tasks = int(options.pop("tasks", "1"))
+    secrets = tuple(options.pop("secrets", "").split("|"))
     given = plan(url, **options)
-    with closing(Client(given, tasks)) as client:
+    with closing(Client(given, tasks, secrets)) as client:
         yield Sender(client, given)
 
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from email.message import Message
 from email.utils import parsedate_to_datetime
 
-_WORDS = 200  # characters of an answer in a message
 _SWITCHES, _FINAL = 101, 200  # the status that switches protocols; the first status of final answers
 _MOST_INTERIM = 100  # answers before the final one; servers that work for long send some per minute
 
@@ -33,11 +32,6 @@ class Answer:
     headers: Message
     data: bytes
     is_whole: bool
-
-    def words(self) -> str:
-        """The status, and the begin of the text."""
-        text = " ".join(self.data[: 4 * _WORDS].decode("utf-8", "replace").split())
-        return f"{self.status} {text[:_WORDS]}".strip()
 
     def retry_after(self) -> float:
         """The seconds that the server asks to wait; 0 without them."""

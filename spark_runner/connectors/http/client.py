@@ -10,6 +10,7 @@ from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.http.address import Server, quoted, split, statuses
 from spark_runner.connectors.http.answers import Answer
 from spark_runner.connectors.http.connection import LOST, Connection
+from spark_runner.connectors.http.shown import Shown
 
 SHOWN_BYTES = 64 * 1024  # of an answer that only tells success or failure
 _PAUSE_S = 0.1  # about the time before the first further attempt; it doubles up to _MAX_PAUSE_S
@@ -21,13 +22,13 @@ _LOGIN, _MISSING = {401, 403, 407}, {404, 410}
 class Client:
     """The connection of one of `tasks` that share the rate limit, which begin by their `turn`.
 
-    It masks `secrets` in texts of answers.
+    Texts of answers in its errors have no `secrets`.
     """
 
     def __init__(
         self, options: Mapping[str, Any], tasks: int = 1, secrets: tuple[str, ...] = (), turn: int = 0
     ) -> None:
-        self._options, self._secrets = options, secrets
+        self._options = options
         self.server, self.path = split(options["url"])
         self._retried = statuses(options["retry_status"])
         self._between = tasks / options["rate_limit"] if options["rate_limit"] else 0.0
@@ -37,6 +38,7 @@ class Client:
             "user-agent": "spark-job-orchestrator",
             **_headers(options),
         }
+        self.shown = Shown([*secrets, self._headers.get("authorization", "").partition(" ")[2]])
         self._connection = Connection(self.server, options)
 
     def ask(
@@ -58,11 +60,11 @@ class Client:
                 answer = self._asked(method, path, body, {**self._headers, **(headers or {})}, most)
             except LOST as error:
                 self.close()
-                reason = f"does not answer: {_reason(error)}"
+                reason = f"does not answer: {self._reason(error)}"
             else:
                 if answer.status not in self._retried:
                     return answer
-                wait, reason = answer.retry_after(), f"answers {self.masked(answer.words())}"
+                wait, reason = answer.retry_after(), f"answers {self.words(answer)}"
             wait = max(wait, pause * random.uniform(0.5, 1))  # noqa: S311 - so that tasks spread
             if time.monotonic() + wait - began > self._options["retry_timeout"]:
                 raise Unreachable(f"{self.server} {reason}")
@@ -74,7 +76,7 @@ class Client:
         try:
             self._connection.open()
         except LOST as error:
-            raise Unreachable(f"{self.server} does not answer: {_reason(error)}") from error
+            raise Unreachable(f"{self.server} does not answer: {self._reason(error)}") from error
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
@@ -84,15 +86,15 @@ class Client:
         """Whether the connection is open; it is not where the server closed it after its last answer."""
         return self._connection.is_idle()
 
-    def masked(self, text: str) -> str:
-        """A text of the server without secrets of the table."""
-        for secret in (*self._secrets, self._headers.get("authorization", "").partition(" ")[2]):
-            text = text.replace(secret, "***") if secret else text
-        return text
+    def words(self, answer: Answer) -> str:
+        """The status of an answer, and the beginning of its text."""
+        data = answer.data[:SHOWN_BYTES]
+        is_whole = answer.is_whole and len(data) == len(answer.data)
+        return f"{answer.status} {self.shown(data.decode('utf-8', 'replace'), is_whole=is_whole)}".strip()
 
     def refusal(self, answer: Answer) -> ConnectorError:
         """The error for an answer that holds for all requests."""
-        words = f"{self.server} refused: {self.masked(answer.words())}"
+        words = f"{self.server} refused: {self.words(answer)}"
         if answer.status in _REDIRECTS:
             words = f"{self.server} answers {answer.status}, a redirect, which is not followed; check 'url'"
         elif answer.status in _LOGIN:
@@ -100,6 +102,9 @@ class Client:
         elif answer.status in _MISSING:
             words += "; check 'url'"
         return ConnectorError(words)
+
+    def _reason(self, error: BaseException) -> str:
+        return self.shown(str(error)) or type(error).__name__
 
     def _asked(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
@@ -133,7 +138,3 @@ def _headers(options: Mapping[str, Any]) -> dict[str, str]:
         given["token"] = f"Basic {base64.b64encode(login).decode()}"
     names = {name: name.partition(".")[2].lower() or "authorization" for name in given}
     return {names[name]: value for name, value in given.items()}
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__

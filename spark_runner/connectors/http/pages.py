@@ -100,7 +100,8 @@ class Pages:
         try:
             return same_server(urljoin(f"{self._client.server}{path}", found), self._client.server)
         except ValueError as error:
-            raise self._error(f"the link to the next page is wrong: {error}") from None
+            reason = self._client.shown(str(error))
+            raise self._error(f"the link to the next page is wrong: {reason}") from None
 
     def _error(self, words: str) -> ConnectorError:
         return ConnectorError(f"{self._client.server}: {words}")

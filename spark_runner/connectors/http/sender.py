@@ -69,7 +69,7 @@ class Sender:
         if answer.status in self._of_all:
             raise self._client.refusal(answer)
         if len(rows) == 1:
-            return [(f"HTTP {self._client.masked(answer.words())}", rows[0].row)]
+            return [(f"HTTP {self._client.words(answer)}", rows[0].row)]
         middle = len(rows) // 2  # to find the rows that it does not take
         return self._sent(rows[:middle]) + self._sent(rows[middle:])
 
