@@ -49,15 +49,17 @@ class Client:
         headers: Mapping[str, str] | None = None,
         most: int = SHOWN_BYTES,
     ) -> Answer:
-        """The answer, after further attempts for `retry_timeout` seconds.
+        """The answer, after further attempts for `retry_timeout` seconds, without waits for the rate limit.
 
         `most` are the bytes of an answer that are read. Raises Unreachable, and ConnectorError for wrong TLS.
         """
-        began, pause = time.monotonic(), _PAUSE_S
+        sent = {**self._headers, **(headers or {})}
+        spent, earliest, pause = 0.0, 0.0, _PAUSE_S
         while True:
-            wait = 0.0
+            began, wait = self._wait_for_turn(earliest), 0.0
             try:
-                answer = self._asked(method, path, body, {**self._headers, **(headers or {})}, most)
+                self._connection.open()
+                answer = self._connection.exchange(method, path, body, sent, most)
             except LOST as error:
                 self.close()
                 reason = f"does not answer: {self._reason(error)}"
@@ -66,9 +68,10 @@ class Client:
                     return answer
                 wait, reason = answer.retry_after(), f"answers {self.words(answer)}"
             wait = max(wait, pause * random.uniform(0.5, 1))  # noqa: S311 - so that tasks spread
-            if time.monotonic() + wait - began > self._options["retry_timeout"]:
+            earliest = time.monotonic() + wait
+            spent += earliest - began
+            if spent > self._options["retry_timeout"]:
                 raise Unreachable(f"{self.server} {reason}")
-            time.sleep(wait)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     def connect(self) -> None:
@@ -106,15 +109,12 @@ class Client:
     def _reason(self, error: BaseException) -> str:
         return self.shown(str(error)) or type(error).__name__
 
-    def _asked(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], most: int
-    ) -> Answer:
-        if self._between:
-            now = time.monotonic()
-            time.sleep(max(0.0, self._next - now))
-            self._next = max(now, self._next) + self._between
-        self._connection.open()
-        return self._connection.exchange(method, path, body, headers, most)
+    def _wait_for_turn(self, earliest: float) -> float:
+        """Wait until the rate limit allows a request, and at least until `earliest`; returns the time."""
+        turn = max(time.monotonic(), earliest, self._next)
+        self._next = turn + self._between
+        time.sleep(max(0.0, turn - time.monotonic()))
+        return turn
 
 
 def same_server(url: str, server: Server) -> str:
