@@ -70,10 +70,10 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def web_server(
-    reply: Callable[[Received], Reply] = ok, *, context: ssl.SSLContext | None = None
+    reply: Callable[[Received], Reply] = ok, *, context: ssl.SSLContext | None = None, port: int = 0
 ) -> Iterator[WebServer]:
     """Serve on the loopback; `reply` may raise nothing."""
-    with _Server(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+    with _Server(("127.0.0.1", port), BaseHTTPRequestHandler) as server:
         scheme, host = ("https", "localhost") if context else ("http", "127.0.0.1")
         found = WebServer(f"{scheme}://{host}:{server.server_port}", reply)
         server.context = context

@@ -4,6 +4,7 @@ import base64
 import random
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from spark_runner.connectors.errors import ConnectorError, Unreachable
@@ -17,6 +18,7 @@ _PAUSE_S = 0.1  # about the time before the first further attempt; it doubles up
 _MAX_PAUSE_S = 10.0
 _REDIRECTS = range(300, 400)
 _LOGIN, _MISSING = {401, 403, 407}, {404, 410}
+_OF_GATEWAYS = {502, 504}  # which got no answer of the server
 
 
 class Client:
@@ -54,18 +56,21 @@ class Client:
         `most` are the bytes of an answer that are read. Raises Unreachable, and ConnectorError for wrong TLS.
         """
         sent = {**self._headers, **(headers or {})}
-        spent, earliest, pause = 0.0, 0.0, _PAUSE_S
+        spent, earliest, pause, is_repeat = 0.0, 0.0, _PAUSE_S, False
         while True:
-            began, wait = self._wait_for_turn(earliest), 0.0
+            began, wait, is_open = self._wait_for_turn(earliest), 0.0, False
             try:
                 self._connection.open()
+                is_open = True
                 answer = self._connection.exchange(method, path, body, sent, most)
             except LOST as error:
                 self.close()
+                is_repeat |= is_open
                 reason = f"does not answer: {self._reason(error)}"
             else:
                 if answer.status not in self._retried:
-                    return answer
+                    return replace(answer, is_repeat=is_repeat)
+                is_repeat |= answer.status in _OF_GATEWAYS
                 wait, reason = answer.retry_after(), f"answers {self.words(answer)}"
             wait = max(wait, pause * random.uniform(0.5, 1))  # noqa: S311 - so that tasks spread
             earliest = time.monotonic() + wait
