@@ -224,6 +224,22 @@ def test_a_token_by_reference_is_in_no_plan_and_no_error(spark: SparkSession, tm
         assert TOKEN not in str(caught.value)
 
 
+@pytest.mark.parametrize("length", [20, 172, 1_000])
+def test_a_record_in_an_error_has_no_part_of_a_secret(
+    spark: SparkSession, tmp_path: Path, length: int
+) -> None:
+    (tmp_path / "token").write_text(TOKEN, "utf-8")
+    resolver = Resolver(Sources(secrets={"shop": {"folder": str(tmp_path)}}), Masks())
+    source = table("{url}/items", "token '${secret:shop/token}'", "(id BIGINT)", "src")
+    out = "CREATE TABLE out USING parquet OPTIONS (path 'out');\nINSERT INTO out SELECT * FROM src;"
+    record = {"id": length * "x", "login": TOKEN}
+    with web_server(lambda _: Reply(body=json.dumps(record).encode())) as server:
+        plan = plan_of(source.replace("{url}", server.url) + out, tmp_path)
+        with pytest.raises(SqlError, match=r"a record does not fit the declared columns: .*xxx") as caught:
+            execute(spark, plan, lambda _: None, resolver=resolver)
+    assert TOKEN[:6] not in str(caught.value)
+
+
 def test_a_lost_answer_and_a_restart_of_the_job_repeat_the_same_keys(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -25,7 +25,10 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a request; `drop` closes the connection instead, `close` after it without a word."""
+    """The answer to a request; `drop` closes the connection instead, `close` after it without a word.
+
+    `interim` is what the server sends before the answer.
+    """
 
     status: int = 200
     body: bytes = b"{}"
@@ -33,6 +36,7 @@ class Reply:
     delay_s: float = 0.0
     drop: bool = False
     close: bool = False
+    interim: bytes = b""
 
 
 def ok(_: Received) -> Reply:
@@ -66,10 +70,10 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def web_server(
-    reply: Callable[[Received], Reply] = ok, *, context: ssl.SSLContext | None = None
+    reply: Callable[[Received], Reply] = ok, *, context: ssl.SSLContext | None = None, port: int = 0
 ) -> Iterator[WebServer]:
     """Serve on the loopback; `reply` may raise nothing."""
-    with _Server(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+    with _Server(("127.0.0.1", port), BaseHTTPRequestHandler) as server:
         scheme, host = ("https", "localhost") if context else ("http", "127.0.0.1")
         found = WebServer(f"{scheme}://{host}:{server.server_port}", reply)
         server.context = context
@@ -103,6 +107,7 @@ def _handler(found: WebServer) -> type[BaseHTTPRequestHandler]:
             if reply.drop:
                 self.close_connection = True
                 return
+            self.wfile.write(reply.interim)
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)

@@ -1,48 +1,27 @@
 """Requests of the HTTP connector: further attempts, rates, logins, TLS, and rows that a server refuses."""
 
 import base64
-import itertools
 import math
 import ssl
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.message import Message
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import ConnectorError, Unreachable
-from spark_runner.connectors.http.client import Answer, Client
+from spark_runner.connectors.http.answers import Answer
+from spark_runner.connectors.http.client import Client
 from spark_runner.connectors.http.sender import Row, Sender
-from spark_runner.connectors.options import to_plan, validate
+from tests.http_support import ROWS, in_turn, plan, sender
 from tests.servers.secured import Certificates
 from tests.servers.web import Received, Reply, mutual_tls, web_server
 from tests.waiting import wait_until
-
-ROWS = [Row("/items", f'{{"n":{n}}}', f'{{"n":{n}}}', f"key-{n}") for n in range(4)]
-
-
-def plan(url: str, **options: str) -> dict[str, Any]:
-    return to_plan(validate("http", {"url": url, **options}))
-
-
-@contextmanager
-def sender(url: str, **options: str) -> Iterator[Sender]:
-    tasks = int(options.pop("tasks", "1"))
-    given = plan(url, **options)
-    with closing(Client(given, tasks)) as client:
-        yield Sender(client, given)
-
-
-def in_turn(*replies: Reply) -> Any:
-    """The replies one after the other, the last one again and again."""
-    turns = itertools.chain(replies, itertools.repeat(replies[-1]))
-    return lambda _: next(turns)
 
 
 def test_rows_are_requests_of_one_connection() -> None:

@@ -10,7 +10,8 @@ from urllib.parse import urlencode, urljoin
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.address import quoted, statuses
-from spark_runner.connectors.http.client import Answer, Client, same_server
+from spark_runner.connectors.http.answers import Answer
+from spark_runner.connectors.http.client import Client, same_server
 from spark_runner.connectors.templates import columns_of, pieces
 
 MAX_BYTES = 64 * 1024 * 1024  # of one page
@@ -99,7 +100,8 @@ class Pages:
         try:
             return same_server(urljoin(f"{self._client.server}{path}", found), self._client.server)
         except ValueError as error:
-            raise self._error(f"the link to the next page is wrong: {error}") from None
+            reason = self._client.shown(str(error))
+            raise self._error(f"the link to the next page is wrong: {reason}") from None
 
     def _error(self, words: str) -> ConnectorError:
         return ConnectorError(f"{self._client.server}: {words}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _UNREAD = "__orchestrator_unread"
 _SHOWN = 200  # characters of a record in an error message
+_MASKED = "masked"
 
 
 class HttpSource:
@@ -29,9 +30,8 @@ class HttpSource:
         if schema is None:
             raise ConnectorError("a table of connector 'http' needs declared columns")
         row = _parsed(schema, _UNREAD)
-        words = sql.concat(
-            sql.lit("a record does not fit the declared columns: "), sql.substring(row[_UNREAD], 1, _SHOWN)
-        )
+        begin = sql.coalesce(_MASKED, sql.substring(row[_UNREAD], 1, _SHOWN))
+        words = sql.concat(sql.lit("a record does not fit the declared columns: "), begin)
         whole = sql.when(row[_UNREAD].isNull(), row).otherwise(sql.raise_error(words))
         return _records(session, options).select(whole.alias("row")).select(*_cells(schema.fieldNames()))
 
@@ -59,7 +59,7 @@ def _cells(names: list[str]) -> list[Any]:
 def _records(session: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     texts = tuple(map(str, options.values()))
     task = Reads(dict(options), tuple(spellings_within(texts)))
-    return in_tasks(session.range(0, 1, 1, 1), task, "value STRING", texts)
+    return in_tasks(session.range(0, 1, 1, 1), task, f"value STRING, {_MASKED} STRING", texts)
 
 
 class Reads:
@@ -69,10 +69,12 @@ class Reads:
         self.options, self.secrets = options, secrets
 
     def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
-        """A batch for each page."""
+        """A batch for each page: its records, and what a message may show of those that have a secret."""
         import pyarrow as pa  # noqa: PLC0415 - drivers do without
 
+        schema = pa.schema([("value", pa.string()), (_MASKED, pa.string())])
         for _ in batches:
             with closing(Client(self.options, 1, self.secrets)) as client:
                 for page in Pages(client, self.options):
-                    yield pa.RecordBatch.from_pydict({"value": page}, pa.schema([("value", pa.string())]))
+                    shown = [client.shown(each) if client.shown.has_secret(each) else None for each in page]
+                    yield pa.RecordBatch.from_pydict({"value": page, _MASKED: shown}, schema)

@@ -1,0 +1,69 @@
+"""Senders of the HTTP connector, and rows for them."""
+
+import itertools
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from spark_runner.connectors.http.client import Client
+from spark_runner.connectors.http.sender import Row, Sender
+from spark_runner.connectors.options import to_plan, validate
+from tests.servers.web import Reply
+
+ROWS = [Row("/items", f'{{"n":{n}}}', f'{{"n":{n}}}', f"key-{n}") for n in range(4)]
+
+
+def plan(url: str, **options: str) -> dict[str, Any]:
+    return to_plan(validate("http", {"url": url, **options}))
+
+
+@contextmanager
+def sender(url: str, **options: str) -> Iterator[Sender]:
+    """A sender of one of `tasks`; `secrets` are divided by `|`."""
+    tasks = int(options.pop("tasks", "1"))
+    secrets = tuple(options.pop("secrets", "").split("|"))
+    given = plan(url, **options)
+    with closing(Client(given, tasks, secrets)) as client:
+        yield Sender(client, given)
+
+
+def in_turn(*replies: Reply) -> Any:
+    """The replies one after the other, the last one again and again."""
+    turns = itertools.chain(replies, itertools.repeat(replies[-1]))
+    return lambda _: next(turns)
+
+
+_DRIPS, _DRIP_S = 2_000, 0.005  # a client without a deadline waits for about 10 s
+
+
+@contextmanager
+def dripping_server(begin: bytes, drip: bytes, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The URL of a server of one request, which answers `begin`, and then `drip` again and again.
+
+    At the end, the client must have closed the connection.
+    """
+    has_closed = threading.Event()
+
+    def serve() -> None:
+        made, _ = listener.accept()
+        with context.wrap_socket(made, server_side=True) if context else made as connection:
+            connection.recv(65_536)
+            try:
+                connection.sendall(begin)
+                for _ in range(_DRIPS):
+                    connection.sendall(drip)
+                    time.sleep(_DRIP_S)
+            except OSError:
+                has_closed.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        scheme, host = ("https", "localhost") if context else ("http", "127.0.0.1")
+        yield f"{scheme}://{host}:{listener.getsockname()[1]}/items"
+        thread.join(60)
+        assert has_closed.is_set(), "the client has closed the connection"
