@@ -91,7 +91,7 @@ fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long a
 CAMPAIGNS = tests/chaos tests/acceptance/test_interrupt.py tests/acceptance/test_two_workers.py \
 	tests/integration/test_doctor.py tests/integration/test_driver_logs.py tests/integration/test_scrubber.py \
 	tests/integration/test_sql_streams.py tests/integration/test_sql_bad_rows_kills.py \
-	tests/integration/test_sql_stream_bad_rows.py tests/integration/test_writer_memory.py $(CONNECTOR_KILLS)
+	tests/integration/test_sql_stream_bad_rows.py tests/integration/test_worker_memory.py $(CONNECTOR_KILLS)
 
 campaigns: prepared  ## every campaign to its full length, of which CI tries a sample
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest --durations 20 $(CAMPAIGNS)
