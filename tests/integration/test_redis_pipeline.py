@@ -57,36 +57,25 @@ def test_rows_without_an_answer_go_to_the_restarted_server() -> None:
             again.kill()
 
 
-def test_a_full_server_makes_a_task_wait_and_then_fails_it(server: RedisServer) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [("maxmemory", "1", ".*maxmemory"), ("min-replicas-to-write", "1", "NOREPLICAS")],
+)
+def test_a_server_that_takes_no_rows_for_now_makes_a_task_wait_and_then_fails_it(
+    server: RedisServer, setting: str, value: str, words: str
+) -> None:
     with server.client() as client:
-        client.config_set("maxmemory", "1")
+        client.config_set(setting, value)
         pipeline = Pipeline(options(server, retry_timeout=0.5))
-        with pytest.raises(Unreachable, match=r"does not take rows: .*maxmemory"):
+        with pytest.raises(Unreachable, match=f"does not take rows: {words}"):
             pipeline.write(*pushed(range(10)))
         patient = Pipeline(options(server))
         thread = threading.Thread(target=patient.write, args=pushed(range(10)))
         thread.start()
         wait_until(lambda: client.info("stats")["total_error_replies"] > 20, 30, "the task has tried again")
-        client.config_set("maxmemory", "0")
+        client.config_set(setting, "0")
         thread.join(30)
-        assert client.lrange("k", 0, -1) == [str(value) for value in range(10)]
-        pipeline.close()
-        patient.close()
-
-
-def test_a_server_that_takes_no_writes_for_now_rejects_no_row(server: RedisServer) -> None:
-    with server.client() as client:
-        client.config_set("min-replicas-to-write", "1")
-        pipeline = Pipeline(options(server, retry_timeout=0.5))
-        with pytest.raises(Unreachable, match=r"does not take rows: NOREPLICAS"):
-            pipeline.write(*pushed(range(10)))
-        patient = Pipeline(options(server))
-        thread = threading.Thread(target=patient.write, args=pushed(range(10)))
-        thread.start()
-        wait_until(lambda: client.info("stats")["total_error_replies"] > 20, 30, "the task has tried again")
-        client.config_set("min-replicas-to-write", "0")
-        thread.join(30)
-        assert client.lrange("k", 0, -1) == [str(value) for value in range(10)]
+        assert client.lrange("k", 0, -1) == [str(number) for number in range(10)]
         pipeline.close()
         patient.close()
 
