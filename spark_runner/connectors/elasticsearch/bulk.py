@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from spark_runner.connectors.elasticsearch.client import LINES, Answer, Client, is_busy, words_of
+from spark_runner.connectors.elasticsearch.answers import Answer, is_busy
+from spark_runner.connectors.elasticsearch.client import LINES, MOST_BYTES, Client
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 
 _RESULTS = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
@@ -16,6 +17,7 @@ _OK, _BAD, _FORBIDDEN, _MISSING, _CONFLICT, _TOO_LARGE, _BROKEN = 300, 400, 403,
 _REFUSED = {401, _FORBIDDEN}
 _WHOLE = {_BAD, _TOO_LARGE}  # statuses of a request, for which one of its rows may be the cause
 _REPEATS = 5  # of a row that the server fails on, while it takes others
+_MOST_BYTES = MOST_BYTES  # of the results of a request
 _MAX_ALONE = 20  # rows in sequence that fail even alone: the cause is in all of them
 
 
@@ -79,16 +81,16 @@ class Bulk:
         self._failures, self._takes = Counter(), False
         while waiting:
             rows = waiting.pop()
-            answer = self._client.insist("POST", self._path, rows.data(), LINES)
+            answer = self._client.insist("POST", self._path, rows.data(), LINES, most=_MOST_BYTES)
+            if len(rows) > 1 and (answer.is_large or answer.status in _WHOLE):
+                half = len(rows) // 2
+                waiting += [rows.part(half, len(rows)), rows.part(0, half)]
+                continue
             if answer.status in _WHOLE:
-                self._alone += len(rows) == 1
+                self._alone += 1
                 if self._alone > _MAX_ALONE:
                     self._client.check(answer)
-                if len(rows) == 1:
-                    rejected.append((answer.words(), bytes(rows.data())))
-                else:
-                    half = len(rows) // 2
-                    waiting += [rows.part(half, len(rows)), rows.part(0, half)]
+                rejected.append((self._client.words(answer), bytes(rows.data())))
                 continue
             later, reason = self._later(rows, self._client.check(answer), rejected)
             self._alone = 0
@@ -106,7 +108,8 @@ class Bulk:
             return [], ""
         items = answer.document().get("items")
         if not isinstance(items, list) or len(items) != len(rows):
-            raise Unreachable(f"{self._client.where} gave an answer of another request: {answer.words()}")
+            words = self._client.words(answer)
+            raise Unreachable(f"{self._client.where} gave an answer of another request: {words}")
         self._takes |= any(
             _is_done(name, int(each["status"])) for item in items for name, each in item.items()
         )
@@ -123,14 +126,14 @@ class Bulk:
             if is_again or (self._keyed and place in waiting):
                 later.append(row)
                 waiting.add(place)
-                reason = words_of(error) if is_again else reason
+                reason = self._client.words_of(error) if is_again else reason
             elif status in _REFUSED:
-                words = f"{self._client.where} refused: {words_of(error)}; the user needs more rights"
-                raise ConnectorError(words)
+                words = f"{self._client.where} refused: {self._client.words_of(error)}"
+                raise ConnectorError(f"{words}; the user needs more rights")
             elif found.get("failure_store") == "used":
                 rejected.append(("the server put it into the failure store of the data stream", row))
             elif not _is_done(action, status):
-                rejected.append((words_of(error) or f"status {status}", row))
+                rejected.append((self._client.words_of(error) or f"status {status}", row))
         return later, reason
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from spark_runner.connectors.elasticsearch.client import Client, pattern_of
+from spark_runner.connectors.elasticsearch.client import MOST_BYTES, Client, pattern_of
 from spark_runner.connectors.errors import NothingThere, Unreachable
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _HITS = '"hits":['
 _decode = json.JSONDecoder().raw_decode
 _FIRST_DOCUMENTS, _MOST_DOCUMENTS = 10, 10_000  # of a page; more is refused by default
 _PAGE_BYTES = 4 * 1024 * 1024
-_MOST_BYTES = 64 * 1024 * 1024  # of a page with several documents; they may be larger than those before
+_MOST_BYTES = MOST_BYTES  # of a page with several documents; they may be larger than those before
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class PageReader(DataSourceReader):
     """The documents that match the query of the table; `fields` of its options are read of each."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = options
+        self._options, self._secrets = options, options.get("secrets", ())
 
     def partitions(self) -> Sequence[InputPartition]:
         """A slice for each task."""
-        with Client(self._options) as client:
+        with Client(self._options, self._secrets) as client:
             path = f"/{pattern_of(self._options['index'])}/_pit?keep_alive={_KEEP}"
             point = client.check(client.insist("POST", path)).document()["id"]
         slices = self._options["partitions"]
@@ -63,12 +63,13 @@ class PageReader(DataSourceReader):
         }
         if partition.of > 1:
             asked["slice"] = {"id": partition.number, "max": partition.of}
-        with Client(self._options) as client:
+        with Client(self._options, self._secrets) as client:
             while True:
                 try:
-                    most = _MOST_BYTES if asked["size"] > 1 else 0
-                    answer = client.insist("POST", _SEARCH, asked, most=most)
-                    if answer.is_large:
+                    is_divisible = asked["size"] > 1
+                    most = _MOST_BYTES if is_divisible else 0
+                    answer = client.insist("POST", _SEARCH, asked, most=most, is_divisible=is_divisible)
+                    if is_divisible and (answer.is_large or answer.lacks_memory()):
                         asked["size"] //= 2
                         continue
                     page = client.check(answer).data
