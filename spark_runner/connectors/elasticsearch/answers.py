@@ -10,8 +10,18 @@ _BUSY, _BROKEN = 429, 500
 _AWAY = {_BUSY, 502, 503, 504}
 _SHOWN = 500  # characters of an error of the server
 _NO_MEMORY = b"circuit_breaking_exception"  # perhaps inside of another error
-# Errors of the cluster with a status as if the row were wrong: a full disk, a memory limit.
-_OF_CLUSTER = {"cluster_block_exception", "circuit_breaking_exception", "es_rejected_execution_exception"}
+CLOSED = "index_closed_exception"
+# Errors of the cluster or of an index at this time, with a status as if the row or the request were wrong.
+_OF_CLUSTER = {
+    "cluster_block_exception",  # a full disk, or an operator's block
+    "circuit_breaking_exception",
+    "es_rejected_execution_exception",
+    CLOSED,
+    "validation_exception",  # the index cannot be created: the cluster has as many shards as it may have
+    # A shard that moves, starts or ends.
+    *("shard_not_found_exception", "illegal_index_shard_state_exception", "index_shard_closed_exception"),
+    *("index_shard_not_started_exception", "index_shard_relocated_exception"),
+}
 
 
 @dataclass(frozen=True, slots=True)

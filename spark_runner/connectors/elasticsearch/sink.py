@@ -30,7 +30,8 @@ class ElasticsearchSink:
         Raises ConnectorError, and Unreachable if the servers do not answer.
         """
         from spark_runner.connectors.elasticsearch.client import Client, pattern_of  # noqa: PLC0415 - see Writes
-        from spark_runner.connectors.elasticsearch.target import check_target, create_index  # noqa: PLC0415
+        from spark_runner.connectors.elasticsearch.fields import create_index  # noqa: PLC0415 - likewise
+        from spark_runner.connectors.elasticsearch.target import check_target  # noqa: PLC0415 - likewise
 
         key = request.primary_key
         wants_key = [name for name in ("delete_column", "version_column") if options[name]]
