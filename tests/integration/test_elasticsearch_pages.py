@@ -1,4 +1,4 @@
-"""Pages of a read: their bytes are bounded, however the sizes of documents differ."""
+"""Pages of a read: their bytes are bounded, and what cannot be read is named."""
 
 import json
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import pytest
 from spark_runner.connectors.elasticsearch import client as client_module
 from spark_runner.connectors.elasticsearch import pages
 from spark_runner.connectors.elasticsearch.pages import PageReader
+from spark_runner.connectors.errors import ConnectorError, Unreachable
 from tests.elasticsearch_support import Indices, options
 from tests.log_proxy import Asked, LogProxy, Said
 
@@ -21,13 +22,16 @@ def proxy(elasticsearch_url: str) -> Iterator[LogProxy]:
         yield found
 
 
-def read(url: str, index: str) -> list[int]:
+def pages_of(url: str, index: str, fields: object = True) -> Iterator[list[int]]:
     given = options(url, index=index, partitions=1)
-    reader = PageReader({**given, "query": None, "fields": True})
+    reader = PageReader({**given, "query": None, "fields": fields})
     (whole,) = reader.partitions()
-    return [
-        json.loads(hit)["_source"]["n"] for batch in reader.read(whole) for hit in batch.column(0).to_pylist()
-    ]
+    for batch in reader.read(whole):
+        yield [json.loads(hit)["_source"]["n"] for hit in batch.column(0).to_pylist()]
+
+
+def read(url: str, index: str, fields: object = True) -> list[int]:
+    return [number for page in pages_of(url, index, fields) for number in page]
 
 
 def sizes_of(asked: list[Asked]) -> list[int]:
@@ -74,3 +78,33 @@ def test_a_page_for_which_the_server_lacks_memory_is_asked_for_again_in_parts(
     indices.put(index, [{"n": number} for number in range(5)])
     assert sorted(read(proxy.url, index)) == list(range(5))
     assert sizes_of(seen)[:3] == [10, 5, 2]
+
+
+@pytest.mark.parametrize("window", [3, 50])
+def test_an_index_that_gives_small_pages_only_is_read_in_small_pages(
+    indices: Indices, proxy: LogProxy, window: int
+) -> None:
+    index, seen = indices.new("window"), list[Asked]()
+
+    def look(asked: Asked) -> Said:
+        seen.append(asked)
+        return asked.forward()
+
+    proxy.rule = look
+    indices.put(index, [{"n": number} for number in range(120)])
+    indices.ask("PUT", f"/{index}/_settings", {"index.max_result_window": window})
+    assert sorted(read(proxy.url, index)) == list(range(120))
+    sizes = sizes_of(seen)
+    assert sum(size > window for size in sizes) <= 2, "it learns from the first refusals"
+
+
+@pytest.mark.parametrize("fields", [True, ["n"]])  # with a DECIMAL, and without one
+def test_an_index_without_source_is_named(indices: Indices, fields: object) -> None:
+    index = f"{indices.prefix}-bare"
+    indices.ask("PUT", f"/{index}", {"mappings": {"_source": {"enabled": False}}})
+    indices.put(index, [{"n": 1}])
+    with pytest.raises(
+        ConnectorError, match=rf"index .?{index}.*_source|_source .* index \[{index}\]"
+    ) as found:
+        read(indices.url, index, fields)
+    assert not isinstance(found.value, Unreachable)
