@@ -9,14 +9,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark_runner.connectors.elasticsearch.answers import Answer
 from spark_runner.connectors.elasticsearch.client import MOST_BYTES, Client, pattern_of
+from spark_runner.connectors.elasticsearch.renewals import SEARCH, Renewals
 from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
 
-_KEEP = "10m"  # each request begins it anew; a reader that ended leaves the point in time for so long
-# Without filter_path: with it, or with a part of `_source`, the server makes doubles of decimals.
-_SEARCH = "/_search?allow_partial_search_results=false"
 _REFUSED = 400  # the status of an answer
 _HITS = '"hits":['
 _decode = json.JSONDecoder().raw_decode
@@ -36,7 +34,10 @@ class Slice(InputPartition):
 
 
 class PageReader(DataSourceReader):
-    """The documents that match the query of the table; `fields` of its options are read of each."""
+    """The documents that match the query of the table; `fields` of its options are read of each.
+
+    No one closes the point in time: a task may read its slice again, after any number of others have ended.
+    """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options, self._secrets = options, options.get("secrets", ())
@@ -44,7 +45,7 @@ class PageReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """A slice for each task."""
         with Client(self._options, self._secrets) as client:
-            path = f"/{pattern_of(self._options['index'])}/_pit?keep_alive={_KEEP}"
+            path = f"/{pattern_of(self._options['index'])}/_pit?keep_alive={self._options['keep_alive']}s"
             point = client.check(client.insist("POST", path)).document()["id"]
         slices = self._options["partitions"]
         return [Slice(point, number, slices) for number in range(slices)]
@@ -55,8 +56,9 @@ class PageReader(DataSourceReader):
 
         assert isinstance(partition, Slice)  # noqa: S101 - those of `partitions`
         schema = pa.schema([("hit", pa.string())])
+        renewals = Renewals(self._options, self._secrets, partition.point)
         asked: dict[str, Any] = {
-            "pit": {"id": partition.point, "keep_alive": _KEEP},
+            "pit": renewals.pit,
             "sort": ["_shard_doc"],
             "size": _FIRST_DOCUMENTS,
             "version": True,
@@ -67,11 +69,11 @@ class PageReader(DataSourceReader):
         if partition.of > 1:
             asked["slice"] = {"id": partition.number, "max": partition.of}
         most_documents = _MOST_DOCUMENTS
-        with Client(self._options, self._secrets) as client:
+        with renewals, Client(self._options, self._secrets) as client:
             while True:
                 is_divisible = asked["size"] > 1
                 most = _MOST_BYTES if is_divisible else 0
-                answer = client.insist("POST", _SEARCH, asked, most=most, is_divisible=is_divisible)
+                answer = client.insist("POST", SEARCH, asked, most=most, is_divisible=is_divisible)
                 is_beyond = answer.status == _REFUSED and _WINDOW in answer.data
                 if is_divisible and (answer.is_large or answer.lacks_memory() or is_beyond):
                     asked["size"] //= 2
@@ -90,7 +92,7 @@ class PageReader(DataSourceReader):
         try:
             page = client.check(answer).data
         except NothingThere as error:
-            raise Unreachable(f"the point in time of a read is over: {error}") from error
+            raise Unreachable(f"the point in time of a read is over: {error}; see 'keep_alive'") from error
         client.succeeded()
         return page
 
