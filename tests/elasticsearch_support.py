@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spark_runner.connectors.elasticsearch.options import ElasticsearchOptions
+from tests.log_proxy import LogProxy
 
 Documents = dict[str, dict[str, Any]]
 
@@ -68,6 +69,13 @@ class Indices:
 def options(url: str, **more: Any) -> dict[str, Any]:
     """Checked options, with which a task gives up soon."""
     return ElasticsearchOptions(**{"hosts": url, "index": "any", "retry_timeout": 20, **more}).model_dump()
+
+
+@pytest.fixture
+def elasticsearch_proxy(elasticsearch_url: str) -> Iterator[LogProxy]:
+    """A proxy before the server."""
+    with LogProxy(elasticsearch_url) as found:
+        yield found
 
 
 @pytest.fixture

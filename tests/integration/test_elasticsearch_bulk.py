@@ -4,51 +4,24 @@ import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.elasticsearch import bulk as bulk_module
 from spark_runner.connectors.elasticsearch import client as client_module
-from spark_runner.connectors.elasticsearch.bulk import Bulk, Lines, Rejected
-from spark_runner.connectors.elasticsearch.client import Client
+from spark_runner.connectors.elasticsearch.bulk import Lines
 from spark_runner.connectors.errors import ConnectorError, Unreachable
-from tests.elasticsearch_support import Indices, options
+from tests.elasticsearch_rows import changed, row, write
+from tests.elasticsearch_support import Indices
 from tests.log_proxy import Asked, LogProxy, Reset, Said
 from tests.waiting import wait_until
-
-
-def row(index: str, number: object, *, action: str = "index", **fields: Any) -> bytes:
-    head = {action: {"_index": index, "_id": str(number)}}
-    return f"{json.dumps(head)}\n{json.dumps({'n': number, **fields})}\n".encode()
-
-
-@contextmanager
-def bulk(url: str, *, keyed: bool = True, **more: Any) -> Iterator[Bulk]:
-    given = options(url, **more)
-    with Client(given) as client:
-        yield Bulk(client, given, keyed=keyed)
-
-
-def write(url: str, rows: list[bytes], **more: Any) -> list[Rejected]:
-    with bulk(url, **more) as found:
-        return found.write(Lines.of(rows))
 
 
 @pytest.fixture
 def proxy(elasticsearch_url: str) -> Iterator[LogProxy]:
     with LogProxy(elasticsearch_url) as found:
         yield found
-
-
-def changed(said: Said, item: int, status: int, kind: str) -> Said:
-    """The answer to a bulk request, with another result of one row."""
-    document = json.loads(said.body)
-    ((action, _),) = document["items"][item].items()
-    document["items"][item][action] = {"status": status, "error": {"type": kind, "reason": "by the test"}}
-    return Said.document(200, document | {"errors": True})
 
 
 def test_parts_have_at_most_so_many_bytes_and_a_larger_row_is_alone() -> None:

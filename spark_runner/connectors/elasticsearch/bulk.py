@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from spark_runner.connectors.elasticsearch.client import LINES, Answer, Client, is_busy, words_of
-from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.elasticsearch.answers import Answer
+from spark_runner.connectors.elasticsearch.client import LINES, MOST_BYTES, Client
+from spark_runner.connectors.elasticsearch.results import NO_INDEX, Result, result_of
+from spark_runner.connectors.elasticsearch.target import check_target
+from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
+from spark_runner.connectors.templates import columns_of
 
 _RESULTS = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
 _DIVERTED = b'"failure_store":"used"'
-_OK, _BAD, _FORBIDDEN, _MISSING, _CONFLICT, _TOO_LARGE, _BROKEN = 300, 400, 403, 404, 409, 413, 500
-_REFUSED = {401, _FORBIDDEN}
-_WHOLE = {_BAD, _TOO_LARGE}  # statuses of a request, for which one of its rows may be the cause
+_WHOLE = {400, 413}  # statuses of a request, for which one of its rows may be the cause
 _REPEATS = 5  # of a row that the server fails on, while it takes others
-_MAX_ALONE = 20  # rows in sequence that fail even alone: the cause is in all of them
+_MAX_UNCLEAR = 20  # rows in sequence without a clear error: the cause is in all of them
+_TAKES = {Result.DONE, Result.REJECTED}  # results that show an index which takes documents
+_MOST_BYTES = MOST_BYTES  # of the results of a request
+_STORE = "the server put it into the failure store of the data stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,12 @@ class Bulk:
     """The requests of one task; `keyed`: a row replaces earlier rows with its id."""
 
     def __init__(self, client: Client, options: Mapping[str, Any], *, keyed: bool) -> None:
-        self._client = client
+        self._client, self._options = client, options
         self._keyed = keyed and not options["version_column"]  # whose order does not matter
+        self._varies = bool(columns_of(options["index"]))
         pipeline = f"&pipeline={options['pipeline']}" if options["pipeline"] else ""
         self._path = f"/_bulk?filter_path={_RESULTS}{pipeline}"
-        self._alone = 0
+        self._unclear = 0  # rows since the server took one
         self._failures, self._takes = Counter[bytes](), False
 
     def write(self, rows: Lines) -> list[Rejected]:
@@ -79,19 +85,16 @@ class Bulk:
         self._failures, self._takes = Counter(), False
         while waiting:
             rows = waiting.pop()
-            answer = self._client.insist("POST", self._path, rows.data(), LINES)
+            answer = self._client.insist("POST", self._path, rows.data(), LINES, most=_MOST_BYTES)
+            if len(rows) > 1 and (answer.is_large or answer.status in _WHOLE):
+                half = len(rows) // 2
+                waiting += [rows.part(half, len(rows)), rows.part(0, half)]
+                continue
             if answer.status in _WHOLE:
-                self._alone += len(rows) == 1
-                if self._alone > _MAX_ALONE:
-                    self._client.check(answer)
-                if len(rows) == 1:
-                    rejected.append((answer.words(), bytes(rows.data())))
-                else:
-                    half = len(rows) // 2
-                    waiting += [rows.part(half, len(rows)), rows.part(0, half)]
+                self._count_unclear([answer.error()])
+                rejected.append((self._client.words(answer), bytes(rows.data())))
                 continue
             later, reason = self._later(rows, self._client.check(answer), rejected)
-            self._alone = 0
             if later:
                 waiting.append(Lines.of(later))
                 self._client.wait(f"{self._client.where} does not take rows: {reason}")
@@ -102,38 +105,63 @@ class Bulk:
     def _later(self, rows: Lines, answer: Answer, rejected: list[Rejected]) -> tuple[list[bytes], str]:
         """The rows that must be sent again, and why."""
         if answer.data.startswith(b'{"errors":false') and _DIVERTED not in answer.data:
-            self._takes = True
+            self._takes, self._unclear = True, 0
             return [], ""
-        items = answer.document().get("items")
-        if not isinstance(items, list) or len(items) != len(rows):
-            raise Unreachable(f"{self._client.where} gave an answer of another request: {answer.words()}")
-        self._takes |= any(
-            _is_done(name, int(each["status"])) for item in items for name, each in item.items()
-        )
+        found, results = self._results(rows, answer)
         later, reason, waiting = list[bytes](), "", set[bytes]()
-        for row, item in zip(rows, items, strict=True):
-            ((action, found),) = item.items()
-            status, error = int(found["status"]), found.get("error") or {}
-            place = row.partition(b"\n")[0].partition(b":")[2]  # behind the action: index and id
-            is_again = is_busy(status, error) or (status == _CONFLICT and action == "update")
-            if status >= _BROKEN and not is_again:  # its pipeline may fail on it each time
-                self._failures[row] += 1
-                is_again = not self._takes or self._failures[row] <= _REPEATS
+        for row, (_, each), result in zip(rows, found, results, strict=True):
+            error, place = each.get("error") or {}, row.partition(b"\n")[0].partition(b":")[2]  # index and id
+            is_again = self._is_again(row, result)
             # A row that replaces another one must follow it again.
             if is_again or (self._keyed and place in waiting):
                 later.append(row)
                 waiting.add(place)
-                reason = words_of(error) if is_again else reason
-            elif status in _REFUSED:
-                words = f"{self._client.where} refused: {words_of(error)}; the user needs more rights"
-                raise ConnectorError(words)
-            elif found.get("failure_store") == "used":
-                rejected.append(("the server put it into the failure store of the data stream", row))
-            elif not _is_done(action, status):
-                rejected.append((words_of(error) or f"status {status}", row))
+                reason = self._client.words_of(error) if is_again else reason
+            elif result is Result.REFUSED:
+                words = f"{self._client.where} refused: {self._client.words_of(error)}"
+                raise ConnectorError(f"{words}; the user needs more rights")
+            elif result is Result.NOWHERE:
+                raise self._refusal(error)
+            elif result is not Result.DONE:
+                is_diverted = each.get("failure_store") == "used"
+                words = _STORE if is_diverted else self._client.words_of(error) or f"status {each['status']}"
+                rejected.append((words, row))
         return later, reason
 
+    def _results(
+        self, rows: Lines, answer: Answer
+    ) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Result]]:
+        """The action of each row with what the server says of it, and what that means."""
+        items = answer.document().get("items")
+        if not isinstance(items, list) or len(items) != len(rows):
+            words = self._client.words(answer)
+            raise Unreachable(f"{self._client.where} gave an answer of another request: {words}")
+        found = [each for item in items for each in item.items()]
+        results = [result_of(action, each, varies=self._varies) for action, each in found]
+        self._takes |= Result.DONE in results
+        pairs = zip(found, results, strict=True)
+        unclear = [each.get("error") or {} for (_, each), result in pairs if result is Result.UNCLEAR]
+        if not _TAKES.isdisjoint(results):
+            self._unclear = 0
+        elif unclear:
+            if not self._unclear:  # the target may have changed since the write began
+                check_target(self._client, self._options)
+            self._count_unclear(unclear)
+        return found, results
 
-def _is_done(action: str, status: int) -> bool:
-    """Whether a row is in its index, or a newer one, or the same one of an earlier request."""
-    return status < _OK or status == _CONFLICT or (action == "delete" and status == _MISSING)
+    def _is_again(self, row: bytes, result: Result) -> bool:
+        """Whether a row must be sent again; its pipeline may fail on it each time."""
+        if result is not Result.BROKEN:
+            return result is Result.BUSY
+        self._failures[row] += 1
+        return not self._takes or self._failures[row] <= _REPEATS
+
+    def _count_unclear(self, errors: Sequence[Mapping[str, Any]]) -> None:
+        """Count rows of a request of which the server took none; raises ConnectorError if they are many."""
+        self._unclear += len(errors)
+        if self._unclear > _MAX_UNCLEAR:
+            raise self._refusal(errors[0])
+
+    def _refusal(self, error: Mapping[str, Any]) -> ConnectorError:
+        kind = NothingThere if error.get("type") == NO_INDEX else ConnectorError
+        return kind(f"{self._client.where} refused: {self._client.words_of(error)}")

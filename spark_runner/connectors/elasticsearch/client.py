@@ -9,8 +9,8 @@ import gzip
 import json
 import random
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
@@ -19,79 +19,34 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+from spark_runner.connectors.elasticsearch.answers import OK, Answer, words_of
 from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
 from spark_runner.connectors.patience import Patience
 from spark_runner.connectors.templates import pieces
 from spark_runner.protocol.metadata_addresses import is_metadata
+from spark_runner.protocol.redacted import spellings_within
 
 JSON, LINES = "application/json", "application/x-ndjson"
 _LOCAL = {"localhost", "127.0.0.1", "::1"}  # compression would only cost time
-_OK, _UNAUTHORIZED, _FORBIDDEN, _MISSING, _BUSY, _BROKEN = 300, 401, 403, 404, 429, 500
-_AWAY = {_BUSY, 502, 503, 504}
+_UNAUTHORIZED, _FORBIDDEN, _MISSING = 401, 403, 404
 _CHUNK = 1024 * 1024
-_SHOWN = 500  # characters of an error of the server
-_NO_MEMORY = b"circuit_breaking_exception"  # perhaps inside of another error
-# Errors of the cluster with a status as if the row were wrong: a full disk, a memory limit.
-_OF_CLUSTER = {"cluster_block_exception", "circuit_breaking_exception", "es_rejected_execution_exception"}
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer of a server; its error is empty if it has none.
-
-    `is_large`: it has more bytes than asked for, or than the server has memory for; `data` is not all of it.
-    """
-
-    status: int
-    data: bytes
-    is_large: bool = False
-
-    def document(self) -> dict[str, Any]:
-        """The JSON object; empty if it is none."""
-        try:
-            found = json.loads(self.data)
-        except (ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def error(self) -> dict[str, Any]:
-        """What is wrong, as the server describes it."""
-        found = self.document().get("error")
-        return found if isinstance(found, dict) else {"reason": found or self.data.decode("utf-8", "replace")}
-
-    def words(self) -> str:
-        """Likewise, as a text."""
-        return f"{self.status} {words_of(self.error())}".strip()
-
-    def may_change(self) -> bool:
-        """Whether the same request may succeed later."""
-        return is_of_cluster(self.status, self.error() if self.status >= _OK else {})
-
-
-def words_of(error: Mapping[str, Any]) -> str:
-    """The type and the reason of an error."""
-    found = [str(error[name]) for name in ("type", "reason") if error.get(name)]
-    return " ".join(": ".join(found).split())[:_SHOWN]
-
-
-def is_of_cluster(status: int, error: Mapping[str, Any]) -> bool:
-    """Whether an error is one of the cluster at this time, and not of a request or a row."""
-    return status >= _BROKEN or is_busy(status, error)
-
-
-def is_busy(status: int, error: Mapping[str, Any]) -> bool:
-    """Whether the cluster says so itself; another error of 500 and above may have its cause in one row."""
-    return status in _AWAY or error.get("type") in _OF_CLUSTER
+MOST_BYTES = 64 * 1024 * 1024  # of an answer: a task holds it as a whole
 
 
 class Client:
-    """One connection at a time, to one of the servers. A context manager."""
+    """One connection at a time, to one of the servers. A context manager.
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    It masks `secrets` in texts of answers; a task gets them from the driver, which has them by default.
+    """
+
+    def __init__(self, options: Mapping[str, Any], secrets: Sequence[str] | None = None) -> None:
         self._options, self._patience = options, Patience(options["retry_timeout"])
         self._servers = [(urlsplit(each), self._pool(each)) for each in options["hosts"]]
         self._turn = random.randrange(len(self._servers))  # noqa: S311 - so that tasks use all servers
         self._headers = {"accept": JSON, **_login(options)}
+        login = self._headers.get("authorization", "").partition(" ")[2]
+        known = spellings_within(map(str, options.values())) if secrets is None else secrets
+        self._secrets = [*known, *filter(None, [login])]
         self.where = f"Elasticsearch at {', '.join(options['hosts'])}"
 
     def __enter__(self) -> Self:
@@ -103,7 +58,9 @@ class Client:
         for _, pool in self._servers:
             pool.close()
 
-    def ask(self, method: str, path: str, body: Any = None, kind: str = JSON, most: int = 0) -> Answer:
+    def ask(
+        self, method: str, path: str, body: Any = None, kind: str = JSON, most: int = MOST_BYTES
+    ) -> Answer:
         """The answer of the first server that gives one; raises Unreachable, ConnectorError for its TLS.
 
         `body` is a value for JSON, or bytes of another kind; `most` bytes are read, or with 0 all.
@@ -121,14 +78,26 @@ class Client:
                     raise Unreachable(f"{self.where} does not answer: {cause}") from error
         raise AssertionError
 
-    def insist(self, method: str, path: str, body: Any = None, kind: str = JSON, most: int = 0) -> Answer:
-        """Likewise, after further attempts for `retry_timeout`; raises Unreachable."""
+    def insist(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = JSON,
+        most: int = MOST_BYTES,
+        *,
+        is_divisible: bool = False,
+    ) -> Answer:
+        """Likewise, after further attempts for `retry_timeout`; raises Unreachable.
+
+        `is_divisible`: not where the server lacks memory, as the caller then asks for less.
+        """
         while True:
             try:
                 answer = self.ask(method, path, body, kind, most)
-                if answer.is_large or not answer.may_change():
+                if answer.is_large or not answer.may_change() or (is_divisible and answer.lacks_memory()):
                     return answer
-                reason = f"{self.where} is busy or broken: {answer.words()}"
+                reason = f"{self.where} is busy or broken: {self.words(answer)}"
             except Unreachable as error:
                 reason = str(error)
             self.wait(reason)
@@ -144,9 +113,11 @@ class Client:
 
     def check(self, answer: Answer) -> Answer:
         """The answer itself; raises ConnectorError for a refusal, NothingThere, Unreachable."""
-        if answer.status < _OK:
+        if answer.is_large:
+            raise Unreachable(f"{self.where} gave an answer that is too large")
+        if answer.status < OK:
             return answer
-        words = f"{self.where} refused: {answer.words()}"
+        words = f"{self.where} refused: {self.words(answer)}"
         if answer.status == _UNAUTHORIZED:
             words += "; check the options 'username' and 'password', or 'api_key'"
         elif answer.status == _FORBIDDEN:
@@ -154,6 +125,14 @@ class Client:
         elif answer.status == _MISSING:
             raise NothingThere(words)
         raise (Unreachable if answer.may_change() else ConnectorError)(words)
+
+    def words(self, answer: Answer) -> str:
+        """The status and the error of an answer."""
+        return f"{answer.status} {self.words_of(answer.error())}".strip()
+
+    def words_of(self, error: Mapping[str, Any]) -> str:
+        """An error of the server, without secrets of the table."""
+        return words_of(error, self._secrets)
 
     def _asked(self, method: str, path: str, body: Any, kind: str, most: int) -> Answer:
         url, pool = self._servers[self._turn % len(self._servers)]
@@ -169,16 +148,18 @@ class Client:
         found = pool.urlopen(
             method, path, body, headers, retries=False, redirect=False, preload_content=False
         )
-        parts, size = list[bytes](), 0
-        while part := found.read(_CHUNK):
+        parts, size, until = list[bytes](), 0, time.monotonic() + self._options["request_timeout"]
+        while part := found.read1(_CHUNK):  # what has come, so that it sees how long the whole takes
             parts.append(part)
             size += len(part)
             if most and size > most:
                 found.close()
                 return Answer(found.status, b"", is_large=True)
+            if time.monotonic() > until:
+                found.close()
+                raise HTTPError(f"its answer has no end after {self._options['request_timeout']:g} s")
         found.release_conn()
-        data = b"".join(parts)
-        return Answer(found.status, data, bool(most) and found.status >= _OK and _NO_MEMORY in data)
+        return Answer(found.status, b"".join(parts))
 
     def _pool(self, server: str) -> urllib3.HTTPConnectionPool:
         given = self._options

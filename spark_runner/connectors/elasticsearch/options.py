@@ -100,8 +100,17 @@ class ElasticsearchOptions(ConnectorOptions):
     partitions: int = Field(
         0, ge=0, le=1024, description="parallel slices of a read; `0`: as many as Spark has tasks"
     )
+    keep_alive: int = Field(
+        600,
+        ge=1,
+        le=86_400,
+        description="seconds that the server keeps the point in time of a read while no task reads; a task"
+        " renews it",
+    )
     connect_timeout: float = Field(5.0, gt=0, le=600, description="seconds to open a connection")
-    request_timeout: float = Field(120.0, gt=0, le=3600, description="seconds to wait for an answer")
+    request_timeout: float = Field(
+        120.0, gt=0, le=3600, description="seconds to wait for an answer, and then for its end"
+    )
     retry_timeout: float = Field(
         60.0, ge=0, le=3600, description="seconds in which a task repeats a request without success"
     )

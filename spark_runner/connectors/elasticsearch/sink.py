@@ -10,6 +10,7 @@ from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.elasticsearch.documents import lines
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.written_rows import Rejected, written_by
+from spark_runner.protocol.redacted import spellings_within
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
@@ -29,7 +30,8 @@ class ElasticsearchSink:
         Raises ConnectorError, and Unreachable if the servers do not answer.
         """
         from spark_runner.connectors.elasticsearch.client import Client, pattern_of  # noqa: PLC0415 - see Writes
-        from spark_runner.connectors.elasticsearch.target import check_target, create_index  # noqa: PLC0415
+        from spark_runner.connectors.elasticsearch.fields import create_index  # noqa: PLC0415 - likewise
+        from spark_runner.connectors.elasticsearch.target import check_target  # noqa: PLC0415 - likewise
 
         key = request.primary_key
         wants_key = [name for name in ("delete_column", "version_column") if options[name]]
@@ -40,7 +42,7 @@ class ElasticsearchSink:
         with Client(options) as client:
             if not check_target(client, options):
                 create_index(client, options, frame.schema)
-        task = Writes(dict(options), keyed=bool(key))
+        task = Writes(dict(options), tuple(spellings_within(map(str, options.values()))), keyed=bool(key))
         # The line of a delete is no row that a replay could write again.
         column = "record" if options["delete_column"] or options["action"] == "delete" else "row"
         size = options["max_batch_bytes"]
@@ -67,8 +69,8 @@ class ElasticsearchSink:
 class Writes:
     """Writes the lines of one partition, in a task of Spark."""
 
-    def __init__(self, options: Mapping[str, Any], *, keyed: bool) -> None:
-        self.options, self.keyed = options, keyed
+    def __init__(self, options: Mapping[str, Any], secrets: tuple[str, ...], *, keyed: bool) -> None:
+        self.options, self.secrets, self.keyed = options, secrets, keyed
 
     def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows written, and the rejected rows."""
@@ -76,7 +78,7 @@ class Writes:
         from spark_runner.connectors.elasticsearch.bulk import Bulk  # noqa: PLC0415 - see above
         from spark_runner.connectors.elasticsearch.client import Client  # noqa: PLC0415 - likewise
 
-        with Client(self.options) as client:
+        with Client(self.options, self.secrets) as client:
             bulk = Bulk(client, self.options, keyed=self.keyed)
             for batch in batches:
                 faults = [each.partition("\n")[::2] for each in batch.column(1).drop_null().to_pylist()]

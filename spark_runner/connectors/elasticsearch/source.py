@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.python_source import TableSource, read_by
+from spark_runner.protocol.redacted import spellings_within
 
 METADATA = "_metadata"
 _UNREAD = "__orchestrator_unread"
@@ -51,7 +52,8 @@ def _rows(
     slices = options["partitions"] or min(session.sparkContext.defaultParallelism, _MAX_SLICES)
     query = json.loads(options["query"]) if options["query"] else None
     fields: Any = True if "decimal(" in schema.simpleString() else schema.fieldNames()  # see PageReader
-    given = {**options, "partitions": slices, "query": query, "fields": fields}
+    secrets = tuple(spellings_within(map(str, options.values())))
+    given = {**options, "partitions": slices, "query": query, "fields": fields, "secrets": secrets}
     hits = read_by(Hits, session, given, StructType([StructField("hit", StringType())]))
     unread = record or _UNREAD
     wide = StructType([*_HIT.fields, StructField("_source", schema), StructField(unread, StringType())])

@@ -4,35 +4,26 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from pyspark.sql.types import ArrayType, DataType, StructType
-
 from spark_runner.connectors.elasticsearch.client import Client, pattern_of
-from spark_runner.connectors.errors import ConnectorError, NothingThere
+from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
 from spark_runner.connectors.templates import columns_of, pieces
 
 _RIGHTS = {"index": "index", "update": "index", "create": "create_doc", "delete": "delete"}
 _UNAUTHORIZED, _MISSING, _OK = 401, 404, 200
-_MAX_KEYWORD = 8191  # characters: as UTF-8 no more bytes than the longest term of an index
-_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "string": {"type": "keyword", "ignore_above": _MAX_KEYWORD},
-    "timestamp": {"type": "date"},
-    "timestamp_ntz": {"type": "date"},
-    "decimal": {"type": "double"},
-    "map": {"type": "object"},
-    **{name: {"type": name} for name in ("byte", "short", "integer", "long", "float", "double", "boolean")},
-    **{name: {"type": name} for name in ("binary", "date")},
-}
+_FACTS = "*.aliases,*.data_stream,*.settings.index.verified_before_close"  # the last one of a closed index
 
 
 def check_target(client: Client, options: Mapping[str, Any]) -> bool:
     """Whether the index is there, or need not be; raises ConnectorError if rows cannot be written."""
-    index = pattern_of(options["index"])
-    if not columns_of(options["index"]) and ("*" in index or "," in index):
+    index, varies = pattern_of(options["index"]), bool(columns_of(options["index"]))
+    if not varies and ("*" in index or "," in index):
         raise ConnectorError(f"'{options['index']}' names several indices; rows are written to one")
-    answer = client.ask("HEAD", f"/{index}")
+    answer = client.ask(*(("HEAD", f"/{index}") if varies else ("GET", f"/{index}?filter_path={_FACTS}")))
     if answer.status == _UNAUTHORIZED or answer.may_change():
         client.check(answer)
-    is_there = answer.status != _MISSING or bool(columns_of(options["index"]))
+    if answer.status == _OK and not varies:
+        _check_state(answer.document(), str(options["index"]), str(options["action"]))
+    is_there = answer.status != _MISSING or varies
     if not is_there and options["missing_index"] == "fail":
         raise NothingThere(
             f"index '{options['index']}' at {', '.join(options['hosts'])} does not exist; create it, or set"
@@ -45,21 +36,21 @@ def check_target(client: Client, options: Mapping[str, Any]) -> bool:
     return is_there or options["missing_index"] != "create"
 
 
-def create_index(client: Client, options: Mapping[str, Any], schema: StructType) -> None:
-    """Create the index with a field for each column; another writer may have done so."""
-    gone = str(options["delete_column"]).lower()
-    columns = StructType([each for each in schema if each.name.lower() != gone])
-    answer = client.ask("PUT", f"/{pattern_of(options['index'])}", {"mappings": _field(columns)})
-    if answer.error().get("type") != "resource_already_exists_exception":
-        client.check(answer)
-
-
-def _field(kind: DataType) -> dict[str, Any]:
-    if isinstance(kind, ArrayType):  # each field may have several values
-        return _field(kind.elementType)
-    if isinstance(kind, StructType):
-        return {"properties": {each.name: _field(each.dataType) for each in kind}}
-    return dict(_FIELDS.get(kind.typeName(), _FIELDS["string"]))
+def _check_state(found: Mapping[str, Any], name: str, action: str) -> None:
+    """Raise an error if an index, or the one that an alias writes to, takes no rows."""
+    if any(each.get("data_stream") == name for each in found.values()):
+        if action != "create":
+            raise ConnectorError(f"'{name}' is a data stream, which takes no action '{action}'; use 'create'")
+        return
+    aliases = {index: each.get("aliases", {}) for index, each in found.items()}
+    named = {index: its[name] for index, its in aliases.items() if name in its}
+    writes = [index for index, alias in named.items() if alias.get("is_write_index", len(named) == 1)]
+    if named and not writes:
+        words = f"alias '{name}' has no write index; set 'is_write_index' for one of"
+        raise ConnectorError(f"{words}: {', '.join(sorted(named))}")
+    for index in writes or found:
+        if found[index].get("settings"):
+            raise Unreachable(f"index '{index}' is closed, and takes no rows; open it")
 
 
 def _check_rights(client: Client, options: Mapping[str, Any]) -> None:
