@@ -22,6 +22,7 @@ from spark_runner.connectors.files.file_sizes import sized
 from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import COLUMNAR, format_options
 from spark_runner.connectors.files.inputs import refuse_own_input
+from spark_runner.connectors.files.partitions import refuse_single_partitions
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.files.texts import kept_lines, refuse_columns
@@ -51,6 +52,7 @@ class FileSink:
         target = TargetDirectory(session, path, request.writer)
         target.check()
         if mode == "overwrite":
+            refuse_single_partitions(session, options)
             target.check_replaceable()
             refuse_foreign_files(session, path)
         is_empty = mode == "overwrite" or self._can_be_added(frame, target, options, mode)
@@ -90,6 +92,7 @@ class FileSink:
             .mode("overwrite")
             .options(**format_options(self.format, options))
             .option("compression", options["compression"])
+            .option("partitionOverwriteMode", "static")  # what an earlier write left in `folder` goes
         )
         if self.format == "json":
             saver = saver.option("ignoreNullFields", "false")

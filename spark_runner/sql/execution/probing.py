@@ -15,6 +15,7 @@ from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.hadoop import file_system_at
+from spark_runner.connectors.files.partitions import refuse_single_partitions
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.files.texts import refuse_columns
@@ -89,6 +90,7 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
     target = TargetDirectory(session, path, Writer(""))
     target.check()
     if overwrite:
+        refuse_single_partitions(session, options)
         target.check_replaceable()
         refuse_foreign_files(session, path)
     elif (some_file := target.first_file()) is not None:
