@@ -26,7 +26,7 @@ from spark_runner.connectors.files.partitions import refuse_single_partitions
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.files.texts import kept_lines, refuse_columns
-from spark_runner.connectors.rows import column
+from spark_runner.connectors.rows import JSON_OPTIONS, column
 
 
 class FileSink:
@@ -94,6 +94,8 @@ class FileSink:
             .option("compression", options["compression"])
             .option("partitionOverwriteMode", "static")  # what an earlier write left in `folder` goes
         )
+        if self.format in {"csv", "json"}:
+            saver = saver.options(**JSON_OPTIONS)  # times with microseconds
         if self.format == "json":
             saver = saver.option("ignoreNullFields", "false")
         if options["partition_by"]:
