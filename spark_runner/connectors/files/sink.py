@@ -19,10 +19,9 @@ from spark_runner.connectors.base import (
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.file_sizes import sized
-from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import COLUMNAR, format_options
 from spark_runner.connectors.files.inputs import refuse_own_input
-from spark_runner.connectors.files.partitions import refuse_single_partitions
+from spark_runner.connectors.files.refused_targets import refuse_target
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.files.texts import kept_lines, refuse_columns
@@ -50,11 +49,7 @@ class FileSink:
         if self.format == "text":
             refuse_columns(frame.schema, options["partition_by"])
         target = TargetDirectory(session, path, request.writer)
-        target.check()
-        if mode == "overwrite":
-            refuse_single_partitions(session, options)
-            target.check_replaceable()
-            refuse_foreign_files(session, path)
+        refuse_target(session, target, options, overwrite=mode == "overwrite")
         is_empty = mode == "overwrite" or self._can_be_added(frame, target, options, mode)
         observation = Observation()
         try:

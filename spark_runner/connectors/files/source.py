@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from spark_runner.connectors.errors import TargetChanged
 from spark_runner.connectors.files.format import COLUMNAR, MAX_FILES_PER_TRIGGER, format_options
 from spark_runner.connectors.files.hidden import refuse_hidden_file
+from spark_runner.connectors.files.logged import refuse_lake
 from spark_runner.connectors.files.position import modified_from
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import complete_commit, is_in_swap, refuse_open_commit
@@ -50,6 +51,7 @@ class FileSource:
     ) -> DataFrame:
         use_bucket(session, options)
         refuse_hidden_file(session, str(options["path"]))
+        refuse_lake(session, str(options["path"]))
         complete_commit(session, str(options["path"]))
         reader = reader.format(self.format).options(**format_options(self.format, options))
         if self.format == "csv" and options["header"]:
@@ -81,6 +83,7 @@ class FileSource:
             reader = reader.schema(schema)
         use_bucket(session, options)
         refuse_hidden_file(session, str(options["path"]))
+        refuse_lake(session, str(options["path"]))
         complete_commit(session, str(options["path"]))
         try:
             frame = reader.load(options["path"])

@@ -12,10 +12,9 @@ from pyspark.sql import DataFrame
 from spark_runner.connectors.base import ProbedSink, Writer
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.alike import refuse_unlike_file
-from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.hadoop import file_system_at
-from spark_runner.connectors.files.partitions import refuse_single_partitions
+from spark_runner.connectors.files.refused_targets import refuse_target
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
 from spark_runner.connectors.files.texts import refuse_columns
@@ -88,12 +87,8 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
     session, path = frame.sparkSession, str(options["path"])
     use_bucket(session, options)
     target = TargetDirectory(session, path, Writer(""))
-    target.check()
-    if overwrite:
-        refuse_single_partitions(session, options)
-        target.check_replaceable()
-        refuse_foreign_files(session, path)
-    elif (some_file := target.first_file()) is not None:
+    refuse_target(session, target, options, overwrite=overwrite)
+    if not overwrite and (some_file := target.first_file()) is not None:
         if options["mode"] == "error":
             raise ConnectorError(f"there are data in '{path}' already, and the table has mode 'error'")
         reading = format_options(table["connector"], options)
