@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_runner.connectors.base import Writer
+from spark_runner.connectors.files.targets import TargetDirectory, is_in_swap
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
@@ -96,3 +98,59 @@ def test_a_folder_whose_name_is_like_that_of_a_log_is_no_table_of_a_lake(
     (tmp_path / "out" / folder).mkdir(parents=True)
     (tmp_path / "out" / folder / "README.md").touch()
     run(f"{TABLE.format('out')} INSERT INTO t SELECT 7L")
+
+
+# Patterns
+
+
+@pytest.mark.parametrize("path", ["out[1]", "out*", "a/{b}", "what?", r"back\\slash", "file:{folder}/*"])
+def test_a_table_whose_path_is_a_pattern_is_not_written(tmp_path: Path, path: str) -> None:
+    script = f"{TABLE.format(path.replace('{folder}', str(tmp_path)))} INSERT INTO t SELECT 7L"
+    with pytest.raises(SqlError, match=r"'t' cannot be written: .* is a pattern, for reads alone"):
+        plan_of(script, tmp_path)
+
+
+def test_the_folder_of_the_script_may_not_make_a_pattern_of_a_written_path(tmp_path: Path) -> None:
+    with pytest.raises(SqlError, match=r"'t' cannot be written: .* is a pattern, for reads alone"):
+        plan_of(f"{TABLE.format('out')} INSERT INTO t SELECT 7L", tmp_path / "a[1]")
+
+
+def test_a_table_that_is_only_read_may_have_a_pattern(run: Run) -> None:
+    for number, name in enumerate(("one", "two"), 1):
+        run(f"{TABLE.format(name)} INSERT INTO t SELECT {number}L")
+    seen = run(f"{TABLE.format('{one,tw?}')} INSERT INTO shown SELECT sum(id) FROM t")
+    assert seen[0]["preview"] == [["3"]]
+
+
+def test_a_target_behind_a_link_into_a_folder_with_a_name_like_a_pattern(
+    run: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    place = tmp_path / "disk[1]{a,b}*?"
+    (place / "out").mkdir(parents=True)
+    (tmp_path / "disk1").mkdir()  # the pattern would match it
+    (tmp_path / "out").symlink_to(place / "out")
+    (seen,) = run(f"{TABLE.format('out')} INSERT INTO t SELECT 7L")
+    assert seen["preview"] == [["7"]]
+    dead = Path(TargetDirectory(spark, str(tmp_path / "out"), Writer("dead")).staging.removeprefix("file:"))
+    assert dead.parent == place
+    (place / "out").rename(f"{dead}.old")
+    dead.mkdir()
+    assert is_in_swap(spark, str(tmp_path / "out"))
+    TargetDirectory(spark, str(tmp_path / "out"), Writer("dead", 2)).recover()
+    assert [path.name for path in place.iterdir()] == ["out"]
+    run(f"{TABLE.format('out')} INSERT INTO t SELECT 8L; ASSERT (SELECT sum(id) FROM t) = 15")
+
+
+def test_columns_are_compared_with_a_file_whose_name_is_like_a_pattern(
+    run: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    for file_format in ("csv", "json", "parquet"):
+        out = tmp_path / file_format
+        spark.sql("SELECT 1L AS id, 2L AS n").coalesce(1).write.format(file_format).option(
+            "header", "true"
+        ).save(str(out))
+        for file in out.glob("part-*"):
+            file.rename(out / f"data[1].{file_format}")
+        table = f"CREATE TABLE t USING {file_format} OPTIONS (path '{file_format}');"
+        with pytest.raises(SqlError, match=r"\(id, n\)|records with n"):
+            run(f"{table} INSERT INTO t SELECT 7L AS id")

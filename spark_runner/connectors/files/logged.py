@@ -17,8 +17,8 @@ def refuse_logged_target(session: SparkSession, path: str) -> None:
     """Raise ConnectorError if a folder has a log: its readers would not see the files of an INSERT."""
     if log := _log_in(session, path, _LOGS):
         raise ConnectorError(
-            f"refused: '{path}' is a table of {_LOGS[log]} ('{log}'), whose readers see only the files that its"
-            f" log has{_advice(log)}; choose another path"
+            f"refused: '{path}' is a table of {_LOGS[log]} ('{log}'), whose readers see only the files in its"
+            f" log{_advice(log)}; choose another path"
         )
 
 

@@ -21,6 +21,7 @@ from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.file_sizes import sized
 from spark_runner.connectors.files.format import COLUMNAR, format_options
 from spark_runner.connectors.files.inputs import refuse_own_input
+from spark_runner.connectors.files.patterns import escaped
 from spark_runner.connectors.files.refused_targets import refuse_target
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
@@ -69,7 +70,7 @@ class FileSink:
                 raise ConnectorError(f"refused: of {rows} rows {rows - kept} {reason}")
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
-            shown = self._read_back(frame, {**options, "path": target.staging}) if request.is_shown else []
+            shown = self._read_back(frame, options, target.staging) if request.is_shown else []
             with target.locked():
                 if mode == "overwrite":
                     target.replace()
@@ -129,20 +130,20 @@ class FileSink:
         self, session: SparkSession, target: TargetDirectory, options: Mapping[str, Any], rows: int
     ) -> None:
         """Raise ConnectorError if executors on other hosts wrote files that this host does not see."""
-        seen, files = 0, target.staged_files()
+        seen, files, staged = 0, target.staged_files(), escaped(target.staging)
         if files and self.format in COLUMNAR:
-            seen = session.read.format(self.format).load(target.staging).count()
+            seen = session.read.format(self.format).load(staged).count()
         elif files:
             # Lines: a value with line breaks counts more than once, and every row at least once.
             headers = files if options.get("header") else 0
-            seen = session.read.text(target.staging).count() - headers
+            seen = session.read.text(staged).count() - headers
         if seen < rows:
             raise ConnectorError(
                 f"refused: the executors wrote {rows} rows, of which this host sees {seen}; "
                 f"'{options['path']}' must lie in a folder that all nodes share"
             )
 
-    def _read_back(self, frame: DataFrame, options: Mapping[str, Any]) -> list[list[str | None]]:
+    def _read_back(self, frame: DataFrame, options: Mapping[str, Any], folder: str) -> list[list[str | None]]:
         reader = frame.sparkSession.read.format(self.format).options(**format_options(self.format, options))
         if self.format in COLUMNAR:
             reader = reader.schema(frame.schema)  # Spark would run a job to find it in the files
@@ -152,7 +153,7 @@ class FileSink:
             fields = [StructField(name, StringType()) for name in [*names, *partitions]]
             reader = reader.schema(StructType(fields))
         columns = [column(name) for name in frame.columns]
-        return preview(text_cells(reader.load(options["path"]).select(*columns), PREVIEW_ROWS))
+        return preview(text_cells(reader.load(escaped(folder)).select(*columns), PREVIEW_ROWS))
 
 
 def _divided(frame: DataFrame, options: Mapping[str, Any]) -> tuple[list[str], list[str]]:
