@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.text.errors import SqlError
 from tests.stream_driver import plan_of
 
 pytestmark = pytest.mark.spark
@@ -81,3 +83,16 @@ def test_times_that_spark_or_others_have_written_are_read(
         ["5.123000", "2026-01-02 03:04:05"],
         ["5.123456", "2026-01-02 03:04:05.1234"],
     ]
+
+
+# Bytes
+
+
+def test_bytes_are_refused_by_csv_and_kept_by_json(run: Run, spark: SparkSession, tmp_path: Path) -> None:
+    script = "CREATE TABLE f (n INT, b BINARY) USING {} OPTIONS (path 'out'); INSERT INTO f SELECT 1, X'00ff'"
+    with pytest.raises(SqlError, match=r"column 'b' is BINARY, which csv files cannot hold; .* base64"):
+        run(script.format("csv"))
+    assert list(tmp_path.iterdir()) == []
+    report = analyse_script(spark, plan_of(script.format("csv"), tmp_path))
+    assert str(report["errors"]).count("csv files cannot hold") == 1
+    run(f"{script.format('json')}; ASSERT (SELECT b FROM f) = X'00ff'")

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.base import (
@@ -25,7 +24,7 @@ from spark_runner.connectors.files.patterns import escaped
 from spark_runner.connectors.files.refused_targets import refuse_target
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
-from spark_runner.connectors.files.texts import kept_lines, refuse_columns
+from spark_runner.connectors.files.unheld import refuse_unheld_columns, refuse_unheld_rows, row_counts
 from spark_runner.connectors.rows import JSON_OPTIONS, column
 
 
@@ -47,27 +46,16 @@ class FileSink:
         path, session, mode = str(options["path"]), frame.sparkSession, request.mode
         use_bucket(session, options)
         refuse_own_input(frame, path)
-        if self.format == "text":
-            refuse_columns(frame.schema, options["partition_by"])
+        refuse_unheld_columns(frame.schema, self.format, options)
         target = TargetDirectory(session, path, request.writer)
         refuse_target(session, target, options, overwrite=mode == "overwrite")
         is_empty = mode == "overwrite" or self._can_be_added(frame, target, options, mode)
         observation = Observation()
         try:
             with sized(frame, self.format, options) as few:
-                counted = few.observe(
-                    observation, sql.expr("count(1)").alias("rows"), self._kept(frame, options).alias("kept")
-                )
+                counted = few.observe(observation, *row_counts(frame.schema, self.format, options))
                 self._save(counted, options, target.staging)
-            rows, kept = int(observation.get["rows"]), int(observation.get["kept"])
-            if kept < rows:
-                reason = (
-                    "are NULL or have line breaks, which lines of text cannot hold"
-                    if self.format == "text"
-                    else "have no value, and Spark leaves such rows out of a CSV file with one column; give"
-                    " option 'null_value'"
-                )
-                raise ConnectorError(f"refused: of {rows} rows {rows - kept} {reason}")
+            rows = refuse_unheld_rows(observation.get, self.format)
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
             shown = self._read_back(frame, options, target.staging) if request.is_shown else []
@@ -116,15 +104,6 @@ class FileSink:
                 raise TargetChanged(f"'{path}' is being replaced by another job") from error
             raise
         return False
-
-    def _kept(self, frame: DataFrame, options: Mapping[str, Any]) -> Column:
-        """The number of rows that the files will hold."""
-        names, _ = _divided(frame, options)
-        if self.format == "csv" and not options["null_value"] and len(names) == 1:
-            return sql.count(column(names[0]))
-        if self.format == "text":
-            return kept_lines(names[0])
-        return sql.expr("count(1)")
 
     def _refuse_unseen(
         self, session: SparkSession, target: TargetDirectory, options: Mapping[str, Any], rows: int

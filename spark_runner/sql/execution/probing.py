@@ -17,7 +17,7 @@ from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.files.refused_targets import refuse_target
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
-from spark_runner.connectors.files.texts import refuse_columns
+from spark_runner.connectors.files.unheld import refuse_unheld_columns
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.parts import Parts
 from spark_runner.sql.execution.casts import type_name
@@ -40,7 +40,7 @@ def guarantee_of_files(*, overwrite: bool) -> str:
 
 def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
     """The reasons why files of the format of a table cannot hold the rows of a frame."""
-    yield from _refusals_of_text(frame, table)
+    yield from _refusals_of_columns(frame, table)
     if table["connector"] not in _CLASSES:
         return
     counts = Counter(name.lower() for name in frame.columns)
@@ -64,10 +64,10 @@ def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
             yield f"column '{field.name}' is {kind}, which {table['connector']} files cannot hold"
 
 
-def _refusals_of_text(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
-    if table["connector"] == "text":
+def _refusals_of_columns(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
+    if table["connector"] in {*_CLASSES, "text"}:
         try:
-            refuse_columns(frame.schema, table["options"]["partition_by"])
+            refuse_unheld_columns(frame.schema, table["connector"], table["options"])
         except ConnectorError as error:
             yield str(error)
 
