@@ -1,12 +1,18 @@
 """The names of what lies beside a target: the staged and the replaced files of its writers."""
 
+import contextlib
+import time
 import zlib
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+
+from spark_runner.connectors.files.folders import all_files
 from spark_runner.connectors.files.patterns import escaped
 
 PREFIX = ".orchestrator-"
 OLD = ".old"
+_ABANDONED_SECONDS = 7 * 86_400  # since the last file; no task of Spark writes one file for so long
 
 
 class Beside:
@@ -32,6 +38,23 @@ class Beside:
     def replaced(self) -> list[Any]:
         """The folders that INSERT OVERWRITE of any run has replaced, or is replacing."""
         return self._found(f"*-{self._sum}{OLD}")
+
+    def remove_abandoned(self) -> None:
+        """Remove what runs without a further attempt have staged, as far as that is possible now."""
+        before = (time.time() - _ABANDONED_SECONDS) * 1000
+        for folder in self._found(f"*-{self._sum}"):
+            is_in_swap = self._files.exists(self._new_path(f"{folder.toString()}{OLD}"))
+            with contextlib.suppress(Py4JJavaError):  # its writer lives, and removes it or its files
+                if not is_in_swap and self._is_older(folder, before):
+                    self._files.delete(folder, True)
+
+    def _is_older(self, folder: Any, before: float) -> bool:
+        """Whether each file below it was modified before a time."""
+        times = (file.getModificationTime() for file, _ in all_files(self._files, folder))
+        if (first := next(times, None)) is None:
+            # Not otherwise: an object store has no time of a folder, and says now.
+            first = self._files.getFileStatus(folder).getModificationTime()
+        return first < before and all(each < before for each in times)
 
     def _found(self, names: str) -> list[Any]:
         found = self._files.globStatus(self._new_path(escaped(self._place.toString()), f"{PREFIX}{names}"))

@@ -163,8 +163,12 @@ class TargetDirectory:
         )
 
     def recover(self) -> None:
-        """Repair what dead drivers left: finish their replacements, and remove output of earlier attempts."""
+        """Repair what dead drivers left: finish their replacements, and remove output of earlier attempts.
+
+        Of other runs, too, it removes what they have staged a week ago.
+        """
         with self.locked():
+            self._beside.remove_abandoned()
             if self._writer.attempt > 1:
                 self._undo()
 
