@@ -1,7 +1,9 @@
 # ruff: noqa: S608 - the test builds the scripts; nothing in them comes from outside
 """Values in files of text come back as they were written, or do not fit."""
 
+import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from pyspark.sql import SparkSession
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
+from tests.replay_support import rows, run_script
 from tests.stream_driver import plan_of
 
 pytestmark = pytest.mark.spark
@@ -96,3 +99,82 @@ def test_bytes_are_refused_by_csv_and_kept_by_json(run: Run, spark: SparkSession
     report = analyse_script(spark, plan_of(script.format("csv"), tmp_path))
     assert str(report["errors"]).count("csv files cannot hold") == 1
     run(f"{script.format('json')}; ASSERT (SELECT b FROM f) = X'00ff'")
+
+
+# Numbers
+
+
+TINY = "n INT, a TINYINT, d STRUCT<e: ARRAY<TINYINT>>"
+LINES = [
+    '{"n": 1, "a": -128, "d": {"e": [127, null]}}',
+    '{"n": 2}',
+    '{"n": 3, "a": 200}',
+    '{"n": 4, "d": {"e": [1, 255]}}',
+    '{"n": 5, "a": "x"}',
+    '{"n": 6, "a": 300, "more": true}',
+]
+STREAM = "SET job.mode = 'available-now';"
+
+
+def with_lines(tmp_path: Path, *lines: str) -> str:
+    (tmp_path / "in").mkdir(exist_ok=True)
+    (tmp_path / "in" / f"{len(lines)}.json").write_text("\n".join(lines))
+    return f"""CREATE TABLE f ({TINY}, file STRING METADATA FROM 'file_name') USING json OPTIONS (path 'in');
+    CREATE TABLE out USING parquet OPTIONS (path 'out');
+    INSERT INTO out SELECT n, a, d, file FROM f;"""
+
+
+@pytest.mark.parametrize("mode", ["", STREAM])
+def test_numbers_that_a_tinyint_has_are_read(
+    run: Run, spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    run(mode + with_lines(tmp_path, *LINES[:2]))
+    found = spark.read.parquet(str(tmp_path / "out"))
+    assert found.dtypes[:3] == [("n", "int"), ("a", "tinyint"), ("d", "struct<e:array<tinyint>>")]
+    assert [tuple(row) for row in found.sort("n").collect()] == [
+        (1, -128, ([127, None],), "2.json"),
+        (2, None, None, "2.json"),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["", STREAM])
+@pytest.mark.parametrize("line", LINES[2:])
+def test_a_number_beyond_tinyint_fails_the_job(run: Run, tmp_path: Path, line: str, mode: str) -> None:
+    with pytest.raises(SqlError, match=r"MALFORMED_RECORD|between -128 and 127"):
+        run(mode + with_lines(tmp_path, LINES[0], line))
+
+
+@pytest.mark.parametrize("mode", ["", STREAM])
+def test_records_with_a_number_beyond_tinyint_go_to_the_quarantine(
+    spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    script = f"{mode}SET job.error.limit.rows = 10;{with_lines(tmp_path, *LINES)}"
+    plan = {**plan_of(script, tmp_path), "quarantine": f"file:{tmp_path}/bad"}
+    found = list[dict[str, Any]]()
+    execute(spark, plan, lambda _: None, bad_rows=found)
+    assert [(each["rows"], each["quarantined"]) for each in found] == [(6, 4)]
+    assert spark.read.parquet(str(tmp_path / "out")).select("n").sort("n").collect() == [(1,), (2,)]
+    bad = spark.read.parquet(str(found[0]["place"]))
+    records = [json.loads(row["record"]) for row in bad.collect()]
+    assert {row["n"]: row.get("a") for row in records} == {3: 200, 4: None, 5: "x", 6: 300}
+    assert bad.select("form", "rule").distinct().collect() == [("text", "decoding")]
+
+
+def test_a_replay_judges_numbers_beyond_tinyint_likewise(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('{"id": 1, "a": 7}\n{"id": 2, "a": 200}\n')
+    source = "CREATE TABLE src (id INT, a TINYINT) USING json OPTIONS (path 'in.json');"
+    limit, rest = (
+        "SET job.error.limit.rows = 9;",
+        "CREATE TABLE dst (id INT, a INT) USING parquet OPTIONS (path 'out');",
+    )
+    run = partial(run_script, spark, tmp_path)
+    insert = f"{rest} INSERT INTO dst SELECT * FROM src;"
+    first = run(limit, source, insert)
+    (again, *_) = run(limit, source, insert, replays=first, key="again")
+    assert (again["rows"], again["quarantined"]) == (1, 1)
+    left = spark.read.parquet(str(tmp_path / "bad" / "again" / "src"))
+    assert [json.loads(row["record"]) for row in left.collect()] == [{"id": 2, "a": 200}]
+    with pytest.raises(SqlError, match="between -128 and 127"):
+        run(source, insert, replays=first, key="strict")
+    run(limit, source.replace("TINYINT", "SMALLINT"), insert, replays=first, key="mended")
+    assert rows(spark, tmp_path / "out") == [(1, 7), (2, 200)]
