@@ -1,6 +1,8 @@
 """INSERT OVERWRITE of a folder dies before each of its changes: all old rows or all new rows are there."""
 
 import itertools
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,3 +242,51 @@ def test_a_further_attempt_removes_its_own_files_and_nothing_else_below_the_fold
     TargetDirectory(spark, str(out), Writer("run", 2)).recover()
     assert visible(out) == {"orders/part-0.csv"}
     assert (out / ".profile").is_file()
+
+
+# Staged files of drivers whose run has no further attempt
+
+
+def aged(folder: Path, days: float, names: set[str]) -> Path:
+    """A folder with files that were written so many days ago."""
+    fill(folder, names)
+    at = time.time() - days * 86_400
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (at, at))
+    return folder
+
+
+def staging(spark: SparkSession, out: Path, writer: str) -> Path:
+    return Path(TargetDirectory(spark, str(out), Writer(writer)).staging.removeprefix("file:"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_staged_files_that_nobody_has_written_for_a_week_are_removed_by_the_next_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    as_objects(monkeypatch, kind)
+    out = tmp_path / "out"
+    aged(out, 30, OLD)
+    dead = aged(staging(spark, out, "dead"), 8, {"_temporary/0/part-1.csv"})
+    (empty := staging(spark, out, "empty")).mkdir()
+    os.utime(empty, (0, 0))
+    alive = aged(staging(spark, out, "alive"), 8, {"part-1.csv", "_temporary/0/part-2.csv"})
+    (alive / "_temporary/0/part-2.csv").touch()
+    other = aged(staging(spark, tmp_path / "other", "dead"), 8, NEW)
+    overwrite(spark, out, NEW, 1)
+    assert visible(out) == NEW
+    assert {path.name for path in tmp_path.iterdir()} == {"out", alive.name, other.name}
+    assert not dead.exists()
+
+
+def test_staged_files_of_an_incomplete_swap_stay_whatever_their_age(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    dead = aged(staging(spark, out, "dead"), 30, NEW)
+    aged(tmp_path / f"{dead.name}.old", 30, OLD)
+    fill(out, NEWER)
+    TargetDirectory(spark, str(out), Writer("run")).recover()
+    assert visible(out) == NEWER
+    assert visible(dead) == NEW
+    assert visible(tmp_path / f"{dead.name}.old") == OLD

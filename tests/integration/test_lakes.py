@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
+from spark_runner.connectors.java_classes import java_class
 from spark_runner.driver.outcome import is_permanent
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
@@ -171,6 +172,34 @@ def test_a_name_that_use_completes_is_that_of_a_lake(run: Run) -> None:
     for attempt in (1, 2):
         assert [each["rows"] for each in run(script, attempt=attempt)] == [1, 1]
     holds(run, "1:2")
+
+
+@pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
+@pytest.mark.parametrize("branch", ["branch_audit", "`branch_a b`"])
+def test_a_branch_is_written_once_and_reports_its_rows(
+    run: Run, lake_spark: SparkSession, tmp_path: Path, branch: str
+) -> None:
+    run("INSERT INTO $t VALUES (1, 1L)", key="before")
+    catalog = java_class(lake_spark, "org.apache.iceberg.hadoop.HadoopTables")(
+        lake_spark._jsc.hadoopConfiguration()  # noqa: SLF001 - branches are made by Java, or by an extension
+    )
+    name = branch.strip("`").removeprefix("branch_")
+    catalog.load(f"{tmp_path}/iceberg/db/t").manageSnapshots().createBranch(name).commit()
+    changes = CHANGES.replace("$t", f"$t.{branch}").replace("(2, 5L)", "(2, 5L), (9, 9L)")
+    first = run(changes)
+    assert [each["rows"] for each in first] == [2, 1, 2, 2]
+    again = run(changes, attempt=2)
+    assert [each["rows"] for each in again] in ([2, 1, 2, 2], [2, None, 2, 2])
+    holds(run, "1:1")
+    run(f"ASSERT (SELECT count(*) FROM $t.{branch}) = 4 AND (SELECT sum(n) FROM $t.{branch}) = 27")
+
+
+@pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
+def test_a_table_whose_name_is_like_that_of_a_branch_is_a_table(run: Run) -> None:
+    script = """CREATE TABLE IF NOT EXISTS lake.db.branch_t (id INT) USING iceberg;
+    INSERT INTO lake.db.branch_t VALUES (1), (2); ASSERT (SELECT count(*) FROM lake.db.branch_t) = 2"""
+    for attempt in (1, 2):
+        assert [each["rows"] for each in run(script, attempt=attempt)] == [2]
 
 
 def test_the_analysis_shows_what_a_lake_promises(

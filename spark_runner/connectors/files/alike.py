@@ -10,6 +10,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from spark_runner.connectors.errors import UnlikeColumns
 from spark_runner.connectors.files.format import COLUMNAR
+from spark_runner.connectors.files.patterns import escaped
 
 # The formats by the ends of the names of Spark's files.
 _FORMATS = {**{name: name for name in ("parquet", "csv", "json", "orc", "avro")}, "txt": "text"}
@@ -38,7 +39,7 @@ def refuse_unlike_file(
         what = f"the table has {_partitions(partitions)}, the data in '{path}' has {_partitions(there)}"
         raise UnlikeColumns(f"{what}; {_ADVICE}")
     given = [field for field in frame.schema if field.name.lower() not in partitions]
-    found = _columns_of(frame, f"{path.rstrip('/')}/{some_file}", connector, reading)
+    found = _columns_of(frame, escaped(f"{path.rstrip('/')}/{some_file}"), connector, reading)
     if found and (difference := _difference(given, found, connector, options)):
         raise UnlikeColumns(f"{_columns(given)}, in '{path}' are {difference}; {_ADVICE}")
 

@@ -3,8 +3,8 @@
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.files.beside import PREFIX
 from spark_runner.connectors.files.hadoop import file_system_at
-from spark_runner.connectors.files.targets import PREFIX
 
 SHOWN = 3  # names in the message: enough to recognise a directory
 _MARKERS = {"_SUCCESS", "_temporary", "_metadata", "_common_metadata"}

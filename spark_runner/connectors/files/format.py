@@ -9,7 +9,10 @@ COLUMNAR = {"parquet", "orc"}  # formats whose files have the types of their col
 
 
 def format_options(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The options of Spark for a table of this format."""
+    """The options of Spark for a table of this format.
+
+    Its readers get no format of times: without one, Spark reads each text of ISO 8601.
+    """
     if file_format != "csv":
         return {}
     return {

@@ -7,6 +7,7 @@ from pydantic import ByteSize, Field, field_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER
+from spark_runner.connectors.files.patterns import is_pattern
 from spark_runner.connectors.files.position import modified_from
 from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
 from spark_runner.protocol.text import did_you_mean
@@ -80,6 +81,12 @@ class FileOptions(ConnectorOptions):
     def guarantee(self, *, has_primary_key: bool) -> Guarantee:  # noqa: ARG002 - of ConnectorOptions
         """Each attempt replaces the files of the earlier ones."""
         return Guarantee.EXACTLY_ONCE
+
+    def refusal_of_writes(self, *, has_primary_key: bool) -> str:  # noqa: ARG002 - of ConnectorOptions
+        """A table writes one folder, and reads it under the same path."""
+        if not is_pattern(self.path):
+            return ""
+        return f"its path '{self.path}' is a pattern, for reads alone; choose one without [ ] {{ }} * ? \\"
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Check that `partition_by` names declared columns, and that options of S3 belong to a bucket."""

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.base import (
@@ -19,13 +18,14 @@ from spark_runner.connectors.base import (
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
 from spark_runner.connectors.files.alike import refuse_unlike_file
 from spark_runner.connectors.files.file_sizes import sized
-from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import COLUMNAR, format_options
 from spark_runner.connectors.files.inputs import refuse_own_input
+from spark_runner.connectors.files.patterns import escaped
+from spark_runner.connectors.files.refused_targets import refuse_target
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
-from spark_runner.connectors.files.texts import kept_lines, refuse_columns
-from spark_runner.connectors.rows import column
+from spark_runner.connectors.files.unheld import refuse_unheld_columns, refuse_unheld_rows, row_counts
+from spark_runner.connectors.rows import JSON_OPTIONS, column
 
 
 class FileSink:
@@ -46,33 +46,19 @@ class FileSink:
         path, session, mode = str(options["path"]), frame.sparkSession, request.mode
         use_bucket(session, options)
         refuse_own_input(frame, path)
-        if self.format == "text":
-            refuse_columns(frame.schema, options["partition_by"])
+        refuse_unheld_columns(frame.schema, self.format, options)
         target = TargetDirectory(session, path, request.writer)
-        target.check()
-        if mode == "overwrite":
-            target.check_replaceable()
-            refuse_foreign_files(session, path)
+        refuse_target(session, target, options, overwrite=mode == "overwrite")
         is_empty = mode == "overwrite" or self._can_be_added(frame, target, options, mode)
         observation = Observation()
         try:
             with sized(frame, self.format, options) as few:
-                counted = few.observe(
-                    observation, sql.expr("count(1)").alias("rows"), self._kept(frame, options).alias("kept")
-                )
+                counted = few.observe(observation, *row_counts(frame.schema, self.format, options))
                 self._save(counted, options, target.staging)
-            rows, kept = int(observation.get["rows"]), int(observation.get["kept"])
-            if kept < rows:
-                reason = (
-                    "are NULL or have line breaks, which lines of text cannot hold"
-                    if self.format == "text"
-                    else "have no value, and Spark leaves such rows out of a CSV file with one column; give"
-                    " option 'null_value'"
-                )
-                raise ConnectorError(f"refused: of {rows} rows {rows - kept} {reason}")
+            rows = refuse_unheld_rows(observation.get, self.format)
             if target.is_local and not (session.sparkContext.master or "").startswith("local"):
                 self._refuse_unseen(session, target, options, rows)
-            shown = self._read_back(frame, {**options, "path": target.staging}) if request.is_shown else []
+            shown = self._read_back(frame, options, target.staging) if request.is_shown else []
             with target.locked():
                 if mode == "overwrite":
                     target.replace()
@@ -90,7 +76,10 @@ class FileSink:
             .mode("overwrite")
             .options(**format_options(self.format, options))
             .option("compression", options["compression"])
+            .option("partitionOverwriteMode", "static")  # what an earlier write left in `folder` goes
         )
+        if self.format in {"csv", "json"}:
+            saver = saver.options(**JSON_OPTIONS)  # times with microseconds
         if self.format == "json":
             saver = saver.option("ignoreNullFields", "false")
         if options["partition_by"]:
@@ -116,33 +105,24 @@ class FileSink:
             raise
         return False
 
-    def _kept(self, frame: DataFrame, options: Mapping[str, Any]) -> Column:
-        """The number of rows that the files will hold."""
-        names, _ = _divided(frame, options)
-        if self.format == "csv" and not options["null_value"] and len(names) == 1:
-            return sql.count(column(names[0]))
-        if self.format == "text":
-            return kept_lines(names[0])
-        return sql.expr("count(1)")
-
     def _refuse_unseen(
         self, session: SparkSession, target: TargetDirectory, options: Mapping[str, Any], rows: int
     ) -> None:
         """Raise ConnectorError if executors on other hosts wrote files that this host does not see."""
-        seen, files = 0, target.staged_files()
+        seen, files, staged = 0, target.staged_files(), escaped(target.staging)
         if files and self.format in COLUMNAR:
-            seen = session.read.format(self.format).load(target.staging).count()
+            seen = session.read.format(self.format).load(staged).count()
         elif files:
             # Lines: a value with line breaks counts more than once, and every row at least once.
             headers = files if options.get("header") else 0
-            seen = session.read.text(target.staging).count() - headers
+            seen = session.read.text(staged).count() - headers
         if seen < rows:
             raise ConnectorError(
                 f"refused: the executors wrote {rows} rows, of which this host sees {seen}; "
                 f"'{options['path']}' must lie in a folder that all nodes share"
             )
 
-    def _read_back(self, frame: DataFrame, options: Mapping[str, Any]) -> list[list[str | None]]:
+    def _read_back(self, frame: DataFrame, options: Mapping[str, Any], folder: str) -> list[list[str | None]]:
         reader = frame.sparkSession.read.format(self.format).options(**format_options(self.format, options))
         if self.format in COLUMNAR:
             reader = reader.schema(frame.schema)  # Spark would run a job to find it in the files
@@ -152,7 +132,7 @@ class FileSink:
             fields = [StructField(name, StringType()) for name in [*names, *partitions]]
             reader = reader.schema(StructType(fields))
         columns = [column(name) for name in frame.columns]
-        return preview(text_cells(reader.load(options["path"]).select(*columns), PREVIEW_ROWS))
+        return preview(text_cells(reader.load(escaped(folder)).select(*columns), PREVIEW_ROWS))
 
 
 def _divided(frame: DataFrame, options: Mapping[str, Any]) -> tuple[list[str], list[str]]:

@@ -19,7 +19,6 @@ finds the files that earlier ones added. All other names are hidden from readers
 import contextlib
 import math
 import os
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,13 +29,12 @@ from pyspark.sql import SparkSession
 from orchestrator.logs.files import FileLock
 from spark_runner.connectors.base import Writer
 from spark_runner.connectors.errors import ConnectorError, TargetChanged
+from spark_runner.connectors.files.beside import OLD, Beside
 from spark_runner.connectors.files.commit import Commit
 from spark_runner.connectors.files.folders import all_files, data_files, exchange, is_walled
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 
-PREFIX = ".orchestrator-"
-_OLD = ".old"
 _MARK = "_SUCCESS"
 FOLDERS_RENAME = {"file", "hdfs", "viewfs", "abfs", "abfss"}
 """Schemes of file systems that rename a folder in one step; others copy one object after another."""
@@ -55,15 +53,15 @@ class TargetDirectory:
         self._location, self._path, self._writer = location, path, writer
         above = path.getParent()
         self._has_beside = above is not None and not (self.is_local and is_walled(path.toUri().getPath()))
-        self._sum = f"{zlib.crc32(path.toString().encode()):08x}"
+        self._beside = Beside(self._files, self._new_path, above if self._has_beside else path, path)
         self._commit: Commit | None = None
         if path.toUri().getScheme() not in FOLDERS_RENAME:
-            self._commit = Commit(self._files, self._new_path, path, self._beside(f"{self._sum}.commit"))
+            self._commit = Commit(self._files, self._new_path, path, self._beside.record)
 
     @property
     def staging(self) -> str:
         """The directory to which the writer writes first."""
-        return str(self._beside(f"{self._writer.name}-{self._sum}").toString())
+        return str(self._beside.staging(self._writer.name).toString())
 
     def first_file(self) -> str | None:
         """The path below the directory of any file with data; None without one."""
@@ -124,7 +122,7 @@ class TargetDirectory:
 
     def replace(self) -> None:
         """Replace the directory by the staged one; on failure the old one stays."""
-        staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
+        staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{OLD}")
         if self._commit is not None:
             new = [name for _, name in data_files(self._files, staged)]
             old_files = {name for _, name in all_files(self._files, self._path)}
@@ -151,7 +149,7 @@ class TargetDirectory:
 
     def discard(self) -> None:
         """Remove the staged and the replaced files; failures are ignored, as no reader sees them."""
-        staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{_OLD}")
+        staged, old = self._new_path(self.staging), self._new_path(f"{self.staging}{OLD}")
         with contextlib.suppress(Py4JJavaError):
             is_needed = self._files.exists(old) and self._files.exists(staged)
             if not is_needed and not self.has_open_commit():
@@ -161,12 +159,16 @@ class TargetDirectory:
     def is_in_swap(self) -> bool:
         """Whether the directory is missing because an INSERT OVERWRITE is replacing it, or died meanwhile."""
         return not self._files.exists(self._path) and any(
-            self._files.exists(self._staged_of(old)) for old in self._found_beside(f"*-{self._sum}{_OLD}")
+            self._files.exists(self._staged_of(old)) for old in self._beside.replaced()
         )
 
     def recover(self) -> None:
-        """Repair what dead drivers left: finish their replacements, and remove output of earlier attempts."""
+        """Repair what dead drivers left: finish their replacements, and remove output of earlier attempts.
+
+        Of other runs, too, it removes what they have staged a week ago.
+        """
         with self.locked():
+            self._beside.remove_abandoned()
             if self._writer.attempt > 1:
                 self._undo()
 
@@ -175,7 +177,7 @@ class TargetDirectory:
         if self._commit:
             self._commit.complete()
             return
-        for old in self._found_beside(f"*-{self._sum}{_OLD}"):
+        for old in self._beside.replaced():
             if not self._files.exists(self._staged_of(old)):
                 with contextlib.suppress(Py4JJavaError):
                     self._files.delete(old, True)
@@ -187,8 +189,8 @@ class TargetDirectory:
         return bool(self._commit and self._commit.is_open())
 
     def _undo(self) -> None:
-        for path in self._found_beside(f"{self._writer.run_key}-*-{self._sum}"):
-            if not self._files.exists(self._new_path(f"{path.toString()}{_OLD}")):
+        for path in self._beside.staged(self._writer.run_key):
+            if not self._files.exists(self._new_path(f"{path.toString()}{OLD}")):
                 self._files.delete(path, True)
         if not self._files.exists(self._path):
             return
@@ -223,15 +225,7 @@ class TargetDirectory:
             raise TargetChanged(f"'{self._location}' was replaced while files were added")
 
     def _staged_of(self, old: Any) -> Any:
-        return self._new_path(old.toString().removesuffix(_OLD))
-
-    def _beside(self, name: str) -> Any:
-        place = self._path.getParent() if self._has_beside else self._path
-        return self._new_path(place, f"{PREFIX}{name}")
-
-    def _found_beside(self, pattern: str) -> list[Any]:
-        found = self._files.globStatus(self._beside(pattern))
-        return [status.getPath() for status in found or ()]
+        return self._new_path(old.toString().removesuffix(OLD))
 
     def _rename(self, source: Any, target: Any) -> None:
         # Hadoop moves a directory into an existing one, which another job has just created.

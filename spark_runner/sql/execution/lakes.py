@@ -1,6 +1,7 @@
 """Writes tables of Iceberg and Delta Lake: their commits have marks, which further attempts find."""
 
 import contextlib
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ ICEBERG, DELTA = "iceberg", "delta"
 _SERIES, _NUMBER = "orchestrator.series", "orchestrator.write"  # in the summary of a snapshot
 _PROPERTY, _OPTION = "spark.sql.iceberg.snapshot-property.", "spark.databricks.delta."
 _NOTE = f"{_OPTION}commitInfo.userMetadata"
+_BRANCH = re.compile(r"(.+)\.(?:branch_\w+|`branch_(?:[^`]|``)+`)")  # the table, and its branch
 _COMMITS = 20  # of Delta Lake that are searched: those since the write, and some of other writers
 _CHANGES = ("inserted", "updated", "deleted")
 
@@ -124,9 +126,17 @@ class LakeTable:
     def _snapshots(self) -> DataFrame:
         summary = sql.col("summary")
         numbered = summary[_NUMBER].try_cast("bigint").alias("number")
-        return self.session.table(f"{self.name}.snapshots").select(
-            "*", summary[_SERIES].alias("series"), numbered
-        )
+        return self._all_snapshots().select("*", summary[_SERIES].alias("series"), numbered)
+
+    def _all_snapshots(self) -> DataFrame:
+        """Those of all branches of the table: a mark is that of one write, to one of them."""
+        try:
+            return self.session.table(f"{self.name}.snapshots")
+        except SPARK_ERRORS as error:
+            of_branch = _BRANCH.fullmatch(self.name)
+            if of_branch is None or not catalogs.is_missing(error):
+                raise
+            return self.session.table(f"{of_branch[1]}.snapshots")
 
 
 def lake_kind(session: SparkSession, target: str) -> str:

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame
 from spark_runner.connectors.base import ProbedSink, Writer
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.alike import refuse_unlike_file
-from spark_runner.connectors.files.foreign import refuse_foreign_files
 from spark_runner.connectors.files.format import format_options
 from spark_runner.connectors.files.hadoop import file_system_at
+from spark_runner.connectors.files.refused_targets import refuse_target
 from spark_runner.connectors.files.s3 import use_bucket
 from spark_runner.connectors.files.targets import TargetDirectory
-from spark_runner.connectors.files.texts import refuse_columns
+from spark_runner.connectors.files.unheld import refuse_unheld_columns
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.parts import Parts
 from spark_runner.sql.execution.casts import type_name
@@ -40,7 +40,7 @@ def guarantee_of_files(*, overwrite: bool) -> str:
 
 def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
     """The reasons why files of the format of a table cannot hold the rows of a frame."""
-    yield from _refusals_of_text(frame, table)
+    yield from _refusals_of_columns(frame, table)
     if table["connector"] not in _CLASSES:
         return
     counts = Counter(name.lower() for name in frame.columns)
@@ -64,10 +64,10 @@ def refusals(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
             yield f"column '{field.name}' is {kind}, which {table['connector']} files cannot hold"
 
 
-def _refusals_of_text(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
-    if table["connector"] == "text":
+def _refusals_of_columns(frame: DataFrame, table: Mapping[str, Any]) -> Iterator[str]:
+    if table["connector"] in {*_CLASSES, "text"}:
         try:
-            refuse_columns(frame.schema, table["options"]["partition_by"])
+            refuse_unheld_columns(frame.schema, table["connector"], table["options"])
         except ConnectorError as error:
             yield str(error)
 
@@ -87,11 +87,8 @@ def probe_target(connectors: Parts, frame: DataFrame, table: Mapping[str, Any], 
     session, path = frame.sparkSession, str(options["path"])
     use_bucket(session, options)
     target = TargetDirectory(session, path, Writer(""))
-    target.check()
-    if overwrite:
-        target.check_replaceable()
-        refuse_foreign_files(session, path)
-    elif (some_file := target.first_file()) is not None:
+    refuse_target(session, target, options, overwrite=overwrite)
+    if not overwrite and (some_file := target.first_file()) is not None:
         if options["mode"] == "error":
             raise ConnectorError(f"there are data in '{path}' already, and the table has mode 'error'")
         reading = format_options(table["connector"], options)

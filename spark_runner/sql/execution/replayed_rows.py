@@ -9,11 +9,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.files.format import format_options
+from spark_runner.connectors.files.json_numbers import as_declared
+from spark_runner.connectors.json_types import columns_read_as
 from spark_runner.connectors.rows import struct_from_json
 from spark_runner.sql.execution.judgement import FILE, RECORD, ROW, TEXT
 from spark_runner.sql.text.literals import quote_name
 
 _VALUE = "__orchestrator_value"
+_TEXT = "__orchestrator_text"
 
 
 def replayed_rows(
@@ -66,7 +69,7 @@ def rows_of_run(session: SparkSession, facts: Mapping[str, Any], columns: Iterab
 def _from_row(kept: DataFrame, schema: StructType) -> DataFrame:
     """The rows that are kept as JSON; one that does not have these columns fails the job."""
     value = struct_from_json(sql.col("record"), schema)
-    return _columns(kept, value, schema, sql.lit(None).cast("string"))
+    return _columns(kept, value, schema, sql.lit(None).cast("string")).drop(_TEXT)
 
 
 def _from_text(
@@ -77,25 +80,26 @@ def _from_text(
         raise ConnectorError(f"a replay can decode records of csv and json, not of '{connector}'")
     if connector == "json":
         _refuse_arrays(kept)
-    own = format_options(connector, options)
-    if not tolerant:
-        value = _decoded(connector, schema, {**own, "mode": "FAILFAST"})
-        return _columns(kept, value, schema, sql.lit(None).cast("string"))
-    wide = StructType([*schema.fields, StructField(RECORD, StringType())])
-    value = _decoded(connector, wide, {**own, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RECORD})
-    return _columns(kept, value, schema, sql.col(_VALUE)[RECORD])
-
-
-def _decoded(connector: str, schema: StructType, options: Mapping[str, str]) -> Column:
+    read = columns_read_as(schema) if connector == "json" else schema
+    own = {**format_options(connector, options), "mode": "FAILFAST"}
+    if tolerant:
+        read = StructType([*read.fields, StructField(RECORD, StringType())])
+        own |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RECORD}
     if connector == "csv":
-        return sql.from_csv("record", schema.toDDL(), dict(options))
-    return sql.from_json("record", schema, dict(options))
+        value = sql.from_csv("record", read.toDDL(), own)
+    else:
+        value = sql.from_json("record", read, own)
+    record = sql.col(_VALUE)[RECORD] if tolerant else sql.lit(None).cast("string")
+    decoded = _columns(kept, value, schema, record)
+    if connector == "json":
+        decoded = as_declared(decoded, schema, RECORD if tolerant else None, sql.col(_TEXT))
+    return decoded.drop(_TEXT)
 
 
 def _columns(kept: DataFrame, value: Column, schema: StructType, record: Column) -> DataFrame:
     cells = [sql.col(f"{_VALUE}.{quote_name(name)}") for name in schema.fieldNames()]
-    held = kept.select(value.alias(_VALUE), sql.col("file").alias(FILE))
-    return held.select(*cells, record.alias(RECORD), FILE)
+    held = kept.select(value.alias(_VALUE), sql.col("file").alias(FILE), sql.col("record").alias(_TEXT))
+    return held.select(*cells, record.alias(RECORD), FILE, _TEXT)
 
 
 def _refuse_arrays(texts: DataFrame) -> None:
