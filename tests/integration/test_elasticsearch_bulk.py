@@ -208,7 +208,7 @@ def test_a_row_for_which_the_cluster_has_no_room_is_never_rejected(
     away = row(index, 1)
     proxy.rule = failing(away, status, kind)
     with pytest.raises(Unreachable, match=f"does not take rows: {kind}"):
-        write(proxy.url, [away, row(index, 2)], retry_timeout=0.5)
+        write(proxy.url, [away, row(index, 2)], retry_timeout=3)
     assert len(proxy.bulks) > 3
 
 
