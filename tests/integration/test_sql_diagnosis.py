@@ -249,7 +249,6 @@ def test_a_query_that_reads_its_target_in_disguise_is_refused(
         lambda directory: (directory / "notes.txt").write_text("mine"),
         lambda directory: (directory / "photos").mkdir(),
         lambda directory: (directory / ".git").mkdir(),
-        lambda directory: (directory / "_delta_log").mkdir(),
         lambda directory: (directory / "a=b").write_text("mine"),
     ],
 )
@@ -263,6 +262,16 @@ def test_a_directory_with_anything_else_in_it_is_not_overwritten(
     error = fail(f"{head}INSERT OVERWRITE t SELECT 1 AS a")
     assert (error.line, error.column) == (2, 2)
     assert f"refused: overwriting '{target}' would delete what Spark did not write" in error.message
+    assert contents(precious) == before
+
+
+def test_a_table_of_a_lake_is_not_overwritten(fail: Fail, precious: Path) -> None:
+    (precious / "data" / "_delta_log").mkdir()
+    before = contents(precious)
+    head = f"CREATE TABLE t USING parquet OPTIONS (path '{precious / 'data'}');\n "
+    error = fail(f"{head}INSERT OVERWRITE t SELECT 1 AS a")
+    assert (error.line, error.column) == (2, 2)
+    assert f"refused: '{precious / 'data'}' is a table of Delta Lake" in error.message
     assert contents(precious) == before
 
 
