@@ -35,10 +35,14 @@ class Tables:
         return f"CREATE TABLE dst ({columns}) USING parquet OPTIONS (path '{self.folder}/out');\n"
 
     def run(
-        self, script: str, control: StreamControl | None = None, resolver: Resolver | None = None
+        self,
+        script: str,
+        control: StreamControl | None = None,
+        resolver: Resolver | None = None,
+        checkpoint: dict[str, str] | None = None,
     ) -> list[dict[str, Any]]:
         self.bad_rows = []
-        plan = {**plan_of(script, self.folder), "quarantine": f"{self.folder}/bad"}
+        plan = {**plan_of(script, self.folder), "quarantine": f"{self.folder}/bad", "checkpoint": checkpoint}
         return execute(
             self.spark, plan, lambda _: None, control=control, bad_rows=self.bad_rows, resolver=resolver
         )

@@ -100,10 +100,13 @@ class PermissiveStream(Source, Protocol):
         schema: StructType,
         record: str,
         position: str | None,
+        *,
+        reached: Sequence[str] | None,
     ) -> DataFrame:
         """The table as a streaming frame with one more column, as that of `PermissiveSource.read_all`.
 
-        `position` is where it begins, as for `PositionedSource`; None: at its start.
+        `position` is where it begins, as for `PositionedSource`; None: at its start. `reached` is that of
+        `ResumingSource`.
         """
 
 
@@ -145,18 +148,35 @@ class PositionedSource(StreamingSource, Protocol):
 class ResumingSource(PositionedSource, Protocol):
     """A source whose streams need to know how far their query has come, for Spark does not pass it on."""
 
+    def resumes(self, options: Mapping[str, Any], position: str | None) -> bool:
+        """Whether a stream with these options that begins at this position needs to know it."""
+
     def stream_after(
         self,
         session: SparkSession,
         options: Mapping[str, Any],
         schema: StructType | None,
         position: str | None,
-        reached: Sequence[str],
+        reached: Sequence[str] | None,
     ) -> DataFrame:
         """The table as a streaming frame; `position` is that of `stream_from`, or None.
 
         `reached` are the offsets of the last micro-batch in the checkpoint, as JSON, of all streams of the
-        query.
+        query. With None the query is not known yet, and a stream that `resumes` is made again for it.
+        """
+
+
+@runtime_checkable
+class IdentifiedSource(StreamingSource, Protocol):
+    """A source whose streams read parts that may be removed, and made anew under the same names."""
+
+    def identities(
+        self, session: SparkSession, options: Mapping[str, Any], known: Sequence[str], reached: Sequence[str]
+    ) -> Sequence[str]:
+        """Texts that identify the parts as they are now; the checkpoint of the query keeps them.
+
+        `known` are those that it has kept, of all streams of the query, and `reached` its offsets, as for
+        `ResumingSource`. Raises ConnectorError where these are offsets in a part that is there no more.
         """
 
 

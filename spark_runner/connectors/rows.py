@@ -16,22 +16,28 @@ JSON_OPTIONS = {
 """The formats of rows as JSON; those of Spark would lose microseconds, and seconds of offsets of zones."""
 _PLAIN: Mapping[str, str] = {}
 _ASCII: Mapping[str, str] = {"writeNonAsciiCharacterAsCodePoint": "true"}
+IN_UTC: Mapping[str, str] = {"timeZone": "UTC"}
+"""A further option of texts that are keys: one time has one text, whatever the zone of the session."""
 
 
-def row_as_json(frame: DataFrame, names: Sequence[str], *, is_ascii: bool = False) -> Column:
+def row_as_json(
+    frame: DataFrame, names: Sequence[str], *, is_ascii: bool = False, more: Mapping[str, str] = _PLAIN
+) -> Column:
     """These columns of a row in the form of the quarantine; NULL without any.
 
-    `is_ascii`: other characters are escaped, for systems that cannot keep them.
+    `is_ascii`: other characters are escaped, for systems that cannot keep them. `more` are options of Spark.
     """
     if not names:
         return sql.lit(None).cast("string")
     row = StructType([frame.schema[name] for name in names])
-    return struct_as_json(sql.struct(*[column(name) for name in names]), row, is_ascii=is_ascii)
+    return struct_as_json(sql.struct(*[column(name) for name in names]), row, is_ascii=is_ascii, more=more)
 
 
-def struct_as_json(row: Column, kind: DataType, *, is_ascii: bool = False) -> Column:
+def struct_as_json(
+    row: Column, kind: DataType, *, is_ascii: bool = False, more: Mapping[str, str] = _PLAIN
+) -> Column:
     """Likewise, for the columns inside of one, which has the type `kind`."""
-    return _as_json(with_readable_keys(row, kind, _as_json), _ASCII if is_ascii else _PLAIN)
+    return _as_json(with_readable_keys(row, kind, _as_json), {**more, **(_ASCII if is_ascii else _PLAIN)})
 
 
 def struct_from_json(text: Column, kind: StructType) -> Column:

@@ -222,6 +222,11 @@ UNFIT: list[Any] = [
     event("c", None, {"id": 1}),
     event("c", None, {name: ROW[name] for name in ("id", "day", "yes")}, with_schema=True),
     event("d", {"id": 1}, None),
+    *(
+        f"{json.dumps(event('c', None, ROW))}{more}"
+        for more in (json.dumps(event("c", None, ROW)), " x", "}")
+    ),
+    f"{json.dumps(event('c', None, ROW, with_schema=True))} {{}}",
 ]
 
 
@@ -296,6 +301,7 @@ TOMBSTONES: dict[bytes, tuple[Any, ...] | str] = {
     **dict.fromkeys((b"{}", b'{"number": 1}'), "no row"),
     **dict.fromkeys((b"", b"Struct{id=4}", b"[]", b"5", b"null"), "unread"),
     **dict.fromkeys((b'{"id": "x"}', b'{"id": 6, "day": "x"}', b'{"id": 7'), "unread"),
+    **dict.fromkeys((b'{"id": 8}{"id": 9}', b'{"schema": {}, "payload": {"id": 8}} {"id": 9}'), "unread"),
 }
 
 
@@ -362,3 +368,25 @@ def test_a_value_that_postgresql_did_not_write_is_none_of_the_row(
     assert (result["rows"], counted["quarantined"]) == (1, len(unavailable))
     with pytest.raises(SqlError, match=r"offset 1: it lacks values .* REPLICA IDENTITY FULL: \{"):
         run(session, BATCH + table + COPY_IDS, tmp_path)
+
+
+@pytest.mark.parametrize("with_schema", [False, True], ids=["plain", "with schema"])
+def test_a_number_beyond_tinyint_is_no_value_of_the_row(
+    session: SparkSession, topics: Topics, tmp_path: Path, with_schema: bool
+) -> None:
+    topic, columns = topics.new(), "id TINYINT, tags ARRAY<TINYINT>"
+    rows: list[dict[str, Any]] = [
+        {"id": 127, "tags": [-128]},
+        {"id": 200, "tags": []},
+        {"id": 1, "tags": [200]},
+    ]
+    sent = [json.dumps(event("c", None, row, with_schema=with_schema)).encode() for row in rows]
+    keys = [b'{"id": -128}', b'{"id": 200}']
+    topics.kafka.produce(topic, [*sent, *(Record(None, key) for key in keys)])
+    table = changes(topics, topic, f"{columns}, deleted BOOLEAN METADATA")
+    out = files("id TINYINT, tags STRING, deleted BOOLEAN", tmp_path)
+    query = "INSERT INTO dst SELECT id, CAST(tags AS STRING), deleted FROM src"
+    _, counted = run(session, f"SET job.error.limit.rows = 9;\n{BATCH}{table}{out}{query}", tmp_path)
+    found = sorted(map(tuple, session.read.parquet(f"{tmp_path}/out").collect()))
+    assert found == [(-128, None, True), (127, "[-128]", False)]
+    assert counted["quarantined"] == 3

@@ -112,6 +112,10 @@ class Kafka:
         """Delete the records of partition 0 before an offset, as the end of their retention does."""
         self._call("delete_records", topic, before)
 
+    def delete_group(self, group: str) -> None:
+        """Delete a consumer group with its positions."""
+        self._call("delete_group", group)
+
     def produce(self, topic: str, records: Iterable[bytes | Record]) -> None:
         """Add records, each on the broker at return."""
         self._call("produce", topic, kafka_client.packed(records))

@@ -52,6 +52,10 @@ class Client:
 
         self._admin.delete_records({TopicPartition(topic, 0): before})
 
+    def delete_group(self, group: str) -> None:
+        if (found := dict(self._admin.delete_groups([group]))[group]) != "OK":
+            raise RuntimeError(f"group '{group}': {found}")
+
     def produce(self, topic: str, records: Sequence[Record]) -> None:
         from kafka import KafkaProducer  # noqa: PLC0415 - likewise
 

@@ -1,6 +1,6 @@
 """Files as sources."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from pyspark.errors import AnalysisException
@@ -134,6 +134,8 @@ class DecodedSource(FileSource):
         schema: StructType,
         record: str,
         position: str | None,
+        *,
+        reached: Sequence[str] | None,  # noqa: ARG002 - of PermissiveStream
     ) -> DataFrame:
         """All records of new files; those that do not fit have their text in the column `record`."""
         frame = self._streamed(session, options, schema, record)

@@ -63,16 +63,20 @@ class JdbcSource:
         """The stream of the rows above a value of `cursor_column`."""
         return self.stream_after(session, options, schema, position, ())
 
+    def resumes(self, options: Mapping[str, Any], position: str | None) -> bool:  # noqa: ARG002 - of ResumingSource
+        """Always."""
+        return True
+
     def stream_after(
         self,
         session: SparkSession,
         options: Mapping[str, Any],
         schema: StructType | None,
         position: str | None,
-        reached: Sequence[str],
+        reached: Sequence[str] | None,
     ) -> DataFrame:
         """Likewise; its offsets do not go back behind those that its query has reached."""
-        return new_rows(session, options, schema, position, reached)
+        return new_rows(session, options, schema, position, reached or ())
 
 
 def declared(frame: DataFrame, schema: StructType, options: Mapping[str, Any]) -> DataFrame:

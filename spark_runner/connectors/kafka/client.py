@@ -77,17 +77,27 @@ class Brokers:
 
         Topics that the brokers have listed just now may be deleted meanwhile, and are left out.
         """
-        answers, found = self._admin.describeTopics(_java_list(self._session, topics)).topicNameValues(), {}
+        return {
+            topic: sorted(parts.get(index).partition() for index in range(parts.size()))
+            for topic, found in self._described(topics, are_listed=are_listed)
+            for parts in [found.partitions()]
+        }
+
+    def ids(self, topics: list[str], *, are_listed: bool = False) -> dict[str, str]:
+        """The id that the cluster gave to each topic when it was created; brokers before 2.8 have none."""
+        none = java_class(self._session, "org.apache.kafka.common.Uuid").ZERO_UUID
+        found = self._described(topics, are_listed=are_listed)
+        return {topic: each.topicId().toString() for topic, each in found if not each.topicId().equals(none)}
+
+    def _described(self, topics: list[str], *, are_listed: bool) -> Iterator[tuple[str, Any]]:
+        answers = self._admin.describeTopics(_java_list(self._session, topics)).topicNameValues()
         for topic in topics:
             try:
-                described = self._await(answers.get(topic), topic)
+                yield topic, self._await(answers.get(topic), topic)
             except NoTopic:
                 if are_listed:
                     continue
                 raise
-            parts = described.partitions()
-            found[topic] = sorted(parts.get(index).partition() for index in range(parts.size()))
-        return found
 
     def topics_like(self, pattern: str, given: str) -> list[str]:
         """The topics with a match in their names; raises ConnectorError for what is no pattern, as given."""

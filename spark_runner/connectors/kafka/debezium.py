@@ -20,13 +20,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from spark_runner.connectors.json_types import typed
 from spark_runner.connectors.kafka.changes import CHANGE_METADATA
+from spark_runner.connectors.kafka.whole_json import is_whole, object_of, whole_json
 
 CHANGE = "__orchestrator_change"  # the column with what an event says beside the row
 _EVENT, _KEY_ROW, _OP, _READ, _ROW, _WHY, _FITS = (
     f"__orchestrator_{name}" for name in ("event", "key_row", "op", "read", "row", "why", "fits")
 )
-_DAMAGED = "__orchestrator_damaged"  # the field of an event that Spark cannot read
 _DELETE, _WITH_ROW = "d", ("c", "r", "u", "d")  # others, as that of TRUNCATE, have no row
 _TEXTS = [StructField(name, StringType()) for name in ("db", "schema", "table")]
 _SOURCE = StructType([StructField("ts_ms", LongType()), *_TEXTS])
@@ -52,23 +53,23 @@ def with_events(frame: DataFrame, schema: StructType, options: Mapping[str, Any]
     row = StructType([StructField(each.name, _read_as(each.dataType)) for each in schema])
     event = StructType().add("before", row).add("after", row).add("op", StringType())
     event = event.add("ts_ms", LongType()).add("source", _SOURCE)
-    whole = StructType([*event.fields]).add("payload", event).add(_DAMAGED, StringType())
-    reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _DAMAGED}
-    frame = frame.withColumn(_EVENT, sql.from_json(sql.col("value").cast("string"), whole, reading))
+    whole = StructType([*event.fields]).add("payload", event)
+    frame = frame.withColumn(_EVENT, whole_json(sql.col("value").cast("string"), whole))
     op, found = _part("op"), sql.when(_is_gone(), _part("before")).otherwise(_part("after"))
     if tombstones:
-        of_key = sql.from_json(_key_text(), StructType([*row]).add(_DAMAGED, StringType()), reading)
-        frame = frame.withColumn(_KEY_ROW, sql.when(is_tombstone & _has_columns(schema), of_key))
+        has_row = is_tombstone & _has_columns(schema) & _is_object(sql.col("key").cast("string"))
+        frame = frame.withColumn(_KEY_ROW, sql.when(has_row, whole_json(_key_text(), row)))
         op = sql.when(is_tombstone, _DELETE).otherwise(op)
-        found = sql.when(is_tombstone, _row_of_key(schema)).otherwise(found)
+        found = sql.when(is_tombstone, _row_of_key(row)).otherwise(found)
     frame = frame.withColumn(_OP, op).withColumn(_READ, found)
-    read, typed = sql.col(_READ), sql.col(_ROW)
+    read, cell_of = sql.col(_READ), sql.col(_ROW)
     cells = [_typed(read[each.name], each.dataType).alias(each.name) for each in schema]
     frame = frame.withColumn(_ROW, sql.struct(*cells)).withColumn(_WHY, _why(schema, options))
-    fits = sql.col(_EVENT)[_DAMAGED].isNull() & read.isNotNull() & sql.col(_OP).isin(*_WITH_ROW)
+    fits = (is_tombstone | is_whole(sql.col(_EVENT), whole)) & read.isNotNull()
+    fits &= sql.col(_OP).isin(*_WITH_ROW)
     for each in schema:
         if isinstance(each.dataType, _READ_AS_TEXT):
-            fits &= read[each.name].isNull() | typed[each.name].isNotNull()
+            fits &= read[each.name].isNull() | cell_of[each.name].isNotNull()
     fits &= sql.col(_WHY).isNull()
     return frame.withColumn(_FITS, sql.coalesce(fits, sql.lit(False)))
 
@@ -97,7 +98,7 @@ def with_change(frame: DataFrame, metadata: str, value: str) -> DataFrame:
 
 def _part(name: str) -> Column:
     """A part of an event, which is the whole value or beside its schema."""
-    event = sql.col(_EVENT)
+    event = object_of(sql.col(_EVENT))
     return sql.when(event["payload"].isNotNull(), event["payload"][name]).otherwise(event[name])
 
 
@@ -118,10 +119,14 @@ def _may_have_row(schema: StructType) -> Column:
     return sql.col("key").isNotNull() & sql.coalesce(_has_columns(schema), sql.lit(True))
 
 
-def _row_of_key(schema: StructType) -> Column:
+def _is_object(text: Column) -> Column:
+    nothing = StructType()
+    return is_whole(whole_json(text, nothing), nothing)
+
+
+def _row_of_key(row: StructType) -> Column:
     found = sql.col(_KEY_ROW)
-    cells = [found[name].alias(name) for name in schema.fieldNames()]
-    return sql.when(found.isNotNull() & found[_DAMAGED].isNull(), sql.struct(*cells))
+    return sql.when(is_whole(found, row), object_of(found))
 
 
 def _why(schema: StructType, options: Mapping[str, Any]) -> Column:
@@ -149,7 +154,7 @@ def _row_text() -> Column:
     for whole in ("$.payload", "$"):
         before, after = (sql.get_json_object(value, f"{whole}.{part}") for part in ("before", "after"))
         found.append(sql.when(_is_gone(), before).otherwise(after))
-    return sql.when(sql.col(_EVENT)["payload"].isNotNull(), found[0]).otherwise(found[1])
+    return sql.when(object_of(sql.col(_EVENT))["payload"].isNotNull(), found[0]).otherwise(found[1])
 
 
 def _has_placeholder(schema: StructType) -> Column:
@@ -204,4 +209,4 @@ def _typed(value: Column, kind: DataType) -> Column:
             return sql.when(value.rlike(_NUMBER), days).otherwise(value.try_cast(kind))
         case TimestampType() | TimestampNTZType():
             return sql.when(~value.rlike(r"\A-?\d+\z"), value.try_cast(kind))
-    return value
+    return typed(value, kind)

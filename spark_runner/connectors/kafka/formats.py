@@ -8,13 +8,15 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructType
 
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
+from spark_runner.connectors.kafka.csv_lines import as_csv, from_csv
 from spark_runner.connectors.kafka.debezium import changed_rows, with_change_column
-from spark_runner.connectors.rows import JSON_OPTIONS, column, row_as_json
+from spark_runner.connectors.kafka.whole_json import from_whole_json
+from spark_runner.connectors.rows import IN_UTC, JSON_OPTIONS, column, row_as_json, text_of
 from spark_runner.protocol.text import did_you_mean
 
 _UNREAD = "__orchestrator_unread"
@@ -26,6 +28,7 @@ _SQL_TIMES = {  # as Flink writes them in its format `SQL`
     "timestampFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
     "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.SSSSSS]",
 }
+_SQL_TIME_OF_KEY = "yyyy-MM-dd HH:mm:ss[.SSSSSS]XXX"  # ends in Z
 
 
 def decoded(
@@ -44,20 +47,13 @@ def decoded(
     """
     text = column(name).cast("string")
     match kind:
-        case "json" | "csv":
-            unread = record or _UNREAD
-            wide = StructType([*schema.fields, StructField(unread, StringType())])
-            reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread}
-            if kind == "csv":
-                found = sql.from_csv(text, wide.simpleString(), {**reading, **_csv(options)})
-                is_blank = (text == "") & sql.lit(len(schema) > 1)
-            else:
-                found = sql.from_json(text, wide, reading)
-                if options["fail_on_missing_field"]:
-                    found = _without_missing(found, text, wide, unread)
-                is_blank = text.rlike(r"\A\s*\z")
-            # Spark takes a text without a record for one of NULLs.
-            found = sql.when(is_blank, _unread(wide, text)).otherwise(found)
+        case "json":
+            found = from_whole_json(text, schema, record or _UNREAD)
+            if options["fail_on_missing_field"]:
+                found = _without_missing(found, text, schema, record or _UNREAD)
+            return found if record is not None else _or_failure(found, schema)
+        case "csv":
+            found = from_csv(text, schema, record or _UNREAD, options)
             return found if record is not None else _or_failure(found, schema)
         case "debezium-json":
             found = changed_rows(text, schema, record or _UNREAD, explains=record is None)
@@ -69,23 +65,30 @@ def decoded(
     raise ConnectorError(f"this driver has no format '{kind}'")
 
 
-def encoded(frame: DataFrame, names: Sequence[str], kind: str, options: Mapping[str, Any]) -> Column:
-    """These columns as the bytes of a record; raises ConnectorError if the format cannot hold them."""
+def encoded(
+    frame: DataFrame, names: Sequence[str], kind: str, options: Mapping[str, Any], *, is_key: bool = False
+) -> Column:
+    """These columns as the bytes of a record; raises ConnectorError if the format cannot hold them.
+
+    A key has each TIMESTAMP in UTC, so that one time has one key, whatever the zone of the session.
+    """
     if not names:
         return sql.lit(None).cast("binary")
     struct = sql.struct(*[column(name) for name in names])
+    more = IN_UTC if is_key else {}
     match kind:
         case "json" if options["timestamp_format"] == "SQL":
-            found = sql.to_json(struct, {"ignoreNullFields": "false", **JSON_OPTIONS, **_SQL_TIMES})
+            times = _SQL_TIMES | ({"timestampFormat": _SQL_TIME_OF_KEY} if is_key else {})
+            found = sql.to_json(struct, {"ignoreNullFields": "false", **JSON_OPTIONS, **times, **more})
         case "json":
-            found = row_as_json(frame, names)
+            found = row_as_json(frame, names, more=more)
         case "csv":
-            found = sql.to_csv(struct, {**_csv(options), **JSON_OPTIONS})
+            found = as_csv(names, options, more)
         case "raw":
             if len(names) != 1:
                 raise ConnectorError(f"format 'raw' has one column, not {len(names)} ({', '.join(names)})")
             is_binary = isinstance(frame.schema[names[0]].dataType, BinaryType)
-            found = column(names[0]) if is_binary else column(names[0]).cast("string")
+            found = column(names[0]) if is_binary else text_of(names[0], frame if is_key else None)
         case "avro":
             from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415 - few tables need it
 
@@ -94,10 +97,6 @@ def encoded(frame: DataFrame, names: Sequence[str], kind: str, options: Mapping[
         case _:
             raise ConnectorError(f"this driver has no format '{kind}'")
     return found.cast("binary")
-
-
-def _csv(options: Mapping[str, Any]) -> dict[str, str]:
-    return {"sep": options["delimiter"], "nullValue": options["null_value"]}
 
 
 def _raw(value: Column, schema: StructType, record: str | None) -> Column:
@@ -116,16 +115,8 @@ def _raw(value: Column, schema: StructType, record: str | None) -> Column:
     return sql.struct(*cells, *([] if record is None else [unread.alias(record)]))
 
 
-def _unread(wide: StructType, text: Column) -> Column:
-    """The columns as NULL, and the last one with a text that does not fit."""
-    *cells, last = wide.fields
-    return sql.struct(
-        *[sql.lit(None).cast(each.dataType).alias(each.name) for each in cells], text.alias(last.name)
-    )
-
-
-def _without_missing(found: Column, text: Column, wide: StructType, record: str) -> Column:
-    names = [name for name in wide.fieldNames() if name != record]
+def _without_missing(found: Column, text: Column, schema: StructType, record: str) -> Column:
+    names = schema.fieldNames()
     missing = sql.array_except(sql.array(*map(sql.lit, names)), sql.json_object_keys(text))
     unread = sql.when(sql.size(missing) == 0, found[record]).otherwise(text)
     cells = [found[name].alias(name) for name in names]

@@ -115,7 +115,7 @@ def _records(frame: DataFrame, options: Mapping[str, Any], primary_key: Sequence
     cells = [value.alias("value")]
     if keys:
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
-        key = encoded(frame, keys, kind, of_key(options))
+        key = encoded(frame, keys, kind, of_key(options), is_key=True)
         cells.append((_checked(key, keys) if needs_key else key).alias("key"))
     if options["headers_column"]:
         cells.append(_headers(_written(frame, options["headers_column"])).alias("headers"))

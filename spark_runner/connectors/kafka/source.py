@@ -1,28 +1,22 @@
 """Topics of Apache Kafka as a source."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Never
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.kafka.changes import DEBEZIUM
 from spark_runner.connectors.kafka.client import Brokers, brokers, spark_options
-from spark_runner.connectors.kafka.debezium import with_change, with_events
-from spark_runner.connectors.kafka.formats import decoded, of_key
-from spark_runner.connectors.kafka.positions import GROUP, LATEST, SPECIFIC, TIMESTAMP, position
+from spark_runner.connectors.kafka.columns import columns
+from spark_runner.connectors.kafka.identities import check_same_topics, identity, topics_of
+from spark_runner.connectors.kafka.positions import EARLIEST, GROUP, LATEST, SPECIFIC, TIMESTAMP, position
 from spark_runner.connectors.kafka.positions import spark_options as position_options
 
-METADATA = "_metadata"  # the column with what Kafka keeps of each record; Spark has one for files alone
-_SPECIAL = ("topic_column", "headers_column", "delete_column")
 # The second reader of Spark 4.1 fails after a micro-batch that a restart repeats (SPARK-55271).
 _ON_FIRST_READER = "spark.sql.streaming.disabledV2MicroBatchReaders"
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-_VALUE = "__orchestrator_value"
-_KEY = "__orchestrator_key"
 
 
 class KafkaSource:
@@ -30,25 +24,40 @@ class KafkaSource:
 
     def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The records that are there; a value that does not fit the declared columns fails the job."""
-        return _columns(self._batch(session, options), options, _declared(schema), None)
+        return columns(self._batch(session, options), options, _declared(schema), None)
 
     def read_all(
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType, record: str
     ) -> DataFrame:
         """The records that are there; values that do not fit have their text in the column `record`."""
-        return _columns(self._batch(session, options), options, schema, record)
+        return columns(self._batch(session, options), options, schema, record)
 
     def stream(
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The records since `starting_offsets`, at the first start of the query."""
-        return _columns(self._stream(session, options, None), options, _declared(schema), None)
+        return self.stream_after(session, options, schema, None, ())
 
     def stream_from(
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, position: str
     ) -> DataFrame:
         """The records since a position."""
-        return _columns(self._stream(session, options, position), options, _declared(schema), None)
+        return self.stream_after(session, options, schema, position, ())
+
+    def resumes(self, options: Mapping[str, Any], position: str | None) -> bool:
+        """Where the stream begins at the position of a group, which may be gone before the next start."""
+        return _start(options, position) == GROUP
+
+    def stream_after(
+        self,
+        session: SparkSession,
+        options: Mapping[str, Any],
+        schema: StructType | None,
+        position: str | None,
+        reached: Sequence[str] | None,
+    ) -> DataFrame:
+        """Likewise; the group is asked only for a query that has not begun."""
+        return columns(self._stream(session, options, position, reached), options, _declared(schema), None)
 
     def stream_all(
         self,
@@ -57,9 +66,22 @@ class KafkaSource:
         schema: StructType,
         record: str,
         position: str | None,
+        *,
+        reached: Sequence[str] | None,
     ) -> DataFrame:
         """The records of a stream, also those that do not fit."""
-        return _columns(self._stream(session, options, position), options, schema, record)
+        return columns(self._stream(session, options, position, reached), options, schema, record)
+
+    def identities(
+        self, session: SparkSession, options: Mapping[str, Any], known: Sequence[str], reached: Sequence[str]
+    ) -> Sequence[str]:
+        """The ids of the topics; raises ConnectorError for offsets of a topic that was created anew since."""
+        with brokers(session, options) as found:
+            topics = _topics(found, options)
+            ids = found.ids(topics, are_listed=not options["topic"])
+        if options["fail_on_data_loss"]:
+            check_same_topics(ids, known, reached)
+        return [identity(*each) for each in ids.items()]
 
     def sample(
         self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None, rows: int
@@ -75,14 +97,20 @@ class KafkaSource:
         }
         given = {**_subscribed(options), "startingOffsets": json.dumps(starts)}
         frame = session.read.format("kafka").options(**given).load()
-        return _columns(frame, options, _declared(schema), None).limit(rows)
+        return columns(frame, options, _declared(schema), None).limit(rows)
 
     def _batch(self, session: SparkSession, options: Mapping[str, Any]) -> DataFrame:
-        given = {**_subscribed(options), **_begin(session, options, None, with_end=True)}
+        given = {**_subscribed(options), **_range(session, options)}
         return session.read.format("kafka").options(**given).load()
 
-    def _stream(self, session: SparkSession, options: Mapping[str, Any], begin: str | None) -> DataFrame:
-        given = {**_subscribed(options), **_begin(session, options, begin, with_end=False)}
+    def _stream(
+        self,
+        session: SparkSession,
+        options: Mapping[str, Any],
+        begin: str | None,
+        reached: Sequence[str] | None,
+    ) -> DataFrame:
+        given = {**_subscribed(options), **_begin(session, options, begin, reached)}
         session.conf.set(_ON_FIRST_READER, _PROVIDER)
         given["maxOffsetsPerTrigger"] = str(options.get("max_offsets_per_trigger", 1_000_000))
         return session.readStream.format("kafka").options(**given).load()
@@ -105,31 +133,62 @@ def _subscribed(options: Mapping[str, Any]) -> dict[str, str]:
     return found | ({"minPartitions": str(options["min_partitions"])} if options["min_partitions"] else {})
 
 
+def _start(options: Mapping[str, Any], given: str | None) -> str:
+    return position(given) if given else str(options["starting_offsets"])
+
+
 def _begin(
-    session: SparkSession, options: Mapping[str, Any], given: str | None, *, with_end: bool
+    session: SparkSession, options: Mapping[str, Any], given: str | None, reached: Sequence[str] | None
 ) -> dict[str, str]:
-    """Spark's options for the positions of a read; asks the brokers, so that their errors are clear."""
+    """Spark's options for where a stream begins; asks the brokers, so that their errors are clear."""
     with brokers(session, options) as found:
         partitions = _partitions(found, options)
-        start = position(given) if given else str(options["starting_offsets"])
-        if start == TIMESTAMP:
-            start = str(options["starting_timestamp"])
-        elif start == SPECIFIC:
-            start = position(options["specific_offsets"])
-        elif start == GROUP:
-            start = _of_group(found, options, partitions)
-        elif start == LATEST and with_end:  # which Spark refuses for a batch
+        return _starting(found, options, _start(options, given), partitions, reached)
+
+
+def _starting(
+    found: Brokers,
+    options: Mapping[str, Any],
+    start: str,
+    partitions: Mapping[str, list[int]],
+    reached: Sequence[str] | None,
+) -> dict[str, str]:
+    if start == TIMESTAMP:
+        start = str(options["starting_timestamp"])
+    elif start == SPECIFIC:
+        start = position(options["specific_offsets"])
+    elif start == GROUP:
+        # Spark takes the offsets of the checkpoint, if it has any; and no query starts before it is known.
+        has_begun = reached is None or not topics_of(reached).isdisjoint(partitions)
+        start = EARLIEST if has_begun else _of_group(found, options, partitions)
+    return position_options(start, "starting", partitions)
+
+
+def _range(session: SparkSession, options: Mapping[str, Any]) -> dict[str, str]:
+    """Spark's options for the records that a batch reads."""
+    with brokers(session, options) as found:
+        partitions = _partitions(found, options)
+        start = _start(options, None)
+        if start == LATEST:  # which Spark refuses for a batch
             start = json.dumps(_last(found.ends(partitions)))
-        end = position_options(str(options["ending_offsets"]), "ending", partitions) if with_end else {}
-        return position_options(start, "starting", partitions) | end
+        end = position_options(str(options["ending_offsets"]), "ending", partitions)
+        return _starting(found, options, start, partitions, ()) | end
 
 
 def _partitions(found: Brokers, options: Mapping[str, Any]) -> dict[str, list[int]]:
+    listed = not options["topic"]
+    return found.partitions(_topics(found, options), are_listed=listed) or _no_topic(options)
+
+
+def _topics(found: Brokers, options: Mapping[str, Any]) -> list[str]:
     if options["topic"]:
-        return found.partitions(list(options["topic"]))
+        return list(options["topic"])
     given = str(options["topic_pattern"] or options["subscribe_pattern"])
-    if there := found.partitions(found.topics_like(_pattern(options), given), are_listed=True):
-        return there
+    return found.topics_like(_pattern(options), given)
+
+
+def _no_topic(options: Mapping[str, Any]) -> Never:
+    given = str(options["topic_pattern"] or options["subscribe_pattern"])
     hint = "; topic_pattern has to match whole names" if options["topic_pattern"] else ""
     raise ConnectorError(
         f"no topic at {options['bootstrap_servers']} that this user may see matches '{given}'{hint}"
@@ -156,85 +215,3 @@ def _of_group(found: Brokers, options: Mapping[str, Any], partitions: Mapping[st
             " 'earliest' or 'latest'"
         )
     return json.dumps(stored)
-
-
-def _columns(
-    frame: DataFrame, options: Mapping[str, Any], schema: StructType, record: str | None
-) -> DataFrame:
-    """The declared columns of the records, and METADATA."""
-    special = {str(options[name]).lower(): name for name in _SPECIAL}
-    keys = {name.lower() for name in options["key_fields"]}
-    raw_or_split = options["value_fields_include"] == "except_key" or options["format"] == "raw"
-    key_schema = StructType([each for each in schema if each.name.lower() in keys])
-    of_value = StructType(
-        [
-            each
-            for each in schema
-            if each.name.lower() not in special and not (raw_or_split and each.name.lower() in keys)
-        ]
-    )
-    deletes = bool(options["delete_column"])
-    if deletes and not keys:
-        raise ConnectorError("delete_column needs option 'key_fields' to read: which columns are the key")
-    if options["format"] == DEBEZIUM:
-        frame = with_events(frame, of_value, options)
-    elif not deletes and options["format"] != "raw":
-        frame = frame.where(sql.col("value").isNotNull())
-    kept = [sql.col(name) for name in ("value", "topic", "headers")]
-    parts = [decoded(frame, "value", options["format"], of_value, options, record=record).alias(_VALUE)]
-    if keys and (raw_or_split or deletes):
-        kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
-        parts.append(decoded(frame, "key", kind, key_schema, of_key(options), record=record).alias(_KEY))
-    found = frame.select(*kept, *parts, _metadata().alias(METADATA))
-    if options["format"] == DEBEZIUM:
-        found = with_change(found, METADATA, _VALUE)
-    cells = [
-        _cell(each.name, special, keys, options, raw_or_split).cast(each.dataType).alias(each.name)
-        for each in schema
-    ]
-    unread = [] if record is None else [_unread(record, with_key=len(parts) > 1).alias(record)]
-    return found.select(*cells, *unread, METADATA)
-
-
-def _unread(record: str, *, with_key: bool) -> Column:
-    """The text of a value that does not fit, or that of a key."""
-    of_key = [sql.concat(sql.lit("key "), sql.col(_KEY)[record])] if with_key else []
-    return sql.coalesce(sql.col(_VALUE)[record], *of_key)
-
-
-def _cell(
-    name: str, special: Mapping[str, str], keys: set[str], options: Mapping[str, Any], is_split: bool
-) -> Column:
-    lower = name.lower()
-    match special.get(lower):
-        case "topic_column":
-            return sql.col("topic")
-        case "headers_column":
-            return _headers()
-        case "delete_column":
-            return sql.col("value").isNull()
-    if lower in keys and is_split:
-        return sql.col(_KEY)[name]
-    value = sql.col(_VALUE)[name]
-    return sql.coalesce(value, sql.col(_KEY)[name]) if lower in keys and options["delete_column"] else value
-
-
-def _metadata() -> Column:
-    names = {"key": "key", "topic": "topic", "partition": "partition", "offset": "offset"}
-    cells = [sql.col(each).alias(name) for name, each in names.items()]
-    cells += [sql.col("timestamp").alias("timestamp"), _timestamp_type().alias("timestamp_type")]
-    return sql.struct(*cells, _headers().alias("headers"))
-
-
-def _timestamp_type() -> Column:
-    kind = sql.col("timestampType")
-    return sql.when(kind == 0, "CreateTime").when(kind == 1, "LogAppendTime")
-
-
-def _headers() -> Column:
-    """The headers by their name; of several with one name the last."""
-    last = (
-        "map_from_entries(filter(headers, (h, i) -> NOT exists("
-        "slice(headers, i + 2, greatest(size(headers) - i - 1, 0)), later -> later.key = h.key)))"
-    )
-    return sql.expr(last)

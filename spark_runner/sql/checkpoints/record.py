@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spark_runner.connectors.errors import ConnectorError
@@ -10,6 +10,7 @@ from spark_runner.connectors.errors import ConnectorError
 RECORD = "orchestrator.json"
 ALL_TABLES = "*"
 _MOST_JOBS = 100  # that a record keeps
+_MOST_IDENTITIES = 3_000  # likewise, of at most 272 characters for topics: a record is read up to 1 MiB
 
 
 class DamagedRecord(ConnectorError):
@@ -32,7 +33,9 @@ class Record:
     positions: Mapping[str, str] = field(default_factory=dict)  # by table in lower case, * = all
     targets: Sequence[str] = ()  # of the INSERTs of a statement set; empty for one INSERT
     earlier: Sequence[str] = ()  # the last jobs that have begun it anew before that one: they continue
-    reached: Sequence[str] = ()  # not in the file: the offsets of the last micro-batch, by stream, as JSON
+    identities: Sequence[str] = ()  # of the parts that the streams read, such as topics
+    # Not in the file: the offsets of the last micro-batch, by stream, as JSON; None: no checkpoint is known.
+    reached: Sequence[str] | None = None
 
     @classmethod
     def of(cls, text: str, url: str) -> "Record":
@@ -55,6 +58,9 @@ class Record:
         targets = found.get("targets", [])
         if not (isinstance(targets, list) and all(isinstance(each, str) for each in targets)):
             raise DamagedRecord(url, "its 'targets' are not names of tables")
+        identities = found.get("identities", [])
+        if not (isinstance(identities, list) and all(isinstance(each, str) for each in identities)):
+            raise DamagedRecord(url, "its 'identities' are not texts")
         return cls(
             found["fingerprint"],
             found["stream"],
@@ -62,6 +68,7 @@ class Record:
             positions,
             tuple(targets),
             tuple(earlier),
+            tuple(identities),
         )
 
     def text(self) -> str:
@@ -71,6 +78,7 @@ class Record:
             "positions": dict(self.positions),
             "targets": list(self.targets),
             "earlier": list(self.earlier)[-_MOST_JOBS:],
+            "identities": list(self.identities)[:_MOST_IDENTITIES],
         }
         kept = {name: value for name, value in more.items() if value}
         return json.dumps({"fingerprint": self.fingerprint, "stream": self.stream, **kept})
@@ -82,6 +90,10 @@ class Record:
         """
         kept = Counter(self.targets) | Counter(targets)
         return replace(self, fingerprint=fingerprint, targets=tuple(kept.elements()))
+
+    def identified(self, identities: Iterable[str]) -> "Record":
+        """The record with these identities, too; others stay, for a part that is gone may come back."""
+        return replace(self, identities=tuple(sorted({*self.identities, *identities})))
 
     def jobs(self) -> list[str]:
         """The jobs that have begun it anew."""

@@ -54,6 +54,11 @@ class Checkpoint:
             sweep(self._folders, self.url)
             yield replace(record, reached=offsets_reached(self._folders, self.url))
 
+    def identify(self, record: Record, identities: Iterable[str]) -> None:
+        """Keep the identities of what the streams of the query read, beside those of the record."""
+        if (found := record.identified(identities)).identities != record.identities:
+            self._folders.replace(f"{self.url}/{RECORD}", found.text())
+
     def stream(self) -> tuple[str, int] | None:
         """The stream that the folder counts, and its ended batches.
 

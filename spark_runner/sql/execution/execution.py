@@ -66,7 +66,7 @@ def execute(
     resolver = resolver or Resolver()
     plan = replayed(spark.newSession(), plan, resolver) if plan.get("replay") else plan
     run = _Execution(spark.newSession(), plan, report, writer or Writer(uuid.uuid4().hex), resolver)
-    run.streams = StreamInserts(run.session, plan, control or StreamControl())
+    run.streams = StreamInserts(run.session, plan, control or StreamControl(), run.identities)
     if adds_twice_to_one_place(plan, run.connectors):
         report("comparing the INSERTs")
         rehearsal = Rehearsal(spark.newSession(), plan, lambda _phase: None, resolver)

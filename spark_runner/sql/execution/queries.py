@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,14 +30,20 @@ NO_CHECKPOINTS = (
 Reads = Callable[[DataFrame, str, str], CountReads]
 """Gives what counts the rows of tables that a query reads, by its frame, its folder and its stream."""
 
+Identities = Callable[[Record], Iterable[str]]
+"""Gives the identities of what the streams read; raises SqlError if they are not those of a checkpoint."""
+
 _LOOK_SECONDS = 0.2  # between two looks at the queries
 
 
 class StreamInserts:
     """Starts the queries of a script, and waits for their ends."""
 
-    def __init__(self, session: SparkSession, plan: Mapping[str, Any], control: StreamControl) -> None:
+    def __init__(
+        self, session: SparkSession, plan: Mapping[str, Any], control: StreamControl, identities: Identities
+    ) -> None:
         self._session, self._plan, self._control = session, plan, control
+        self._identities = identities
         self.run_at_once = plan.get("mode") == "streaming"  # else a query reads what is there, and ends
         self.names = QueryNames(plan["steps"])
         self._queries: list[StreamQuery] = []
@@ -90,6 +96,7 @@ class StreamInserts:
             )
             if not record.run_key:  # else a job has begun it anew on purpose
                 checkpoint.check_not_moved(targets, self.names.all_folders())
+            checkpoint.identify(record, self._identities(record))
             frame = begun_at(record)
             query = StreamQuery(
                 [

@@ -1,6 +1,6 @@
 """A session of a run: its tables may be streams, and its INSERTs run as streaming queries then."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import (
+    IdentifiedSource,
     PermissiveSource,
     PermissiveStream,
     PositionedSource,
@@ -52,7 +53,7 @@ class StreamSession(ScriptSession):
     ) -> None:
         super().__init__(session, plan, report, resolver)
         self.writer = writer
-        self.streams = StreamInserts(session, plan, StreamControl())
+        self.streams = StreamInserts(session, plan, StreamControl(), self.identities)
         self.cached = CachedNames(session)
         self.is_in_batch = False  # the streams are micro-batches, whose rows are split later
         self.written: set[str] = set()  # locations that this run has written to
@@ -99,7 +100,8 @@ class StreamSession(ScriptSession):
             return super().read_all(source, step, options, schema)
         if isinstance(source, PermissiveStream):
             position = self._begun.position(step.get("declared", step["name"]))
-            return source.stream_all(self.session, options, schema, RECORD, position)
+            reached = self._begun.reached
+            return source.stream_all(self.session, options, schema, RECORD, position, reached=reached)
         return self.read_source(source, step, options, schema)
 
     def start_stream(
@@ -115,17 +117,32 @@ class StreamSession(ScriptSession):
 
     def begin_at(self, record: Record) -> bool:
         """Declare the streams at the positions of a checkpoint; returns whether that has changed them."""
-        if not any(map(self._resumes, self.declarations.steps)):
-            record = replace(record, reached=())
+        if not any(self._resumes(each, record) for each in self.declarations.steps):
+            record = replace(record, reached=None)
         if (record.positions, record.reached) == (self._begun.positions, self._begun.reached):
             return False
         self._begun = record
         self.declare_again([each["name"] for each in self.declarations.steps if _streams(each)])
         return True
 
-    def _resumes(self, step: Mapping[str, Any]) -> bool:
+    def _resumes(self, step: Mapping[str, Any], record: Record) -> bool:
         """Whether the source of a stream needs to know how far its query has come."""
-        return _streams(step) and isinstance(self.connectors.source(step["connector"]), ResumingSource)
+        if not _streams(step):
+            return False
+        source = self.connectors.source(step["connector"])
+        position = record.position(step.get("declared", step["name"]))
+        return isinstance(source, ResumingSource) and source.resumes(self.options(step), position)
+
+    def identities(self, record: Record) -> Iterator[str]:
+        """The identities of what the streams read now; raises SqlError if a checkpoint means other ones."""
+        for step in filter(_streams, self.declarations.steps):
+            source = self.connectors.source(step["connector"])
+            if isinstance(source, IdentifiedSource):
+                known, reached = record.identities, record.reached or ()
+                try:
+                    yield from source.identities(self.session, self.options(step), known, reached)
+                except ConnectorError as error:
+                    raise self.error(f"table '{step['name']}': {error}", step) from error
 
     def stream_target(
         self, table: Mapping[str, Any], step: Mapping[str, Any], options: Mapping[str, Any]
