@@ -15,7 +15,7 @@ from spark_runner.connectors.redis.scan import ValueReader
 from spark_runner.sql.execution.execution import execute
 from spark_runner.sql.text.errors import SqlError
 from tests.integration.test_redis import table
-from tests.servers.redis import RedisServer, local_redis, moving_slot
+from tests.servers.redis import RedisServer, local_redis, local_redis_node, moving_slot
 from tests.stream_driver import plan_of
 
 COPY = """CREATE TABLE copy WITH ('connector' = 'parquet', 'path' = 'copy');
@@ -142,7 +142,7 @@ def test_a_cluster_that_is_away_is_none_or_refuses_is_named(spark: SparkSession,
     fails("cluster at .* does not answer", Unreachable, free_ports("127.0.0.1", 1)[0])
     with local_redis() as server:
         fails("is no cluster: use another 'mode'", ConnectorError, server.port)
-    with local_redis("--cluster-enabled", "yes", "--requirepass", "open sesame") as server:
+    with local_redis_node("--requirepass", "open sesame") as server:
         fails("refused: .*check options 'username'", ConnectorError, server.port)
         password = {"password": "open sesame"}
         fails("cluster at .* (does not answer|failed)", Unreachable, server.port, **password)

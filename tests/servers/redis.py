@@ -25,7 +25,6 @@ from tests.servers.zookeeper import unavailable
 from tests.waiting import wait_until
 
 START_TIMEOUT_S = 30
-_NODE = ("--cluster-enabled", "yes")
 _COMMON = ("--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no")
 
 
@@ -70,13 +69,8 @@ def redis_keys(redis_server: RedisServer) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def redis_cluster() -> Iterator[list[str]]:
     """`host:port` of the three masters of a cluster."""
-    # By default nodes talk at ports above 30,000, which Linux also gives to connections of others.
-    free = free_ports("127.0.0.1", 6)
     with ExitStack() as stack:
-        nodes = [
-            stack.enter_context(local_redis(*_NODE, "--cluster-port", str(inner), port=port))
-            for port, inner in zip(free[:3], free[3:], strict=True)
-        ]
+        nodes = [stack.enter_context(local_redis_node()) for _ in range(3)]
         addresses = [f"{node.host}:{node.port}" for node in nodes]
         subprocess.run(
             [_program("redis-cli"), "--cluster", "create", *addresses, "--cluster-yes"],
@@ -153,6 +147,15 @@ def local_redis(*options: str, port: int = 0, file: Path | None = None) -> Itera
             process.kill()
 
 
+@contextmanager
+def local_redis_node(*options: str) -> Iterator[RedisServer]:
+    """A node of a cluster, which is in none yet."""
+    # By default nodes talk at ports above 30,000, which Linux also gives to connections of others.
+    port, inner = free_ports("127.0.0.1", 2)
+    with local_redis("--cluster-enabled", "yes", "--cluster-port", str(inner), *options, port=port) as node:
+        yield node
+
+
 def start_redis(
     server: RedisServer, folder: str, options: Sequence[str] = (), file: Path | None = None
 ) -> GuardedProcess:
@@ -182,7 +185,11 @@ def start_redis(
         except (RedisError, OSError):
             return False
 
-    wait_until(answers, START_TIMEOUT_S, f"redis-server answers at port {server.port}")
+    try:
+        wait_until(answers, START_TIMEOUT_S, f"redis-server answers at port {server.port}")
+    except BaseException:
+        process.kill()
+        raise
     return process
 
 
