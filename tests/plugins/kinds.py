@@ -1,7 +1,7 @@
 """The kind of each test, by the processes that it starts: a mark to select it, and its order in a run."""
 
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from enum import StrEnum
 
 import pytest
@@ -58,7 +58,8 @@ _GROUPS = {
     Kind.ELASTICSEARCH: "elasticsearch",
     Kind.KAFKA: "kafka",
 }
-_SHARED = ("local_spark", "warm")  # fixtures with a JVM that their tests share
+_WARM = "warm"  # the fixture and the group of a server that all its tests share
+_LOCAL_SPARK = "local_spark"  # a JVM for each worker process: its tests are too many for one
 _HEAVY = {Kind.SPARK: 5.0, Kind.CAMPAIGN: 8.0}
 _LIGHT = {Kind.PURE: 0.05, Kind.ZOOKEEPER: 0.5}
 """Seconds of a test of each kind: the first kinds compute, the others mostly wait."""
@@ -104,7 +105,7 @@ def _marked(item: pytest.Item) -> Iterator[Kind]:
 
 
 def _started(item: pytest.Item) -> Iterator[Kind]:
-    names = getattr(item, "fixturenames", ())
+    names = _fixtures(item)
     yield from (kind for name, kind in _FIXTURES.items() if name in names)
     given = getattr(item, "callspec", None)
     if given is not None:
@@ -115,12 +116,15 @@ def _group(item: pytest.Item, kinds: list[Kind]) -> str | None:
     """The tests of a group run in sequence in one worker process; None = anywhere."""
     if servers := [kind for kind in _GROUPS if kind in kinds]:
         return _GROUPS[servers[0]]
-    names = getattr(item, "fixturenames", ())
-    if shared := next((name for name in _SHARED if name in names), None):
-        return shared
-    if kinds == [Kind.PURE] or _shares_with_its_module(item):
+    if _WARM in _fixtures(item):
+        return _WARM
+    if kinds == [Kind.PURE] or _LOCAL_SPARK in _fixtures(item) or _shares_with_its_module(item):
         return item.nodeid.partition("::")[0]
     return None
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    return getattr(item, "fixturenames", ())
 
 
 def _shares_with_its_module(item: pytest.Item) -> bool:
@@ -132,10 +136,14 @@ def _shares_with_its_module(item: pytest.Item) -> bool:
 def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     """The groups of servers first, as they are the longest; then tests that compute among tests that wait.
 
-    In a group, tests without drivers come first, while the servers of all groups start.
+    In a group, tests without drivers come first, while the servers of all groups start. The modules of the
+    local Spark follow the groups.
     """
-    longest = [*dict.fromkeys(_GROUPS.values()), *_SHARED]
-    groups = {item: _name_of_group(item) for item in items}
+    longest = [*dict.fromkeys(_GROUPS.values()), _WARM, _LOCAL_SPARK]
+    sparks = {_name_of_group(item) for item in items if _LOCAL_SPARK in _fixtures(item)}.difference(longest)
+    groups = {
+        item: _LOCAL_SPARK if _name_of_group(item) in sparks else _name_of_group(item) for item in items
+    }
     first = [item for item in items if groups[item] in longest]
     first.sort(
         key=lambda item: (
