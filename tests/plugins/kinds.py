@@ -139,22 +139,20 @@ def _in_order(items: list[pytest.Item]) -> list[pytest.Item]:
     In a group, tests without drivers come first, while the servers of all groups start. The modules of the
     local Spark follow the groups.
     """
-    longest = [*dict.fromkeys(_GROUPS.values()), _WARM, _LOCAL_SPARK]
-    sparks = {_name_of_group(item) for item in items if _LOCAL_SPARK in _fixtures(item)}.difference(longest)
-    groups = {
-        item: _LOCAL_SPARK if _name_of_group(item) in sparks else _name_of_group(item) for item in items
-    }
-    first = [item for item in items if groups[item] in longest]
+    longest = [*dict.fromkeys(_GROUPS.values()), _WARM]
+    groups = {item: _name_of_group(item) for item in items}
+    first = [item for item in items if groups[item] in longest or _LOCAL_SPARK in _fixtures(item)]
     first.sort(
         key=lambda item: (
-            longest.index(groups[item]),
+            longest.index(groups[item]) if groups[item] in longest else len(longest),
             -list(Kind).index(item.stash[KIND]),
             item.get_closest_marker(Kind.SPARK.mark) is not None,
         )
     )
+    rest = set(items).difference(first)
     places: dict[pytest.Item, float] = {}
     for seconds in (_HEAVY, _LIGHT):
-        mine = [item for item in items if groups[item] not in longest and item.stash[KIND] in seconds]
+        mine = [item for item in items if item in rest and item.stash[KIND] in seconds]
         mine.sort(key=lambda item: -seconds[item.stash[KIND]])
         taken = list(itertools.accumulate(seconds[item.stash[KIND]] for item in mine))
         places |= {item: until / taken[-1] for item, until in zip(mine, taken, strict=True)}
