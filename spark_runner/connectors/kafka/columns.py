@@ -40,19 +40,19 @@ def columns(
         frame = with_events(frame, of_value, options)
     elif not deletes and options["format"] != "raw":
         frame = frame.where(sql.col("value").isNotNull())
-    kept = [sql.col(name) for name in ("value", "topic", "headers")]
-    parts = [decoded(frame, "value", options["format"], of_value, options, record=record).alias(_VALUE)]
-    if keys and (raw_or_split or deletes):
+    frame = decoded(frame, "value", options["format"], of_value, options, into=_VALUE, record=record)
+    has_key = bool(keys) and (raw_or_split or deletes)
+    if has_key:
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
-        parts.append(decoded(frame, "key", kind, key_schema, of_key(options), record=record).alias(_KEY))
-    found = frame.select(*kept, *parts, _metadata().alias(METADATA))
+        frame = decoded(frame, "key", kind, key_schema, of_key(options), into=_KEY, record=record)
+    found = frame.withColumn(METADATA, _metadata())
     if options["format"] == DEBEZIUM:
         found = with_change(found, METADATA, _VALUE)
     cells = [
         _cell(each.name, special, keys, options, raw_or_split).cast(each.dataType).alias(each.name)
         for each in schema
     ]
-    unread = [] if record is None else [_unread(record, with_key=len(parts) > 1).alias(record)]
+    unread = [] if record is None else [_unread(record, with_key=has_key).alias(record)]
     return found.select(*cells, *unread, METADATA)
 
 

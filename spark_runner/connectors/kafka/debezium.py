@@ -37,11 +37,6 @@ _NUMBER = r"\A-?\d{1,10}\z"
 _UNAVAILABLE = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")
 
 
-def with_change_column(schema: StructType) -> StructType:
-    """The columns of `changed_rows` beside the text of an event that does not fit."""
-    return StructType([*schema.fields, StructField(CHANGE, StringType())])
-
-
 def with_events(frame: DataFrame, schema: StructType, options: Mapping[str, Any]) -> DataFrame:
     """The records of a topic with the parts of their events, each in a column that Spark computes once.
 

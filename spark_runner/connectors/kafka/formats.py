@@ -14,7 +14,7 @@ from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.kafka.csv_lines import as_csv, from_csv
-from spark_runner.connectors.kafka.debezium import changed_rows, with_change_column
+from spark_runner.connectors.kafka.debezium import changed_rows
 from spark_runner.connectors.kafka.whole_json import from_whole_json
 from spark_runner.connectors.rows import IN_UTC, JSON_OPTIONS, column, row_as_json, text_of
 from spark_runner.protocol.text import did_you_mean
@@ -38,31 +38,32 @@ def decoded(
     schema: StructType,
     options: Mapping[str, Any],
     *,
+    into: str,
     record: str | None,
-) -> Column:
-    """The columns of `schema` from the bytes in the column `name`, as a struct; NULL for NULL.
+) -> DataFrame:
+    """The frame with the columns of `schema` from the bytes in the column `name`, as the struct `into`.
 
-    With `record`, the struct has one more column of that name: the text of bytes that do not fit, or NULL;
-    without it, they fail the query.
+    It is NULL for NULL. With `record`, the struct has one more column of that name: the text of bytes that do
+    not fit, or NULL; without it, they fail the query.
     """
-    text = column(name).cast("string")
+    # A projection of its own reads the bytes: in one with conditions, Spark would read them again for each.
+    text, unread = column(name).cast("string"), record or _UNREAD
     match kind:
         case "json":
-            found = from_whole_json(text, schema, record or _UNREAD)
+            frame = frame.withColumn(into, from_whole_json(text, schema, unread))
             if options["fail_on_missing_field"]:
-                found = _without_missing(found, text, schema, record or _UNREAD)
-            return found if record is not None else _or_failure(found, schema)
+                frame = frame.withColumn(into, _without_missing(column(into), text, schema, unread))
         case "csv":
-            found = from_csv(text, schema, record or _UNREAD, options)
-            return found if record is not None else _or_failure(found, schema)
+            frame = frame.withColumn(into, from_csv(text, schema, unread, options))
         case "debezium-json":
-            found = changed_rows(text, schema, record or _UNREAD, explains=record is None)
-            return found if record is not None else _or_failure(found, with_change_column(schema))
+            frame = frame.withColumn(into, changed_rows(text, schema, unread, explains=record is None))
         case "raw":
-            return _raw(column(name), schema, record)
+            return frame.withColumn(into, _raw(column(name), schema, record))
         case "avro":
-            return _avro(frame, column(name), schema, options, record)
-    raise ConnectorError(f"this driver has no format '{kind}'")
+            return frame.withColumn(into, _avro(frame, column(name), schema, options, record))
+        case _:
+            raise ConnectorError(f"this driver has no format '{kind}'")
+    return frame if record is not None else frame.withColumn(into, _or_failure(column(into)))
 
 
 def encoded(
@@ -123,8 +124,8 @@ def _without_missing(found: Column, text: Column, schema: StructType, record: st
     return sql.when(text.isNotNull(), sql.struct(*cells, unread.alias(record)))
 
 
-def _or_failure(found: Column, schema: StructType) -> Column:
-    """The columns without that of unread text, which fails the query with the place of the record."""
+def _or_failure(found: Column) -> Column:
+    """The struct; unread text in it fails the query with the place of the record."""
     place = [
         sql.col("topic"),
         sql.lit(", partition "),
@@ -136,8 +137,7 @@ def _or_failure(found: Column, schema: StructType) -> Column:
     words = sql.concat(
         sql.lit("a record does not fit the declared columns: topic "), *place, sql.lit(": "), begin
     )
-    cells = [found[name].alias(name) for name in schema.fieldNames()]
-    return sql.when(found[_UNREAD].isNull(), sql.struct(*cells)).otherwise(sql.raise_error(words))
+    return sql.when(found[_UNREAD].isNull(), found).otherwise(sql.raise_error(words))
 
 
 def _avro(

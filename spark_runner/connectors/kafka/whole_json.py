@@ -52,6 +52,11 @@ def from_whole_json(text: Column, schema: StructType, unread: str) -> Column:
     # The check takes half as long again as the reading: it is for texts that may be something else.
     wide = StructType([*schema.fields, StructField(unread, StringType())])
     plain = sql.from_json(text, wide, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread})
-    # The first brace ends the text of an object that has no other in it; bytes are cheaper than characters.
-    is_suspect = sql.octet_length(sql.substring_index(text, "}", 1)) != sql.octet_length(text) - 1
-    return sql.when(is_suspect, checked).otherwise(plain)
+    return sql.when(_may_have_two_braces(text), checked).otherwise(plain)
+
+
+def _may_have_two_braces(text: Column) -> Column:
+    """Whether something follows the first closing brace: a text without it is one object or none at all."""
+    data, brace = text.cast("binary"), sql.lit(b"}")  # Spark finds a byte much faster than a character
+    before_last = sql.substring(data, 1, sql.octet_length(data) - 1)
+    return ~sql.endswith(data, brace) | sql.contains(before_last, brace)
