@@ -46,6 +46,7 @@ def stand_in_spark() -> Any:
     """Replaces the class SparkSession."""
     session = StandInSession()
     builder = SimpleNamespace(getOrCreate=lambda: session)
+    builder.config = lambda **_: builder
     return SimpleNamespace(builder=builder, getActiveSession=lambda: session)
 
 

@@ -19,9 +19,11 @@ from spark_runner.protocol import exit_codes
 from spark_runner.protocol.announcement import announce, record_exit_code
 from spark_runner.protocol.errors import PlanError
 from spark_runner.protocol.process import end_with_parent, keep_streams_apart, name_application
-from spark_runner.protocol.run_plan import RunPlan
+from spark_runner.protocol.run_plan import RunPlan, SqlProgram
 from spark_runner.protocol.zookeeper import QueueError, Session, SessionSettings
 
+# PySpark would tell Spark the line of Python of each operation: those of a script are all in this package.
+_OF_SCRIPTS = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
 _JVM_END_SECONDS = 60.0  # Spark's hooks take some of it; the killer sends KILL after the grace
 
 
@@ -76,7 +78,7 @@ def _drive(arguments: Sequence[str]) -> int:
 
 def _jvm_of(plan: RunPlan) -> Jvm:
     if not plan.warm:
-        return OwnJvm()
+        return OwnJvm(_OF_SCRIPTS if isinstance(plan.program, SqlProgram) else {})
     from spark_runner.driver.jvm import WarmJvm  # noqa: PLC0415 - few drivers need it
 
     return WarmJvm(Path(plan.warm), plan.incarnation)

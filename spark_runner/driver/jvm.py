@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -65,13 +66,17 @@ class OwnJvm:
 
     job_group = None
 
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        """Take settings of Spark for the session, beside those of the submission."""
+        self._settings: dict[str, bool | float | int | str | None] = {**(settings or {})}
+
     def enter(self) -> None:
         """Do nothing: the JVM started this process."""
 
     def session(self) -> SparkSession:
         """Start Spark and return its first session; raises StoppedAtStart or RefusedAtStart."""
         try:
-            return SparkSession.builder.getOrCreate()
+            return SparkSession.builder.config(map=self._settings).getOrCreate()
         except Exception as error:
             if refused := _REFUSED.search(str(error)):
                 why = refused["queue"] or refused["memory"]

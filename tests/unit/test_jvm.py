@@ -1,6 +1,7 @@
-"""The error of a driver whose Spark does not start, from the messages of Spark 4 and YARN 3.5."""
+"""The start of Spark in a driver, and its error from the messages of Spark 4 and YARN 3.5."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ def start(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
         )
 
     builder = SimpleNamespace(getOrCreate=fail)
+    builder.config = lambda **_: builder
     monkeypatch.setattr("spark_runner.driver.jvm.SparkSession", SimpleNamespace(builder=builder))
     OwnJvm().session()
 
@@ -48,3 +50,12 @@ def test_a_refusal_by_the_master_is_distinguished_from_all_other_errors(
         start(monkeypatch, "IllegalStateException: Cannot call methods on a stopped SparkContext.")
     with pytest.raises(RuntimeError, match="anything else"):
         start(monkeypatch, "anything else")
+
+
+def test_the_session_starts_with_the_settings_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    builder = SimpleNamespace(getOrCreate=lambda: None)
+    builder.config = lambda **more: given.update(more) or builder
+    monkeypatch.setattr("spark_runner.driver.jvm.SparkSession", SimpleNamespace(builder=builder))
+    OwnJvm({"spark.a": "1"}).session()
+    assert given == {"map": {"spark.a": "1"}}
