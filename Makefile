@@ -25,7 +25,9 @@ demo-streaming: $(VENV)/installed-test  ## clicks from a Kafka, counted by a job
 servers: $(VENV)/installed-test  ## a Kafka and a PostgreSQL for docs/kafka-to-postgresql.md, until Ctrl-C
 	$(BIN)/python -m tests.tutorial_servers
 
-test: lint types contracts tests  ## everything that CI checks
+test: $(VENV)/installed-test  ## everything that CI checks; what tests need is made beside the checks of the code
+	$(MAKE) --jobs=2 --output-sync=target lint types contracts prepared
+	$(MAKE) tests
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -44,11 +46,11 @@ prepared: $(VENV)/installed-test
 	$(BIN)/python -m tests.class_archive
 
 tests: prepared
-	$(BIN)/pytest $(PARALLEL)
+	ORCHESTRATOR_DRAW=1 $(BIN)/pytest $(PARALLEL)
 
 check: WORKERS = $(shell echo $$((2 * `nproc`)))  # what these tests start is small, and most of them wait
 check: lint types contracts  ## before each commit: all but the tests that start a Spark driver or a cluster
-	$(BIN)/pytest $(PARALLEL) -m '$(WITHOUT_DRIVERS)'
+	ORCHESTRATOR_DRAW=1 $(BIN)/pytest $(PARALLEL) -m '$(WITHOUT_DRIVERS)'
 
 unit: $(VENV)/installed-test  ## the tests that start nothing: seconds
 	$(BIN)/pytest $(PARALLEL) tests/unit

@@ -19,6 +19,7 @@ settings.load_profile("tests")
 
 pytest_plugins = [
     "tests.plugins.kinds",
+    "tests.plugins.draws",
     "tests.plugins.timings",
     "tests.servers.zookeeper",
     "tests.servers.secured",

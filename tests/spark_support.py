@@ -11,11 +11,13 @@ import pytest
 from tests.class_archive import session_environment
 from tests.jar_support import make_jar
 from tests.jobs_support import ENVIRONMENT_MARK
+from tests.sampling import is_whole
 from tests.servers.databases import add_drivers
 
 if TYPE_CHECKING:  # not loaded in a test run without Spark
     from pyspark.sql import SparkSession
 
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _CONF = {
     "spark.master": "local[2]",
     "spark.ui.enabled": "false",
@@ -26,6 +28,10 @@ _CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "Asia/Kathmandu",  # tests must not depend on the zone of the machine
     "spark.executor.processTreeMetrics.enabled": "true",  # read once per JVM
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # as in a job; PySpark reads it once per process
+    # To compile the generated classes of each query takes a fifth of the processor time of these tests. The
+    # tests with a driver of their own, and whole campaigns, run generated classes.
+    **({} if is_whole() else _INTERPRETED),
 }
 
 

@@ -21,6 +21,7 @@ FOUND_BY = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "KUBECONFIG", "PYSPARK_PYTHON"}
 SMALL = {"driver": {"memory": "512m"}, "executor": {"instances": 1, "cores": 1, "memory": "512m"}}
 
 
+@pytest.mark.drawn("jobs on clusters")
 @pytest.mark.parametrize(
     ("heading", "kind"),
     [

@@ -164,6 +164,7 @@ def impatient_client(folder: Path) -> Path:
     return file
 
 
+@pytest.mark.drawn("jobs on clusters")
 def test_a_driver_on_a_node_that_finds_no_master(
     standalone: Standalone, served: Shell, tmp_path: Path
 ) -> None:
@@ -217,6 +218,7 @@ def _version_of(python: Path) -> str:
         return ""
 
 
+@pytest.mark.drawn("jobs on clusters")
 def test_nodes_with_another_python(standalone: Standalone, served: Shell) -> None:
     python, version = other_python(served.directory)
     conf = SMALL_APPLICATION | {

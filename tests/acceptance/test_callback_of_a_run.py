@@ -11,7 +11,12 @@ from tests.acceptance.support import COMMAND_TIMEOUT_S, SPARK_TIMEOUT_S, Shell
 from tests.receiver import receiver
 from tests.servers.standalone import SMALL_APPLICATION, Standalone
 
-pytestmark = [pytest.mark.spark, pytest.mark.standalone, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drawn("jobs on clusters"),
+    pytest.mark.standalone,
+    pytest.mark.timeout(600),
+]
 
 SCRIPT = """\
 CREATE TABLE flights (carrier STRING, delay INT) USING csv OPTIONS (path 'flights', header 'true');

@@ -68,6 +68,7 @@ def test_user_code_runs_once_though_its_machine_is_suspended_and_another_worker_
     assert set(arena.kit.ledger.starts().values()) == {1}, kind
 
 
+@pytest.mark.drawn("deaths of workers")
 @pytest.mark.parametrize(("kind", "trial"), cells())
 @pytest.mark.usefixtures("process_mark", "judged")
 def test_user_code_runs_once_in_each_attempt_whenever_a_worker_dies(

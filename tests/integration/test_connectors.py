@@ -84,6 +84,7 @@ def package_folders() -> set[Path]:
     return {Path(origin).parent for origin in found}
 
 
+@pytest.mark.drawn("jobs on clusters")
 @pytest.mark.spark
 @pytest.mark.standalone
 def test_its_code_reaches_executors_that_share_no_file_system(

@@ -25,7 +25,7 @@ from tests.servers.redis import RedisServer
 from tests.spark_programs import start_stream_driver
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.campaign, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.campaign, pytest.mark.drawn("kills of writers"), pytest.mark.timeout(7200)]
 
 KILLS = times(1, 50)
 ROWS = times(2_000, 200_000)

@@ -15,7 +15,12 @@ from tests.spark_programs import start_stream_driver
 from tests.stream_driver import plan_of
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300), pytest.mark.xdist_group("elasticsearch")]
+pytestmark = [
+    pytest.mark.campaign,
+    pytest.mark.drawn("kills of writers"),
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("elasticsearch"),
+]
 
 FILES, ROWS = 30, 1000  # of each file, which is a micro-batch
 HALF = ROWS // 2  # the keys that a file has again from the one before

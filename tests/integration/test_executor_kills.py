@@ -21,7 +21,12 @@ from tests.servers.standalone import SMALL_APPLICATION, Standalone
 from tests.spark_programs import start_stream_driver
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.campaign, pytest.mark.spark, pytest.mark.timeout(7200)]
+pytestmark = [
+    pytest.mark.campaign,
+    pytest.mark.drawn("kills of writers"),
+    pytest.mark.spark,
+    pytest.mark.timeout(7200),
+]
 
 KILLS = times(1, 50)
 FILES = 2 * KILLS + 2  # each of them is a micro-batch: they last longer than the kills

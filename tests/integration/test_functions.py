@@ -129,6 +129,7 @@ def test_a_driver_of_this_host_has_them_and_masks_what_they_raise(deployment: De
     assert "job_words" not in sys.modules
 
 
+@pytest.mark.drawn("jobs on clusters")
 @pytest.mark.spark
 @pytest.mark.standalone
 @pytest.mark.parametrize("mode", ["client", "cluster"])
@@ -156,6 +157,7 @@ def check_written(detail: Any) -> None:
     assert [(table["connector"], table["rows"]) for table in detail.attempts[-1]["tables"]] == [("print", 2)]
 
 
+@pytest.mark.drawn("jobs on clusters")
 @pytest.mark.spark
 @pytest.mark.yarn
 def test_they_reach_the_containers_of_yarn(deployment: Deployment, job: Path, yarn: Yarn) -> None:
@@ -165,6 +167,7 @@ def test_they_reach_the_containers_of_yarn(deployment: Deployment, job: Path, ya
         check_written(run(deployment, job, script, SparkTarget("yarn", "cluster"), conf=conf))
 
 
+@pytest.mark.drawn("jobs on clusters")
 @pytest.mark.spark
 @pytest.mark.kubernetes
 @pytest.mark.timeout(1800)  # the API server is built where it is not in the cache yet

@@ -20,7 +20,7 @@ from tests.spark_programs import start_stream_driver
 from tests.stream_driver import plan_of
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.campaign, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.campaign, pytest.mark.drawn("kills of writers"), pytest.mark.timeout(300)]
 
 FILES, ROWS = 8, 25
 START_S = 120

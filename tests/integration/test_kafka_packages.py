@@ -12,7 +12,7 @@ from tests.jobs_support import Deployment
 from tests.kafka_support import ivy_settings
 from tests.servers.kafka import Topics
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.drawn("jobs on clusters"), pytest.mark.timeout(300)]
 INSERT = "INSERT INTO dst SELECT id * 10 AS id FROM src"
 
 

@@ -13,7 +13,12 @@ from tests.runner_kits import Kit, open_kit
 from tests.servers.kubernetes.container import JAVA_IMAGE
 
 # The API server may have to be built.
-pytestmark = [pytest.mark.spark, pytest.mark.kubernetes, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drawn("jobs on clusters"),
+    pytest.mark.kubernetes,
+    pytest.mark.timeout(1800),
+]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.sampling import chance, sample
 from tests.spark_programs import program_environment
 from tests.stream_driver import plan_of
 
-pytestmark = [pytest.mark.campaign, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.campaign, pytest.mark.drawn("kills of writers"), pytest.mark.timeout(600)]
 
 FILES = 6
 WRITES = 4

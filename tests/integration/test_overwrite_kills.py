@@ -15,7 +15,7 @@ from tests.overwrite_driver import plan_of
 from tests.sampling import sample
 from tests.spark_programs import program_environment
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.drawn("kills of writers"), pytest.mark.timeout(300)]
 
 HEAD = """CREATE TABLE t (id BIGINT, a BIGINT) USING parquet OPTIONS (path 'file://{}/out', partition_by 'a');
 CREATE TABLE p USING print;

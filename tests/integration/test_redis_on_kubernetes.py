@@ -12,6 +12,7 @@ from tests.kubernetes_support import KubernetesSite
 from tests.servers.redis import RedisServer
 
 
+@pytest.mark.drawn("jobs on clusters")
 @pytest.mark.spark
 @pytest.mark.kubernetes
 @pytest.mark.timeout(1800)  # the API server is built where it is not in the cache yet

@@ -17,7 +17,7 @@ from tests.spark_programs import program_environment
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.drawn("kills of writers"), pytest.mark.timeout(300)]
 
 # Two writes to the quarantine: of records and rows of the source, and of rows of the INSERT.
 SCRIPT = """SET job.error.limit.rows = 9;

@@ -11,7 +11,7 @@ from tests.servers.standalone import HOST, SMALL_APPLICATION, START_TIMEOUT_S, S
 from tests.spark_programs import program_environment
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.standalone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.standalone, pytest.mark.drawn("jobs on clusters"), pytest.mark.timeout(600)]
 
 OTHER_HOST = "127.0.0.2"  # Spark runs no second task on the host of the first one
 SPECULATION = {

@@ -11,7 +11,7 @@ import pytest
 from tests.sampling import chance, times
 from tests.servers.databases import DatabaseServer, driver_jars
 
-pytestmark = [pytest.mark.campaign, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.campaign, pytest.mark.drawn("kills of writers"), pytest.mark.timeout(3600)]
 
 ROWS = 40_000
 BAD = 40  # rows that the table refuses

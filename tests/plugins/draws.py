@@ -1,0 +1,65 @@
+"""The tests that CI draws: of those that repeat slow work on other servers, a sample by the seed.
+
+`make test` sets ORCHESTRATOR_DRAW; pytest alone and `make campaigns` run all of them. The seed is the date of
+the commit (`tests.sampling`), so that many commits together run every test.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tests.sampling import is_whole, sample
+
+COUNTS = {
+    "kills of writers": 4,  # drivers and executors killed while they write into a server
+    "jobs on clusters": 5,  # code, definitions and errors on a real cluster: several drivers each
+    "deaths of workers": 4,  # on each real backend
+}
+"""How many tests of each group CI runs; the mark `drawn` has the name of the group."""
+
+_CLUSTERS = frozenset({"standalone-client", "standalone-cluster", "yarn", "kubernetes", "jars"})
+_DATABASES = frozenset({"postgres", "mariadb"})
+_SERVERS = {"kit": _CLUSTERS, "kind": _CLUSTERS, "database": _DATABASES}
+"""Parameters of tests that run on several servers: CI draws one of these for each test."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the mark."""
+    config.addinivalue_line("markers", "drawn(group): CI runs a sample of the tests of this group")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that are not drawn, if this is a run of CI."""
+    if is_whole() or not os.environ.get("ORCHESTRATOR_DRAW"):
+        return
+    left_out = set[pytest.Item]()
+    for name, count, members in (*_groups(items), *_on_servers(items)):
+        left_out |= set(members).difference(sample(members, count, name))
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _groups(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
+    members = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        for mark in item.iter_markers("drawn"):
+            members[mark.args[0]].append(item)
+    for group, found in members.items():
+        yield group, COUNTS[group], sorted(found, key=lambda item: item.nodeid)
+
+
+def _on_servers(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
+    """The tests that differ by the server alone; the name has the other parameters."""
+    members = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if given is None or item.get_closest_marker("drawn"):
+            continue
+        for name, servers in _SERVERS.items():
+            if (server := given.params.get(name)) in servers:
+                others = given.id.replace(server, "", 1)
+                members[f"{item.nodeid.partition('[')[0]} {others}"].append(item)
+    for name, found in members.items():
+        yield name, 1, sorted(found, key=lambda item: item.nodeid)
