@@ -1,8 +1,8 @@
 """On every backend: whenever a worker dies, user code runs once in each attempt, and the job succeeds.
 
-CI tries the death after the submission, whose driver the next worker adopts, and one more fault on each
-backend; a whole campaign tries each. `make trials COUNT=200` runs 200 random trials, distributed over the
-backends.
+The trials are the death after the submission, whose driver the next worker adopts, and one more fault on each
+backend; CI draws some of them. A whole campaign tries each fault. `make trials COUNT=200` runs 200 random
+trials, distributed over the backends.
 """
 
 import os

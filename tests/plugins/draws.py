@@ -34,11 +34,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect the tests that are not drawn, if this is a run of CI."""
     if is_whole() or not os.environ.get("ORCHESTRATOR_DRAW"):
         return
-    left_out = set[pytest.Item]()
-    for name, count, members in (*_groups(items), *_on_servers(items)):
-        left_out |= set(members).difference(sample(members, count, name))
+    left_out = not_drawn(items)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
+
+
+def not_drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """The tests that the seed leaves out."""
+    return {
+        item
+        for name, count, members in (*_groups(items), *_on_servers(items))
+        for item in set(members).difference(sample(members, count, name))
+    }
 
 
 def _groups(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:

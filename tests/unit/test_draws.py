@@ -1,0 +1,70 @@
+"""The tests that CI draws."""
+
+from typing import Any
+
+import pytest
+
+from tests import sampling
+from tests.plugins.draws import COUNTS, not_drawn
+
+SEEDS = 100
+GROUP = "kills of writers"
+
+
+class StandInItem:
+    """What the draw asks of a test: its name, its parameters and its group."""
+
+    def __init__(self, name: str, server: str = "", group: str = "", number: int = 0) -> None:
+        ids = "-".join(filter(None, (server, str(number))))
+        self.nodeid = f"tests/test_x.py::{name}[{ids}]"
+        if server:
+            self.callspec = type("CallSpec", (), {"params": {"database": server, "n": number}, "id": ids})()
+        self._marks = [pytest.mark.drawn(group).mark] if group else []
+
+    def iter_markers(self, name: str) -> list[Any]:
+        return [mark for mark in self._marks if mark.name == name]
+
+    def get_closest_marker(self, name: str) -> Any:
+        return next(iter(self.iter_markers(name)), None)
+
+
+def left(monkeypatch: pytest.MonkeyPatch, seed: int, items: Any) -> list[str]:
+    monkeypatch.delenv("ORCHESTRATOR_CAMPAIGNS", raising=False)
+    monkeypatch.setattr(sampling, "seed", lambda: seed)
+    out = not_drawn(items)
+    return [item.nodeid for item in items if item not in out]
+
+
+def test_each_test_of_a_group_is_drawn_by_some_seed_and_each_seed_draws_as_many_as_it_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    items = [StandInItem(f"test_{number}", group=GROUP) for number in range(3 * COUNTS[GROUP])]
+    others = [StandInItem("test_that_is_in_no_group")]
+    found = [left(monkeypatch, seed, [*items, *others]) for seed in range(SEEDS)]
+    assert {len(each) for each in found} == {COUNTS[GROUP] + 1}
+    assert {name for each in found for name in each} == {item.nodeid for item in (*items, *others)}
+
+
+def test_a_test_on_several_servers_runs_on_one_of_them_with_each_of_its_other_parameters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    servers = ("postgres", "mariadb")
+    items = [StandInItem("test_rows", server, number=number) for server in servers for number in (1, 2)]
+    found = [left(monkeypatch, seed, items) for seed in range(SEEDS)]
+    numbers = {tuple(sorted(name.rstrip("]").rpartition("-")[2] for name in each)) for each in found}
+    assert numbers == {("1", "2")}
+    assert len({tuple(each) for each in found}) == 4, "each number draws its server by itself"
+
+
+def test_one_seed_draws_the_same_in_each_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = {
+        tuple(left(monkeypatch, 7, [StandInItem(f"test_{number}", group=GROUP) for number in range(20)]))
+        for _ in range(3)
+    }
+    assert len(draws) == 1
+
+
+def test_a_whole_campaign_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHESTRATOR_CAMPAIGNS", "1")
+    items: Any = [StandInItem(f"test_{number}", group=GROUP) for number in range(20)]
+    assert not_drawn(items) == set()
