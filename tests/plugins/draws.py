@@ -1,15 +1,19 @@
-"""The tests that CI draws: of those that repeat slow work on other servers, a sample by the seed.
+"""The tests that CI draws: of those that repeat slow work, a sample by the seed.
 
 `make test` sets ORCHESTRATOR_DRAW; pytest alone and `make campaigns` run all of them. The seed is the date of
-the commit (`tests.sampling`), so that many commits together run every test.
+the commit (`tests.sampling`), so that many commits together run every test. A machine that is slower than the
+reference machine gets so much smaller samples, as CI has a limit of time.
 """
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import pytest
 
+from tests.machine import slowness
+from tests.plugins.kinds import KIND, Kind
 from tests.sampling import is_whole, sample
 
 COUNTS = {
@@ -17,12 +21,15 @@ COUNTS = {
     "jobs on clusters": 5,  # code, definitions and errors on a real cluster: several drivers each
     "deaths of workers": 4,  # on each real backend
 }
-"""How many tests of each group CI runs; the mark `drawn` has the name of the group."""
+"""How many tests of each group the reference machine runs; the mark `drawn` has the name of the group."""
 
 _CLUSTERS = frozenset({"standalone-client", "standalone-cluster", "yarn", "kubernetes", "jars"})
 _DATABASES = frozenset({"postgres", "mariadb"})
 _SERVERS = {"kit": _CLUSTERS, "kind": _CLUSTERS, "database": _DATABASES}
 """Parameters of tests that run on several servers: CI draws one of these for each test."""
+
+
+_LIGHT = frozenset({Kind.PURE, Kind.ZOOKEEPER})  # their parameters cost little
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,18 +41,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Deselect the tests that are not drawn, if this is a run of CI."""
     if is_whole() or not os.environ.get("ORCHESTRATOR_DRAW"):
         return
-    left_out = not_drawn(items)
+    left_out = not_drawn(items, slowness())
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
 
 
-def not_drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """The tests that the seed leaves out."""
-    return {
-        item
-        for name, count, members in (*_groups(items), *_on_servers(items))
-        for item in set(members).difference(sample(members, count, name))
-    }
+def not_drawn(items: Sequence[pytest.Item], slower: float) -> set[pytest.Item]:
+    """The tests that the seed leaves out on a machine that is so many times slower than the reference."""
+    left_out = set[pytest.Item]()
+    for draws in (_groups, _on_servers, _parameters):  # each draws from what the one before has left
+        left = [item for item in items if item not in left_out]
+        for name, count, members in draws(left):
+            drawn = sample(members, min(len(members), math.ceil(count / slower)), name)
+            left_out.update(set(members).difference(drawn))
+    return left_out
 
 
 def _groups(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
@@ -70,3 +79,13 @@ def _on_servers(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[p
                 members[f"{item.nodeid.partition('[')[0]} {others}"].append(item)
     for name, found in members.items():
         yield name, 1, sorted(found, key=lambda item: item.nodeid)
+
+
+def _parameters(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
+    """The tests that differ by their parameters alone: all of them on the reference machine."""
+    members = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if hasattr(item, "callspec") and item.stash[KIND] not in _LIGHT:
+            members[item.nodeid.partition("[")[0]].append(item)
+    for name, found in members.items():
+        yield name, len(found), sorted(found, key=lambda item: item.nodeid)

@@ -6,6 +6,7 @@ import pytest
 
 from tests import sampling
 from tests.plugins.draws import COUNTS, not_drawn
+from tests.plugins.kinds import KIND, Kind
 
 SEEDS = 100
 GROUP = "kills of writers"
@@ -14,10 +15,13 @@ GROUP = "kills of writers"
 class StandInItem:
     """What the draw asks of a test: its name, its parameters and its group."""
 
-    def __init__(self, name: str, server: str = "", group: str = "", number: int = 0) -> None:
+    def __init__(
+        self, name: str, server: str = "", group: str = "", number: int = 0, kind: Kind = Kind.PURE
+    ) -> None:
+        self.stash = {KIND: kind}
         ids = "-".join(filter(None, (server, str(number))))
         self.nodeid = f"tests/test_x.py::{name}[{ids}]"
-        if server:
+        if server or number:
             self.callspec = type("CallSpec", (), {"params": {"database": server, "n": number}, "id": ids})()
         self._marks = [pytest.mark.drawn(group).mark] if group else []
 
@@ -28,10 +32,10 @@ class StandInItem:
         return next(iter(self.iter_markers(name)), None)
 
 
-def left(monkeypatch: pytest.MonkeyPatch, seed: int, items: Any) -> list[str]:
+def left(monkeypatch: pytest.MonkeyPatch, seed: int, items: Any, slower: float = 1.0) -> list[str]:
     monkeypatch.delenv("ORCHESTRATOR_CAMPAIGNS", raising=False)
     monkeypatch.setattr(sampling, "seed", lambda: seed)
-    out = not_drawn(items)
+    out = not_drawn(items, slower)
     return [item.nodeid for item in items if item not in out]
 
 
@@ -56,7 +60,26 @@ def test_a_test_on_several_servers_runs_on_one_of_them_with_each_of_its_other_pa
     assert len({tuple(each) for each in found}) == 4, "each number draws its server by itself"
 
 
-def test_one_seed_draws_the_same_in_each_process(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "slower", "count"),
+    [(Kind.SPARK, 1.0, 6), (Kind.SPARK, 2.5, 3), (Kind.YARN, 9.0, 1), (Kind.ZOOKEEPER, 9.0, 6)],
+)
+def test_a_slower_machine_runs_fewer_parameters_of_the_tests_that_cost_much(
+    monkeypatch: pytest.MonkeyPatch, kind: Kind, slower: float, count: int
+) -> None:
+    items = [StandInItem("test_values", number=number, kind=kind) for number in range(1, 7)]
+    alone = StandInItem("test_without_parameters", kind=kind)
+    found = [left(monkeypatch, seed, [*items, alone], slower) for seed in range(SEEDS)]
+    assert {len(each) for each in found} == {count + 1}
+    assert {name for each in found for name in each} == {item.nodeid for item in (*items, alone)}
+
+
+def test_a_slower_machine_runs_fewer_tests_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [StandInItem(f"test_{number}", group=GROUP) for number in range(20)]
+    assert len(left(monkeypatch, 1, items, 2.0)) == COUNTS[GROUP] / 2
+
+
+def test_one_seed_draws_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = {
         tuple(left(monkeypatch, 7, [StandInItem(f"test_{number}", group=GROUP) for number in range(20)]))
         for _ in range(3)
@@ -67,4 +90,4 @@ def test_one_seed_draws_the_same_in_each_process(monkeypatch: pytest.MonkeyPatch
 def test_a_whole_campaign_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORCHESTRATOR_CAMPAIGNS", "1")
     items: Any = [StandInItem(f"test_{number}", group=GROUP) for number in range(20)]
-    assert not_drawn(items) == set()
+    assert not_drawn(items, 9.0) == set()
