@@ -62,7 +62,9 @@ def session() -> SparkSession:
     builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
     builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
-    builder = builder.config("spark.python.sql.dataFrameDebugging.enabled", "false")  # as in the driver of a script
+    builder = builder.config(
+        "spark.python.sql.dataFrameDebugging.enabled", "false"
+    )  # as in the driver of a script
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     return builder.getOrCreate()
 

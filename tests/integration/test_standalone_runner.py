@@ -30,7 +30,12 @@ from tests.servers.memory_group import memory_group
 from tests.servers.standalone import Standalone, StandaloneCluster, standalone_cluster
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.standalone, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.drawn("runners of clusters"),
+    pytest.mark.spark,
+    pytest.mark.standalone,
+    pytest.mark.timeout(600),
+]
 
 AT_ONCE = 4
 """Drivers that start together, as on a busy cluster; two cores are shared."""

@@ -18,7 +18,7 @@ from tests.runner_kits import END_S, Kit, open_kit
 from tests.servers.yarn import Yarn
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.yarn]
+pytestmark = [pytest.mark.drawn("runners of clusters"), pytest.mark.spark, pytest.mark.yarn]
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tests.sampling import is_whole, sample
 COUNTS = {
     "kills of writers": 4,  # drivers and executors killed while they write into a server
     "jobs on clusters": 5,  # code, definitions and errors on a real cluster: several drivers each
+    "runners of clusters": 6,  # masters and nodes that are lost, refusals, ends of drivers
     "deaths of workers": 4,  # on each real backend
 }
 """How many tests of each group the reference machine runs; the mark `drawn` has the name of the group."""
@@ -27,9 +28,6 @@ _CLUSTERS = frozenset({"standalone-client", "standalone-cluster", "yarn", "kuber
 _DATABASES = frozenset({"postgres", "mariadb"})
 _SERVERS = {"kit": _CLUSTERS, "kind": _CLUSTERS, "database": _DATABASES}
 """Parameters of tests that run on several servers: CI draws one of these for each test."""
-
-
-_LIGHT = frozenset({Kind.PURE, Kind.ZOOKEEPER})  # their parameters cost little
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,7 +83,7 @@ def _parameters(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[p
     """The tests that differ by their parameters alone: all of them on the reference machine."""
     members = defaultdict[str, list[pytest.Item]](list)
     for item in items:
-        if hasattr(item, "callspec") and item.stash[KIND] not in _LIGHT:
+        if hasattr(item, "callspec") and item.stash[KIND] is not Kind.PURE:
             members[item.nodeid.partition("[")[0]].append(item)
     for name, found in members.items():
         yield name, len(found), sorted(found, key=lambda item: item.nodeid)

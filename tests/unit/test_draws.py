@@ -62,9 +62,15 @@ def test_a_test_on_several_servers_runs_on_one_of_them_with_each_of_its_other_pa
 
 @pytest.mark.parametrize(
     ("kind", "slower", "count"),
-    [(Kind.SPARK, 1.0, 6), (Kind.SPARK, 2.5, 3), (Kind.YARN, 9.0, 1), (Kind.ZOOKEEPER, 9.0, 6)],
+    [
+        (Kind.SPARK, 1.0, 6),
+        (Kind.SPARK, 2.5, 3),
+        (Kind.YARN, 9.0, 1),
+        (Kind.ZOOKEEPER, 9.0, 1),
+        (Kind.PURE, 9.0, 6),
+    ],
 )
-def test_a_slower_machine_runs_fewer_parameters_of_the_tests_that_cost_much(
+def test_a_slower_machine_runs_fewer_parameters_of_tests_that_start_something(
     monkeypatch: pytest.MonkeyPatch, kind: Kind, slower: float, count: int
 ) -> None:
     items = [StandInItem("test_values", number=number, kind=kind) for number in range(1, 7)]
