@@ -11,7 +11,12 @@ import pytest
 from tests.demo_streaming import PAGES
 from tests.jobs_support import marked_processes
 
-pytestmark = [pytest.mark.spark, pytest.mark.campaign, pytest.mark.timeout(600)]  # it waits for windows
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drawn("tutorials"),
+    pytest.mark.campaign,
+    pytest.mark.timeout(600),
+]  # it waits for windows
 
 
 def test_counts_of_each_page_arrive_and_all_servers_end(process_mark: str, tmp_path: Path) -> None:

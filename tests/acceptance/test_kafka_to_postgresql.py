@@ -15,7 +15,12 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "orders.sql"
 PAGE = ROOT / "docs" / "kafka-to-postgresql.md"
 
-pytestmark = [pytest.mark.spark, pytest.mark.campaign, pytest.mark.timeout(900)]  # three drivers
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.drawn("tutorials"),
+    pytest.mark.campaign,
+    pytest.mark.timeout(900),
+]  # three drivers
 
 
 def test_the_script_of_the_page_is_that_of_the_example() -> None:

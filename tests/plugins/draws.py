@@ -20,6 +20,7 @@ COUNTS = {
     "kills of writers": 4,  # drivers and executors killed while they write into a server
     "jobs on clusters": 5,  # code, definitions and errors on a real cluster: several drivers each
     "runners of clusters": 6,  # masters and nodes that are lost, refusals, ends of drivers
+    "tutorials": 2,  # a page or a demonstration with all its servers
     "deaths of workers": 4,  # on each real backend
 }
 """How many tests of each group the reference machine runs; the mark `drawn` has the name of the group."""
