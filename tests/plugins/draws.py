@@ -51,7 +51,7 @@ def not_drawn(items: Sequence[pytest.Item], slower: float) -> set[pytest.Item]:
     for draws in (_groups, _on_servers, _parameters):  # each draws from what the one before has left
         left = [item for item in items if item not in left_out]
         for name, count, members in draws(left):
-            drawn = sample(members, min(len(members), math.ceil(count / slower)), name)
+            drawn = sample(members, math.ceil(count / slower), name)
             left_out.update(set(members).difference(drawn))
     return left_out
 
@@ -62,7 +62,7 @@ def _groups(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytes
         for mark in item.iter_markers("drawn"):
             members[mark.args[0]].append(item)
     for group, found in members.items():
-        yield group, COUNTS[group], sorted(found, key=lambda item: item.nodeid)
+        yield group, COUNTS[group], found
 
 
 def _on_servers(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
@@ -77,14 +77,15 @@ def _on_servers(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[p
                 others = given.id.replace(server, "", 1)
                 members[f"{item.nodeid.partition('[')[0]} {others}"].append(item)
     for name, found in members.items():
-        yield name, 1, sorted(found, key=lambda item: item.nodeid)
+        yield name, 1, found
 
 
 def _parameters(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
     """The tests that differ by their parameters alone: all of them on the reference machine."""
     members = defaultdict[str, list[pytest.Item]](list)
     for item in items:
-        if hasattr(item, "callspec") and item.stash[KIND] is not Kind.PURE:
+        is_one = hasattr(item, "callspec") and not item.get_closest_marker("drawn")  # that was its draw
+        if is_one and item.stash[KIND] is not Kind.PURE:
             members[item.nodeid.partition("[")[0]].append(item)
     for name, found in members.items():
-        yield name, len(found), sorted(found, key=lambda item: item.nodeid)
+        yield name, len(found), found
