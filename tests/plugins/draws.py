@@ -1,8 +1,9 @@
 """The tests that CI draws: of those that repeat slow work, a sample by the seed.
 
-`make test` sets ORCHESTRATOR_DRAW; pytest alone and `make campaigns` run all of them. The seed is the date of
-the commit (`tests.sampling`), so that many commits together run every test. A machine that is slower than the
-reference machine gets so much smaller samples, as CI has a limit of time.
+`make test` sets ORCHESTRATOR_DRAW; pytest alone and `make campaigns` run all of them. The seed is the date
+of the commit (`tests.sampling`), so that many commits together run every test. CI has a limit of time: a
+machine that is slower than the reference machine gets so much smaller samples, and so many fewer of the
+modules whose tests start a server or a driver.
 """
 
 import math
@@ -30,6 +31,9 @@ _DATABASES = frozenset({"postgres", "mariadb"})
 _SERVERS = {"kit": _CLUSTERS, "kind": _CLUSTERS, "database": _DATABASES}
 """Parameters of tests that run on several servers: CI draws one of these for each test."""
 
+_Draw = tuple[str, int, list[list[pytest.Item]]]
+"""Its name, how many the reference machine draws, and what it draws from: tests that run together."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the mark."""
@@ -48,24 +52,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def not_drawn(items: Sequence[pytest.Item], slower: float) -> set[pytest.Item]:
     """The tests that the seed leaves out on a machine that is so many times slower than the reference."""
     left_out = set[pytest.Item]()
-    for draws in (_groups, _on_servers, _parameters):  # each draws from what the one before has left
+    for draws in (_groups, _on_servers, _modules):  # each draws from what the one before has left
         left = [item for item in items if item not in left_out]
         for name, count, members in draws(left):
             drawn = sample(members, math.ceil(count / slower), name)
-            left_out.update(set(members).difference(drawn))
+            left_out.update(item for tests in members if tests not in drawn for item in tests)
     return left_out
 
 
-def _groups(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
+def _groups(items: Sequence[pytest.Item]) -> Iterator[_Draw]:
     members = defaultdict[str, list[pytest.Item]](list)
     for item in items:
         for mark in item.iter_markers("drawn"):
             members[mark.args[0]].append(item)
     for group, found in members.items():
-        yield group, COUNTS[group], found
+        yield group, COUNTS[group], [[item] for item in found]
 
 
-def _on_servers(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
+def _on_servers(items: Sequence[pytest.Item]) -> Iterator[_Draw]:
     """The tests that differ by the server alone; the name has the other parameters."""
     members = defaultdict[str, list[pytest.Item]](list)
     for item in items:
@@ -77,15 +81,14 @@ def _on_servers(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[p
                 others = given.id.replace(server, "", 1)
                 members[f"{item.nodeid.partition('[')[0]} {others}"].append(item)
     for name, found in members.items():
-        yield name, 1, found
+        yield name, 1, [[item] for item in found]
 
 
-def _parameters(items: Sequence[pytest.Item]) -> Iterator[tuple[str, int, list[pytest.Item]]]:
-    """The tests that differ by their parameters alone: all of them on the reference machine."""
-    members = defaultdict[str, list[pytest.Item]](list)
+def _modules(items: Sequence[pytest.Item]) -> Iterator[_Draw]:
+    """The modules whose tests start something, of each kind: all of them on the reference machine."""
+    members = defaultdict[Kind, dict[str, list[pytest.Item]]](lambda: defaultdict(list))
     for item in items:
-        is_one = hasattr(item, "callspec") and not item.get_closest_marker("drawn")  # that was its draw
-        if is_one and item.stash[KIND] is not Kind.PURE:
-            members[item.nodeid.partition("[")[0]].append(item)
-    for name, found in members.items():
-        yield name, len(found), found
+        if item.stash[KIND] is not Kind.PURE and not item.get_closest_marker("drawn"):  # that was its draw
+            members[item.stash[KIND]][item.nodeid.partition("::")[0]].append(item)
+    for kind, modules in members.items():
+        yield kind, len(modules), list(modules.values())

@@ -13,14 +13,21 @@ GROUP = "kills of writers"
 
 
 class StandInItem:
-    """What the draw asks of a test: its name, its parameters and its group."""
+    """What the draw asks of a test: its module and name, its parameters, its group and its kind."""
 
     def __init__(
-        self, name: str, server: str = "", group: str = "", number: int = 0, kind: Kind = Kind.PURE
+        self,
+        name: str,
+        server: str = "",
+        *,
+        group: str = "",
+        number: int = 0,
+        kind: Kind = Kind.PURE,
+        module: str = "test_x",
     ) -> None:
         self.stash = {KIND: kind}
         ids = "-".join(filter(None, (server, str(number))))
-        self.nodeid = f"tests/test_x.py::{name}[{ids}]"
+        self.nodeid = f"tests/{module}.py::{name}[{ids}]"
         if server or number:
             self.callspec = type("CallSpec", (), {"params": {"database": server, "n": number}, "id": ids})()
         self._marks = [pytest.mark.drawn(group).mark] if group else []
@@ -70,14 +77,29 @@ def test_a_test_on_several_servers_runs_on_one_of_them_with_each_of_its_other_pa
         (Kind.PURE, 9.0, 6),
     ],
 )
-def test_a_slower_machine_runs_fewer_parameters_of_tests_that_start_something(
+def test_a_slower_machine_runs_fewer_of_the_modules_that_start_something_each_with_all_its_tests(
     monkeypatch: pytest.MonkeyPatch, kind: Kind, slower: float, count: int
 ) -> None:
-    items = [StandInItem("test_values", number=number, kind=kind) for number in range(1, 7)]
-    alone = StandInItem("test_without_parameters", kind=kind)
-    found = [left(monkeypatch, seed, [*items, alone], slower) for seed in range(SEEDS)]
-    assert {len(each) for each in found} == {count + 1}
-    assert {name for each in found for name in each} == {item.nodeid for item in (*items, alone)}
+    modules = [f"test_{number}" for number in range(6)]
+    items = [
+        StandInItem("test_values", number=number, kind=kind, module=module)
+        for module in modules
+        for number in (1, 2)
+    ]
+    found = [left(monkeypatch, seed, items, slower) for seed in range(SEEDS)]
+    assert {len(each) for each in found} == {2 * count}
+    assert {len({name.partition("::")[0] for name in each}) for each in found} == {count}
+    assert {name for each in found for name in each} == {item.nodeid for item in items}
+
+
+def test_modules_are_drawn_for_each_kind_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [
+        StandInItem("test_x", kind=kind, module=f"test_{kind.mark}_{number}")
+        for kind in (Kind.KAFKA, Kind.KUBERNETES)
+        for number in range(4)
+    ]
+    found = [left(monkeypatch, seed, items, 4.0) for seed in range(SEEDS)]
+    assert {tuple(name.split("_")[1] for name in each) for each in found} == {("kafka", "kubernetes")}
 
 
 def test_a_slower_machine_runs_fewer_tests_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
