@@ -224,7 +224,7 @@ UNFIT: list[Any] = [
     event("d", {"id": 1}, None),
     *(
         f"{json.dumps(event('c', None, ROW))}{more}"
-        for more in (json.dumps(event("c", None, ROW)), " x", "}")
+        for more in (json.dumps(event("c", None, ROW)), " x", "}", ', "more": {"id": 2}', ', {}], "o": [{}')
     ),
     f"{json.dumps(event('c', None, ROW, with_schema=True))} {{}}",
 ]
@@ -301,7 +301,8 @@ TOMBSTONES: dict[bytes, tuple[Any, ...] | str] = {
     **dict.fromkeys((b"{}", b'{"number": 1}'), "no row"),
     **dict.fromkeys((b"", b"Struct{id=4}", b"[]", b"5", b"null"), "unread"),
     **dict.fromkeys((b'{"id": "x"}', b'{"id": 6, "day": "x"}', b'{"id": 7'), "unread"),
-    **dict.fromkeys((b'{"id": 8}{"id": 9}', b'{"schema": {}, "payload": {"id": 8}} {"id": 9}'), "unread"),
+    **dict.fromkeys((b'{"id": 8}{"id": 9}', b'{"id": 8}, "more": {}'), "unread"),
+    b'{"schema": {}, "payload": {"id": 8}} {"id": 9}': "unread",
 }
 
 

@@ -19,6 +19,12 @@ WRITE = "INSERT INTO dst SELECT * FROM given"
 MORE = [
     *('{"id": 1}{"id": 2}', '{"id": 1} {"id": 2}', '{"id": 1}\n{"id": 2}', '{"id": 1}, {"id": 2}'),
     *('{"id": 1} trailing', '{"id": 1}}', '{"id": 1}]', '{"id": 1}}, "id": 2}', '{"id": 1}, 5', '{"id": 1},'),
+    *(
+        '{"id": 1}, "more": {"id": 2}',
+        '{"id": 1}, {"id": 2}]',
+        '{"id": 1}], [{"id": 2}',
+        '{"id": 1}, {"id": 2}],{}',
+    ),
 ]
 """Texts with something behind their first object."""
 

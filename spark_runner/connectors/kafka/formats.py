@@ -15,7 +15,7 @@ from spark_runner.connectors.files.hadoop import file_system_at
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.connectors.kafka.csv_lines import as_csv, from_csv
 from spark_runner.connectors.kafka.debezium import changed_rows
-from spark_runner.connectors.kafka.whole_json import from_whole_json
+from spark_runner.connectors.kafka.whole_json import with_whole_json
 from spark_runner.connectors.rows import IN_UTC, JSON_OPTIONS, column, row_as_json, text_of
 from spark_runner.protocol.text import did_you_mean
 
@@ -46,11 +46,10 @@ def decoded(
     It is NULL for NULL. With `record`, the struct has one more column of that name: the text of bytes that do
     not fit, or NULL; without it, they fail the query.
     """
-    # A projection of its own reads the bytes: in one with conditions, Spark would read them again for each.
     text, unread = column(name).cast("string"), record or _UNREAD
     match kind:
         case "json":
-            frame = frame.withColumn(into, from_whole_json(text, schema, unread))
+            frame = with_whole_json(frame, into, text, schema, unread)
             if options["fail_on_missing_field"]:
                 frame = frame.withColumn(into, _without_missing(column(into), text, schema, unread))
         case "csv":
