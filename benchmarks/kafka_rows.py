@@ -39,7 +39,8 @@ def ours(spark: SparkSession, servers: str, rows_of_batch: int, target: str, fol
 
 
 def by_hand(spark: SparkSession, servers: str, rows_of_batch: int, target: str, folder: Path) -> None:
-    """The same as a program."""
+    """The same as a program, with the settings of Spark."""
+    spark.conf.unset("spark.sql.streaming.disabledV2MicroBatchReaders")  # a script chose its reader
     reader = spark.readStream.format("kafka").option("subscribe", "rows")
     reader = reader.option("kafka.bootstrap.servers", servers).option("startingOffsets", "earliest")
     frame = reader.option("maxOffsetsPerTrigger", str(rows_of_batch)).load()

@@ -174,6 +174,16 @@ def test_a_drain_is_limited_per_batch_and_shows_the_lag_of_each_partition(
     assert lags[0]["partitions"] == {f"{topic}-0": 2, f"{topic}-1": 2}
 
 
+def test_a_setting_of_the_client_replaces_the_number_of_records_in_a_poll(
+    tables: Tables, topics: Topics
+) -> None:
+    topics.kafka.produce(topic := topics.new(), [b'{"id": 1}'])
+    options = {"properties.max.poll.records": "0"}
+    script = BATCH + tables.kafka("src", "id BIGINT", topic, **options) + tables.files("id BIGINT") + COPY
+    with pytest.raises(SqlError, match=r"value 0 for configuration max\.poll\.records"):
+        tables.run(script)
+
+
 def test_a_preview_shows_the_last_records(tables: Tables, topics: Topics) -> None:
     topic = topics.new()
     topics.kafka.produce(topic, values(*({"id": n} for n in range(3))))
