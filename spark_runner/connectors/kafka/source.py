@@ -19,7 +19,7 @@ _ON_FIRST_READER = "spark.sql.streaming.disabledV2MicroBatchReaders"
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 # Spark hands out a poll record by record, and each poll waits for the thread of the client: with Kafka's own
-# 500, a read takes a sixth longer. The bytes in memory are bounded by what a client fetches.
+# 500, a read takes a sixth longer. The records of a poll come from one fetch, which bounds their bytes.
 _POLL = "10000"
 
 
