@@ -83,11 +83,11 @@ def program_by_hand(folder: Path) -> str:
     return f"{imports}{names}{body}{session}write_by_hand(spark, Path({str(folder)!r}))\nspark.stop()\n"
 
 
-def long_script() -> str:
-    """A script of LINES lines: tables, and views of several lines."""
+def long_script(most: int = LINES) -> str:
+    """A script of at most that many lines: tables, and views of several lines."""
     lines = ["CREATE TABLE shown USING print;"]
     number = 0
-    while len(lines) < LINES - 1:
+    while len(lines) < most - 6:
         number += 1
         lines += [
             f"CREATE TABLE t{number} ({COLUMNS})",
