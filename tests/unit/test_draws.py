@@ -70,8 +70,9 @@ def test_a_test_on_several_servers_runs_on_one_of_them_with_each_of_its_other_pa
 @pytest.mark.parametrize(
     ("kind", "slower", "count"),
     [
-        (Kind.SPARK, 1.0, 6),
-        (Kind.SPARK, 2.5, 3),
+        (Kind.SPARK, 1.0, 3),
+        (Kind.SPARK, 2.0, 3),
+        (Kind.SPARK, 3.0, 2),
         (Kind.YARN, 9.0, 1),
         (Kind.ZOOKEEPER, 9.0, 1),
         (Kind.PURE, 9.0, 6),
