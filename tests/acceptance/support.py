@@ -33,6 +33,9 @@ SPARK_TIMEOUT_S = 120
 NOTHING_LEFT_S = 3
 """The shim of a driver ends shortly after the command that has seen the end of the driver."""
 
+DURATION = r"(?:[\d.]+ s|\d+ min \d\d s)"
+"""How the command line prints a duration; on a slow machine any of them may exceed a minute."""
+
 SPARK = {"master": "local[1]", "driver": {"memory": "512m"}}
 """The smallest Spark."""
 

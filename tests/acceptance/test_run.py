@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from queues import running_server
-from tests.acceptance.support import SPARK_TIMEOUT_S, Shell, assert_no_traceback, assert_nothing_is_left
+from tests.acceptance.support import (
+    DURATION,
+    SPARK_TIMEOUT_S,
+    Shell,
+    assert_no_traceback,
+    assert_nothing_is_left,
+)
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
@@ -43,7 +49,7 @@ def test_a_script_runs_to_its_table_and_a_second_run_is_as_good(
     assert first.code == 0, first.stderr
     assert_nothing_is_left(process_mark)
     assert written(shell) == WALKERS
-    assert re.search(r"walkers +json +3 +[\d.]+ s +out/walkers", first.stdout), first.stdout
+    assert re.search(rf"walkers +json +3 +{DURATION} +out/walkers", first.stdout), first.stdout
     assert re.search(r"first rows of walkers.*cat +4.*dog +4.*hen +2", first.stdout, re.DOTALL)
     assert_plain_states(first.stderr)
 
@@ -99,7 +105,7 @@ def assert_plain_states(stderr: str) -> None:
     """One line per state, in order, when stderr is not a terminal."""
     assert NO_TERMINAL_CODES.fullmatch(stderr), stderr
     assert_no_traceback(stderr)
-    lines = re.findall(r"^ *[\d.]+ s  (\w+) +[A-Z]*$", stderr, re.MULTILINE)
+    lines = re.findall(rf"^ *{DURATION}  (\w+) +[A-Z]*$", stderr, re.MULTILINE)
     assert [line for line in lines if line in {"accept", "running", "success", "finish"}] == [
         "accept",
         "running",

@@ -8,6 +8,7 @@ import pytest
 from tests.acceptance.support import (
     COMMAND,
     COMMAND_TIMEOUT_S,
+    DURATION,
     SPARK_TIMEOUT_S,
     Shell,
     assert_no_traceback,
@@ -18,7 +19,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-TIMES = re.compile(r"running +([\d.]+) s +running slow.py")
+TIMES = re.compile(rf"running +({DURATION}) +running slow.py")
 PROGRESS = re.compile(r"running slow.py · stage \d+: [0-3]/4 tasks")
 
 
@@ -58,7 +59,7 @@ def test_a_line_per_state_with_time_and_progress_then_the_result(
     assert_nothing_is_left(process_mark)
     assert_no_traceback(text)
     for queue in ("accept", "running", "success"):
-        assert re.search(rf"✓ {queue} +[\d.]+ s", text), text
+        assert re.search(rf"✓ {queue} +{DURATION}", text), text
     assert re.search(r"✓ finish +SUCCESS", text), text
     last_state = text.rindex("✓ finish")
     assert text.index("sum: 6") > last_state, "the result is below the states"

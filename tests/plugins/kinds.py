@@ -29,6 +29,7 @@ KIND = pytest.StashKey[Kind]()
 
 _FIXTURES = {
     "zookeeper_hosts": Kind.ZOOKEEPER,
+    "shell": Kind.ZOOKEEPER,  # its commands start one for themselves
     "elasticsearch_url": Kind.ELASTICSEARCH,
     "kafka": Kind.KAFKA,
     "local_spark": Kind.SPARK,
