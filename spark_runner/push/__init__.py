@@ -1,0 +1,1 @@
+"""Concurrent, ordered, back-pressured delivery of records to a target."""

@@ -1,0 +1,127 @@
+"""A batch of records, and what happens to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any, NamedTuple
+
+
+class Priority(IntEnum):
+    """Which records are served first."""
+
+    HIGH = 0
+    MEDIUM = 1
+    LOW = 2
+
+
+class State(StrEnum):
+    """What last happened to a batch."""
+
+    NEW = "new"  # it waits for its first request
+    STARTED = "started"  # a request of it is in flight
+    ERROR = "error"  # its last request failed
+    TIMEOUT = "timeout"  # its last request had no answer in time, or it waited beyond its time limit
+    COMPLETED = "completed"  # each of its records is delivered or a dead letter
+
+
+class Record(NamedTuple):
+    """A record to deliver.
+
+    `size` is its bytes. The records of a `lane` share limits. Those with an equal `key` keep their order if
+    the push has an order by key.
+    """
+
+    value: Any
+    size: int
+    lane: str = ""
+    key: Any = None
+    priority: Priority = Priority.MEDIUM
+
+
+class Destination(NamedTuple):
+    """Where a record belongs: a lane, and within it a priority and an order group."""
+
+    lane: str
+    priority: Priority
+    group: object
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that is not delivered any more, with the error of each attempt."""
+
+    record: Record
+    number: int
+    errors: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Portion:
+    """Records that were read together, `count` of them, and the `position` of the source after them.
+
+    `left` of them are neither delivered nor dead letters.
+    """
+
+    count: int
+    left: int
+    position: Any
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Records that are sent in one request, in the order of the source.
+
+    `numbers` are those of the records in the source, and `parts` how many of them are of each portion.
+    `tries` counts its requests, `errors` has those that count as attempts, and `busy` is the number of those
+    that do not, while the target took others. A closed batch takes no further records: a retry sends the same
+    ones. `created` and `started` are seconds of a monotonic clock.
+    """
+
+    lane: str
+    priority: Priority
+    created: float
+    records: list[Record] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    parts: list[tuple[Portion, int]] = field(default_factory=list)
+    size: int = 0
+    errors: tuple[str, ...] = ()
+    tries: int = 0
+    busy: int = 0
+    state: State = State.NEW
+    version: int = 0
+    is_closed: bool = False
+    started: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def extend(self, records: Sequence[Record], numbers: Sequence[int], portion: Portion) -> None:
+        """Add records of one portion."""
+        self.records += records
+        self.numbers += numbers
+        self.parts.append((portion, len(records)))
+        self.size += sum(record.size for record in records)
+
+    def part(
+        self, indices: Sequence[int], *, state: State | None = None, errors: tuple[str, ...] | None = None
+    ) -> "Batch":
+        """Some of its records as a closed batch."""
+        made = Batch(
+            self.lane,
+            self.priority,
+            self.created,
+            errors=self.errors if errors is None else errors,
+            tries=self.tries,
+            busy=self.busy,
+            state=state or self.state,
+            is_closed=True,
+        )
+        portions = [portion for portion, count in self.parts for _ in range(count)]
+        for index in indices:
+            made.extend([self.records[index]], [self.numbers[index]], portions[index])
+        return made
+
+    def without(self, batches: Sequence["Batch"]) -> "Batch":
+        """The records that none of these batches has."""
+        kept = {number for batch in batches for number in batch.numbers}
+        return self.part([index for index, number in enumerate(self.numbers) if number not in kept])

@@ -1,0 +1,249 @@
+"""Delivers records by threads, as fast as the target takes them, and stops its producer otherwise."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record
+from spark_runner.push.errors import DeliveryError
+from spark_runner.push.lanes import Lanes
+from spark_runner.push.monitor import Monitor
+from spark_runner.push.retry import Results, follow_up
+from spark_runner.push.settings import Limits, Order, PushSettings
+from spark_runner.push.workers import Workers
+
+_Arrivals = dict[Destination, tuple[list[Record], list[int]]]
+"""Records with their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a push has read and not delivered, and its threads; if it `is_full`, its producer is stopped."""
+
+    records: int
+    bytes: int
+    in_flight: int
+    threads: int
+    active: int
+    is_full: bool
+
+
+class Engine:
+    """The push of one task: `deliver` sends a batch, in several threads at the same time.
+
+    A `DeliveryError` that it raises is the result of the batch; any other error ends the push. `on_dead` gets
+    dead letters, in a thread of a worker, before they count as acknowledged. A context manager: it drains, or
+    aborts after an error.
+    """
+
+    def __init__(
+        self,
+        deliver: Callable[[Batch], Results],
+        settings: PushSettings,
+        limits: Limits,
+        *,
+        on_dead: Callable[[Sequence[DeadLetter]], None] = lambda _: None,
+        position: Any = None,
+        clock: Callable[[], float] = time.monotonic,
+        name: str = "push",
+    ) -> None:
+        self._deliver, self._settings, self._on_dead, self._clock = deliver, settings, on_dead, clock
+        self._lanes = Lanes(settings, limits, position)
+        self.monitor = Monitor(clock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # for the producer
+        self._workers = Workers(
+            self._lanes,
+            self._run,
+            self._fail,
+            name=name,
+            lock=self._lock,
+            clock=clock,
+            settings=settings,
+            most=settings.max_threads or limits.concurrency,
+        )
+        self._failure: BaseException | None = None
+        self._next_number = 0
+        self._is_full = False
+
+    def __enter__(self) -> Self:
+        """Nothing starts before the first record."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Drain, or abort after an error."""
+        if error is None:
+            self.drain()
+        else:
+            self.abort()
+
+    # ------------------------------------------------------------------ the producer
+    def put(self, records: Sequence[Record], position: Any = None) -> None:
+        """Add records, after which the source has this position; waits while the buffer is full.
+
+        Raises TargetDown, and any error of a delivery.
+        """
+        pending = self._by_destination(records)
+        with self._lock:
+            portion = self._lanes.read(len(records), position)
+            while True:
+                now = self._clock()
+                pending = self._add(pending, portion, now)
+                self._workers.wake(now)
+                if not pending:
+                    break
+                self._wait_for_room()
+            self._check()
+
+    def drain(self) -> None:
+        """Deliver all records, and end; raises as `put`."""
+        try:
+            with self._lock:
+                self._lanes.flush(self._clock())
+                self._workers.wake(self._clock())
+                while not self._lanes.is_empty and self._failure is None:
+                    self._changed.wait()
+        finally:
+            self._end()
+        self._check()
+
+    def abort(self) -> int:
+        """End after the requests in flight; returns the number of records that are not settled then."""
+        self._end()
+        return self._lanes.records
+
+    def _by_destination(self, records: Sequence[Record]) -> _Arrivals:
+        found = _Arrivals()
+        for number, record in enumerate(records, self._next_number):
+            to = self._lanes.destination(record)
+            if to not in found:
+                found[to] = [], []
+            mine, numbers = found[to]
+            mine.append(record)
+            numbers.append(number)
+        self._next_number += len(records)
+        return found
+
+    def _add(self, arrivals: _Arrivals, portion: Portion, now: float) -> _Arrivals:
+        """Add records; returns those for which there is no room yet."""
+        left = _Arrivals()
+        for to, (records, numbers) in arrivals.items():
+            end = self._fitting(to.lane, records)
+            if end:
+                self._lanes.add(to, records[:end], numbers[:end], portion, now)
+                self.monitor.read(to.lane, end, now)
+            if end < len(records):
+                left[to] = records[end:], numbers[end:]
+        return left
+
+    def _fitting(self, lane: str, records: Sequence[Record]) -> int:
+        """How many of these records have room; an empty buffer takes any record."""
+        room, size = self._lanes.room(lane)
+        end = 1 if self._lanes.is_empty else 0
+        size -= sum(record.size for record in records[:end])
+        while end < min(room, len(records)) and records[end].size <= size:
+            size -= records[end].size
+            end += 1
+        return end
+
+    def _wait_for_room(self) -> None:
+        """Wait until a request ends; a producer without a free thread runs a batch itself."""
+        self._check()
+        has_threads = len(self._workers) < self._workers.most or self._workers.active < len(self._workers)
+        began, self._is_full = self._clock(), True
+        self._lanes.release(began)
+        self._workers.wake(began)
+        batch = None if has_threads else self._lanes.start(began)
+        if batch is None:
+            self._changed.wait()
+            self.monitor.stopped(self._clock() - began)
+        else:
+            self._lock.release()
+            try:
+                self._run(batch)
+            finally:
+                self._lock.acquire()
+        self._is_full = False
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _end(self) -> None:
+        with self._lock:
+            self._workers.end()
+        self._workers.join()
+
+    # ------------------------------------------------------------------ the threads
+    def _run(self, batch: Batch) -> None:
+        """Deliver a batch, and settle its records."""
+        results = self._results(batch)
+        is_ordered, is_up = self._settings.order is not Order.NONE, self._lanes.breaker.is_up
+        follow = follow_up(batch, results, self._settings.retry, is_ordered=is_ordered, is_up=is_up)
+        if follow.dead:
+            self._on_dead(follow.dead)
+        with self._lock:
+            now = self._clock()
+            is_current = self._lanes.settle(batch, results, follow, now)
+            self.monitor.ended(batch, results, follow, now, is_current=is_current)
+            self._changed.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        """End the push: its producer raises the error."""
+        with self._lock:
+            self._failure = self._failure or error
+            self._workers.end()
+            self._changed.notify_all()
+
+    def _results(self, batch: Batch) -> Results:
+        try:
+            return self._deliver(batch)
+        except DeliveryError as error:
+            return error
+
+    # ------------------------------------------------------------------ operators
+    @property
+    def position(self) -> Any:
+        """The position of the source up to which all records are delivered or dead letters."""
+        return self._lanes.acknowledgements.position
+
+    def snapshot(self) -> Snapshot:
+        """The state now."""
+        with self._lock:
+            return Snapshot(
+                records=self._lanes.records,
+                bytes=self._lanes.bytes,
+                in_flight=self._lanes.in_flight,
+                threads=len(self._workers),
+                active=self._workers.active,
+                is_full=self._is_full,
+            )
+
+    def adjust(self, limits: Limits) -> None:
+        """Change the limits."""
+        with self._lock:
+            now = self._clock()
+            self._lanes.adjust(limits, now)
+            self._workers.adjust(self._settings.max_threads or limits.concurrency)
+            self._workers.wake(now)
+            self._changed.notify_all()
+
+    def roll_back(self, lane: str | None = None) -> None:
+        """Deliver the records of a lane, or of all, that are not acknowledged again."""
+        with self._lock:
+            now = self._clock()
+            self._lanes.roll_back(now, lane)
+            self._workers.wake(now)
+
+    def recover(self) -> int:
+        """Roll back order groups whose acknowledgements do not come in order; returns their number."""
+        with self._lock:
+            now = self._clock()
+            found = self._lanes.recover(now)
+            self._workers.wake(now)
+            return found

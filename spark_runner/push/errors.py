@@ -1,0 +1,45 @@
+"""The errors of a push."""
+
+
+class PushError(Exception):
+    """A push cannot go on."""
+
+
+class TargetDown(PushError):
+    """The target took no record for longer than the retry timeout."""
+
+
+class SchedulingError(PushError):
+    """An acknowledgement came after a rollback, or its predecessors did not follow in time."""
+
+
+class SettingError(PushError, ValueError):
+    """A setting of a push has a wrong value."""
+
+
+class DeliveryError(Exception):
+    """The target did not take a batch; raised by a pusher, and followed by a retry or a dead letter."""
+
+
+class Retryable(DeliveryError):
+    """The target cannot take the batch now; `retry_after` are the seconds that it asks to wait."""
+
+    def __init__(self, words: str, retry_after: float = 0.0) -> None:
+        super().__init__(words)
+        self.retry_after = retry_after
+
+
+class Overloaded(Retryable):
+    """The target takes fewer requests than it gets."""
+
+
+class TimedOut(Retryable):
+    """The target did not answer in time."""
+
+
+class Refused(Retryable):
+    """The target accepts no connection, or breaks it."""
+
+
+class Permanent(DeliveryError):
+    """The target will never take the record; a batch of several records is divided to find it."""

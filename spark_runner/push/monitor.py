@@ -1,0 +1,63 @@
+"""Watches a push: what it counts and measures, by lane and in total."""
+
+from spark_runner.push.batch import Batch
+from spark_runner.push.errors import DeliveryError, TimedOut
+from spark_runner.push.measures import Counts, Delay, Latencies, Speed
+from spark_runner.push.retry import FollowUp, Results
+
+_MAX_LANES = 1000  # with counts of their own
+_OTHERS = "(others)"
+
+
+class Monitor:
+    """The numbers of one push since its start."""
+
+    def __init__(self, now: float) -> None:
+        self.lanes = dict[str, Counts]()
+        self.speed_in, self.speed_out = Speed(now), Speed(now)
+        self.latencies, self.delay = Latencies(), Delay()
+        self.push_seconds = self.stopped_seconds = 0.0
+
+    def total(self) -> Counts:
+        """The counts of all lanes."""
+        found = Counts()
+        for counts in self.lanes.values():
+            found += counts
+        return found
+
+    def read(self, lane: str, count: int, now: float) -> None:
+        """Records of a lane came."""
+        self._of(lane).read += count
+        self.speed_in.add(count, now)
+
+    def stopped(self, seconds: float) -> None:
+        """The producer waited for room."""
+        self.stopped_seconds += seconds
+
+    def ended(
+        self, batch: Batch, results: Results, follow: FollowUp, now: float, *, is_current: bool
+    ) -> None:
+        """A request of a batch has ended."""
+        counts, latency = self._of(batch.lane), now - batch.started
+        counts.requests += 1
+        self.push_seconds += latency
+        self.latencies.add(latency)
+        if isinstance(results, DeliveryError):
+            counts.errors += 1
+            counts.timeouts += isinstance(results, TimedOut)
+        if not is_current:
+            counts.late += 1
+            return
+        again = sum(map(len, follow.rest))
+        settled = len(batch) - again
+        counts.retried += again
+        counts.dead += len(follow.dead)
+        counts.delivered += settled - len(follow.dead)
+        if settled:
+            self.speed_out.add(settled, now)
+            self.delay.add(now)
+
+    def _of(self, lane: str) -> Counts:
+        if lane not in self.lanes:
+            lane = lane if len(self.lanes) < _MAX_LANES else _OTHERS
+        return self.lanes.setdefault(lane, Counts())

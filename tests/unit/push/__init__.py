@@ -1,0 +1,1 @@
+"""The delivery of records to a target."""
