@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ class Target:
         self.go_on = threading.Event()
         self.go_on.set()
         self.results = dict[object, list[Results]]()  # for the next batches with this value
-        self.batches = list[list[object]]()
+        self.batches = list[list[Any]]()
         self.threads = set[str]()
         self.in_flight = self.most = 0
         self._lock = threading.Lock()
@@ -47,7 +48,7 @@ class Target:
         return results
 
     @property
-    def values(self) -> list[object]:
+    def values(self) -> list[Any]:
         return [value for batch in self.batches for value in batch]
 
 
@@ -64,7 +65,7 @@ def test_each_record_is_delivered_once_in_full_batches_and_the_rest_at_the_end()
     with Engine(target, settings(), Limits(concurrency=4)) as engine:
         for first in range(0, 7, 7):
             engine.put(records(range(first, first + 7)), position="end")
-    assert sorted(target.values) == list(range(7))  # type: ignore[type-var]  # they are numbers
+    assert sorted(target.values) == list(range(7))
     assert Counter(map(len, target.batches)) == {2: 3, 1: 1}
     assert engine.position == "end"
 
@@ -88,7 +89,7 @@ def test_a_full_buffer_stops_the_producer_and_room_lets_it_go_on() -> None:
         target.go_on.set()
         producer.join(WAIT_S)
         assert not producer.is_alive()
-    assert sorted(target.values) == list(range(50))  # type: ignore[type-var]  # they are numbers
+    assert sorted(target.values) == list(range(50))
 
 
 def test_the_buffer_is_bounded_in_bytes_but_takes_a_record_that_is_larger() -> None:
@@ -190,7 +191,7 @@ def test_a_paused_lane_waits_while_others_go_on_and_a_suspended_push_waits_as_a_
     with Engine(target, settings(), Limits(lanes={"a": LaneLimits(is_paused=True)})) as engine:
         engine.put(records(range(4), lane="a"))
         engine.put(records(range(4, 8), lane="b"))
-        wait_until(lambda: sorted(target.values) == [4, 5, 6, 7], WAIT_S, "the other lane is delivered")  # type: ignore[type-var]  # they are numbers
+        wait_until(lambda: sorted(target.values) == [4, 5, 6, 7], WAIT_S, "the other lane is delivered")
         engine.adjust(Limits(is_suspended=True))
         engine.put(records(range(8, 12), lane="b"))
         assert len(target.values) == 4
@@ -302,7 +303,7 @@ def test_a_producer_without_a_free_thread_runs_a_batch_itself() -> None:
         target.go_on.set()
         producer.join(WAIT_S)
     assert "producer" in target.threads
-    assert sorted(target.values) == list(range(40))  # type: ignore[type-var]  # they are numbers
+    assert sorted(target.values) == list(range(40))
 
 
 def test_a_lane_with_a_rate_gets_about_so_many_requests() -> None:
