@@ -1,6 +1,5 @@
 """How far the source is delivered: the position up to which a restart reads nothing again."""
 
-from collections import deque
 from typing import Any
 
 from spark_runner.push.batch import Batch, Portion
@@ -10,38 +9,49 @@ class Acknowledgements:
     """The portions of a source that are read, and those of which each record is settled.
 
     A record is settled once it is delivered or a dead letter. Portions are acknowledged in the order in which
-    they were read, whatever the order of deliveries. An empty portion is acknowledged without a delivery.
+    they were read, whatever the order of deliveries. One that is settled joins the one before it, so there
+    are never more of them than records that are not settled.
     """
 
     def __init__(self, position: Any = None) -> None:
-        self._open = deque[Portion]()
-        self.read = self.acknowledged = 0  # records; the difference is in flight
+        self._first: Portion | None = None
+        self._last: Portion | None = None
+        self.read = self.settled = self.acknowledged = 0  # records
         self.position = position
-        self._ahead = 0  # settled records of portions that are not acknowledged
-
-    @property
-    def settled(self) -> int:
-        """The number of records that are delivered or dead letters, in any order."""
-        return self.acknowledged + self._ahead
 
     def add(self, count: int, position: Any) -> Portion:
-        """A portion of so many records, after which the source has this position."""
-        portion = Portion(count, count, position)
+        """A portion of so many records, after which the source has this position; it may be empty."""
+        portion = Portion(count, count, position, previous=self._last)
+        if self._last is None:
+            self._first = portion
+        else:
+            self._last.next = portion
+        self._last = portion
         self.read += count
-        self._open.append(portion)
-        self._advance()
+        if not count:
+            self._close(portion)
         return portion
 
     def settle(self, batch: Batch) -> None:
         """All records of a batch are settled."""
         for portion, count in batch.parts:
             portion.left -= count
-            self._ahead += count
-        self._advance()
+            self.settled += count
+            if count and not portion.left:
+                self._close(portion)
 
-    def _advance(self) -> None:
-        while self._open and not self._open[0].left:
-            portion = self._open.popleft()
+    def _close(self, portion: Portion) -> None:
+        """Acknowledge a settled portion, or let it join the one before it."""
+        before, after = portion.previous, portion.next
+        if before is None:
+            self._first = after
             self.acknowledged += portion.count
-            self._ahead -= portion.count
             self.position = portion.position
+        else:
+            before.next = after
+            before.count += portion.count
+            before.position = portion.position
+        if after is None:
+            self._last = before
+        else:
+            after.previous = before

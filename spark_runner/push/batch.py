@@ -27,8 +27,8 @@ class State(StrEnum):
 class Record(NamedTuple):
     """A record to deliver.
 
-    `size` is its bytes. The records of a `lane` share limits. Those with an equal `key` keep their order if
-    the push has an order by key.
+    `size` is its bytes. The records of a `lane` share limits. In a push with an order by key, those with an
+    equal `key` keep their order. A push in order does not use the `priority`: nothing may overtake.
     """
 
     value: Any
@@ -59,12 +59,14 @@ class DeadLetter:
 class Portion:
     """Records that were read together, `count` of them, and the `position` of the source after them.
 
-    `left` of them are neither delivered nor dead letters.
+    `left` of them are neither delivered nor dead letters. The open portions are a list, linked both ways.
     """
 
     count: int
     left: int
     position: Any
+    previous: "Portion | None" = None
+    next: "Portion | None" = None
 
 
 @dataclass(slots=True, eq=False)
@@ -72,9 +74,9 @@ class Batch:
     """Records that are sent in one request, in the order of the source.
 
     `numbers` are those of the records in the source, and `parts` how many of them are of each portion.
-    `tries` counts its requests, `errors` has those that count as attempts, and `busy` is the number of those
-    that do not, while the target took others. A closed batch takes no further records: a retry sends the same
-    ones. `created` and `started` are seconds of a monotonic clock.
+    `tries` counts its requests. `errors` has those of records that count as attempts, by their numbers, and
+    `busy` how many did not, although the target took other requests. `dead` are its dead letters. A closed
+    batch takes no further records: a retry sends the same ones. `created` and `started` are times.
     """
 
     lane: str
@@ -84,15 +86,17 @@ class Batch:
     numbers: list[int] = field(default_factory=list)
     parts: list[tuple[Portion, int]] = field(default_factory=list)
     size: int = 0
-    errors: tuple[str, ...] = ()
+    errors: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    busy: dict[int, int] = field(default_factory=dict)
+    dead: Sequence[DeadLetter] = ()
     tries: int = 0
-    busy: int = 0
     state: State = State.NEW
     version: int = 0
     is_closed: bool = False
     started: float = 0.0
 
     def __len__(self) -> int:
+        """The number of records."""
         return len(self.records)
 
     def extend(self, records: Sequence[Record], numbers: Sequence[int], portion: Portion) -> None:
@@ -102,23 +106,18 @@ class Batch:
         self.parts.append((portion, len(records)))
         self.size += sum(record.size for record in records)
 
-    def part(
-        self, indices: Sequence[int], *, state: State | None = None, errors: tuple[str, ...] | None = None
-    ) -> "Batch":
+    def part(self, indices: Sequence[int], state: State | None = None) -> "Batch":
         """Some of its records as a closed batch."""
-        made = Batch(
-            self.lane,
-            self.priority,
-            self.created,
-            errors=self.errors if errors is None else errors,
-            tries=self.tries,
-            busy=self.busy,
-            state=state or self.state,
-            is_closed=True,
-        )
+        made = Batch(self.lane, self.priority, self.created, state=state or self.state, is_closed=True)
+        made.tries = self.tries
         portions = [portion for portion, count in self.parts for _ in range(count)]
         for index in indices:
-            made.extend([self.records[index]], [self.numbers[index]], portions[index])
+            number = self.numbers[index]
+            made.extend([self.records[index]], [number], portions[index])
+            if number in self.errors:
+                made.errors[number] = self.errors[number]
+            if number in self.busy:
+                made.busy[number] = self.busy[number]
         return made
 
     def without(self, batches: Sequence["Batch"]) -> "Batch":

@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record
-from spark_runner.push.errors import DeliveryError
+from spark_runner.push.errors import DeliveryError, PushEnded
 from spark_runner.push.lanes import Lanes
 from spark_runner.push.monitor import Monitor
 from spark_runner.push.retry import Results, follow_up
@@ -52,13 +52,13 @@ class Engine:
     ) -> None:
         self._deliver, self._settings, self._on_dead, self._clock = deliver, settings, on_dead, clock
         self._lanes = Lanes(settings, limits, position)
-        self.monitor = Monitor(clock())
+        self._monitor = Monitor(clock())
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # for the producer
         self._workers = Workers(
             self._lanes,
             self._run,
-            self._fail,
+            self.fail,
             name=name,
             lock=self._lock,
             clock=clock,
@@ -66,8 +66,8 @@ class Engine:
             most=settings.max_threads or limits.concurrency,
         )
         self._failure: BaseException | None = None
-        self._next_number = 0
-        self._is_full = False
+        self._has_ended = self._is_full = False
+        self._next_number = self._running = 0
 
     def __enter__(self) -> Self:
         """Nothing starts before the first record."""
@@ -86,10 +86,11 @@ class Engine:
     def put(self, records: Sequence[Record], position: Any = None) -> None:
         """Add records, after which the source has this position; waits while the buffer is full.
 
-        Raises TargetDown, and any error of a delivery.
+        Raises TargetDown, PushEnded, and any error of a delivery.
         """
         pending = self._by_destination(records)
         with self._lock:
+            self._check()
             portion = self._lanes.read(len(records), position)
             while True:
                 now = self._clock()
@@ -97,25 +98,36 @@ class Engine:
                 self._workers.wake(now)
                 if not pending:
                     break
-                self._wait_for_room()
+                self._wait_for_room({to.lane for to in pending})
             self._check()
 
     def drain(self) -> None:
         """Deliver all records, and end; raises as `put`."""
         try:
             with self._lock:
+                self._check()
                 self._lanes.flush(self._clock())
                 self._workers.wake(self._clock())
-                while not self._lanes.is_empty and self._failure is None:
+                while not self._lanes.is_empty:
                     self._changed.wait()
+                    self._check()
         finally:
             self._end()
-        self._check()
 
     def abort(self) -> int:
-        """End after the requests in flight; returns the number of records that are not settled then."""
+        """End after the requests in flight; returns the number of records that are not settled then.
+
+        A producer that waits meanwhile gets PushEnded.
+        """
         self._end()
         return self._lanes.records
+
+    def fail(self, error: BaseException) -> None:
+        """End the push: its producer raises the error."""
+        with self._lock:
+            self._failure = self._failure or error
+            self._workers.end()
+            self._changed.notify_all()
 
     def _by_destination(self, records: Sequence[Record]) -> _Arrivals:
         found = _Arrivals()
@@ -131,14 +143,15 @@ class Engine:
 
     def _add(self, arrivals: _Arrivals, portion: Portion, now: float) -> _Arrivals:
         """Add records; returns those for which there is no room yet."""
-        left = _Arrivals()
+        left, full = _Arrivals(), set[str]()
         for to, (records, numbers) in arrivals.items():
-            end = self._fitting(to.lane, records)
+            end = 0 if to.lane in full else self._fitting(to.lane, records)
             if end:
                 self._lanes.add(to, records[:end], numbers[:end], portion, now)
-                self.monitor.read(to.lane, end, now)
+                self._monitor.read(to.lane, end, now)
             if end < len(records):
                 left[to] = records[end:], numbers[end:]
+                full.add(to.lane)
         return left
 
     def _fitting(self, lane: str, records: Sequence[Record]) -> int:
@@ -151,54 +164,70 @@ class Engine:
             end += 1
         return end
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_room(self, lanes: Collection[str]) -> None:
         """Wait until a request ends; a producer without a free thread runs a batch itself."""
-        self._check()
         has_threads = len(self._workers) < self._workers.most or self._workers.active < len(self._workers)
         began, self._is_full = self._clock(), True
-        self._lanes.release(began)
+        self._lanes.release(began, lanes)
         self._workers.wake(began)
         batch = None if has_threads else self._lanes.start(began)
         if batch is None:
             self._changed.wait()
-            self.monitor.stopped(self._clock() - began)
+            self._monitor.stopped(self._clock() - began)
         else:
             self._lock.release()
             try:
                 self._run(batch)
+            except BaseException as error:
+                self.fail(error)
+                raise
             finally:
                 self._lock.acquire()
         self._is_full = False
+        self._check()
 
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
+        if self._has_ended:
+            raise PushEnded("the push has ended")
 
     def _end(self) -> None:
         with self._lock:
+            self._has_ended = True
             self._workers.end()
+            self._changed.notify_all()
         self._workers.join()
+        with self._lock:
+            while self._running:  # its producer may run a batch
+                self._changed.wait()
 
     # ------------------------------------------------------------------ the threads
     def _run(self, batch: Batch) -> None:
-        """Deliver a batch, and settle its records."""
-        results = self._results(batch)
-        is_ordered, is_up = self._settings.order is not Order.NONE, self._lanes.breaker.is_up
-        follow = follow_up(batch, results, self._settings.retry, is_ordered=is_ordered, is_up=is_up)
-        if follow.dead:
-            self._on_dead(follow.dead)
+        """Deliver a batch, and settle its records; raises what is no result of it."""
         with self._lock:
-            now = self._clock()
-            is_current = self._lanes.settle(batch, results, follow, now)
-            self.monitor.ended(batch, results, follow, now, is_current=is_current)
-            self._changed.notify_all()
-
-    def _fail(self, error: BaseException) -> None:
-        """End the push: its producer raises the error."""
-        with self._lock:
-            self._failure = self._failure or error
-            self._workers.end()
-            self._changed.notify_all()
+            self._running += 1
+        try:
+            results = self._results(batch)
+            is_ordered, is_up = self._settings.order is not Order.NONE, self._lanes.breaker.is_up
+            follow = follow_up(batch, results, self._settings.retry, is_ordered=is_ordered, is_up=is_up)
+            with self._lock:
+                now = self._clock()
+                settled = self._lanes.settle(batch, results, follow, now)
+                self._monitor.ended(batch, results, follow, now, is_late=settled.is_late)
+            dead = [letter for each in settled.acknowledged for letter in each.dead]
+            if dead:
+                self._on_dead(dead)
+            with self._lock:
+                for each in settled.acknowledged:
+                    self._lanes.acknowledge(each)
+                    self._monitor.acknowledged(each, now)
+            if settled.failure is not None:
+                raise settled.failure
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._changed.notify_all()
 
     def _results(self, batch: Batch) -> Results:
         try:
@@ -211,6 +240,16 @@ class Engine:
     def position(self) -> Any:
         """The position of the source up to which all records are delivered or dead letters."""
         return self._lanes.acknowledgements.position
+
+    def counts(self) -> dict[str, int]:
+        """What has happened to all records since the start."""
+        with self._lock:
+            return self._monitor.total().document()
+
+    def lane_counts(self) -> dict[str, dict[str, int]]:
+        """Likewise, of each lane."""
+        with self._lock:
+            return {name: counts.document() for name, counts in self._monitor.lanes.items()}
 
     def snapshot(self) -> Snapshot:
         """The state now."""
@@ -232,6 +271,12 @@ class Engine:
             self._workers.adjust(self._settings.max_threads or limits.concurrency)
             self._workers.wake(now)
             self._changed.notify_all()
+
+    def extend(self, until: float) -> None:
+        """Let requests start until this time of its clock, and not after it; without a call, always."""
+        with self._lock:
+            self._lanes.until = until
+            self._workers.wake(self._clock())
 
     def roll_back(self, lane: str | None = None) -> None:
         """Deliver the records of a lane, or of all, that are not acknowledged again."""

@@ -9,8 +9,8 @@ class TargetDown(PushError):
     """The target took no record for longer than the retry timeout."""
 
 
-class SchedulingError(PushError):
-    """An acknowledgement came after a rollback, or its predecessors did not follow in time."""
+class PushEnded(PushError):
+    """The push was drained or aborted: it takes no further records."""
 
 
 class SettingError(PushError, ValueError):

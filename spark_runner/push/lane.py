@@ -3,15 +3,14 @@
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from spark_runner.push.acknowledgements import Acknowledgements
 from spark_runner.push.adaptive_limit import AdaptiveLimit
 from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record, State
-from spark_runner.push.errors import DeliveryError, Overloaded, TimedOut
+from spark_runner.push.errors import Overloaded, Retryable, TimedOut
 from spark_runner.push.order_group import OrderGroup
 from spark_runner.push.retry import FollowUp
-from spark_runner.push.settings import LaneLimits, Limits, Order, PushSettings
+from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.token_bucket import TokenBucket
 
 _READY = float("-inf")
@@ -20,11 +19,9 @@ _READY = float("-inf")
 class Lane:
     """The batches of one topic, by order group. All times are those of one monotonic clock."""
 
-    def __init__(
-        self, name: str, settings: PushSettings, limits: Limits, acknowledgements: Acknowledgements
-    ) -> None:
+    def __init__(self, name: str, settings: PushSettings, limits: Limits) -> None:
         self.name = name
-        self._settings, self._acknowledgements = settings, acknowledgements
+        self._settings = settings
         self._adaptive = AdaptiveLimit(1, is_adaptive=settings.is_adaptive)
         self._groups = dict[object, OrderGroup]()  # those that are not empty
         self._keys = dict[OrderGroup, object]()
@@ -35,9 +32,12 @@ class Lane:
         self._in_flight = dict[Batch, OrderGroup]()
         self._count = itertools.count()
         self._is_flushing = False
-        self._failing_since: float | None = None
-        self._bucket = TokenBucket()
-        self.limits = LaneLimits()
+        self._failed_at: float | None = None  # the last failure without a success after it
+        self._pause = 0.0  # that followed it
+        self.failing_seconds = 0.0
+        """How long its target has taken nothing, but for the time in which nothing was to be sent."""
+        self.limits = limits.of(name)
+        self._bucket = TokenBucket(self.limits.rate)
         self.records = self.bytes = 0  # read, and not acknowledged in their group
         self.adjust(limits, 0.0)
 
@@ -50,9 +50,9 @@ class Lane:
         self.limits = mine
 
     @property
-    def is_empty(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing of it is left."""
-        return not self._groups
+        return not self._groups and not self.records
 
     @property
     def concurrency(self) -> int:
@@ -65,12 +65,6 @@ class Lane:
         return len(self._in_flight)
 
     # ------------------------------------------------------------------ records come
-    def room(self) -> int:
-        """The number of records that its order lets it read ahead."""
-        if self._settings.order is not Order.STRICT:
-            return 1 << 62
-        return (self._settings.window + 1) * self._settings.batch_records - self.records
-
     def add(
         self,
         to: Destination,
@@ -92,7 +86,8 @@ class Lane:
             self.records += end - start
             self.bytes += sum(record.size for record in records[start:end])
             if self._is_full(batch) or end < len(records):
-                self._close(batch, priority)
+                batch.is_closed = True
+                self._taking.pop(priority, None)
             self._list(group, now)
             start = end
 
@@ -121,17 +116,19 @@ class Lane:
     def _is_full(self, batch: Batch) -> bool:
         return len(batch) >= self._settings.batch_records or batch.size >= self._settings.batch_bytes
 
-    def _close(self, batch: Batch, priority: Priority) -> None:
-        batch.is_closed = True
-        self._taking.pop(priority, None)
+    def open_heads(self) -> Iterator[Batch]:
+        """The batches that could start, were they full."""
+        if not self.limits.is_paused and not self._is_at_limit():
+            for group in self._groups.values():
+                if group.tail is not None and group.tail is group.head and not group.is_blocked:
+                    yield group.tail
 
-    def close(self, now: float) -> None:
-        """Let each batch start although it is not full."""
-        for group in self._groups.values():
-            if group.tail is not None:
-                group.tail.is_closed = True
-                self._list(group, now)
-        self._taking.clear()
+    def close(self, batch: Batch, now: float) -> None:
+        """Let an open head start although it is not full."""
+        group = next(each for each in self._groups.values() if each.head is batch)
+        batch.is_closed = True
+        self._taking = {of: each for of, each in self._taking.items() if each is not group}
+        self._list(group, now)
 
     def flush(self, now: float) -> None:
         """Let each batch start, and those that follow, although it is not full."""
@@ -145,6 +142,13 @@ class Lane:
         """The number of order groups whose head may start, but for the limits."""
         return sum(map(len, self._ready.values()))
 
+    def priorities(self, now: float) -> list[Priority]:
+        """Those of which a batch may start now."""
+        self._wake(now)
+        if self.limits.is_paused or self._is_at_limit() or self._bucket.wait(now):
+            return []
+        return [priority for priority, groups in self._ready.items() if groups]
+
     def next_time(self, now: float) -> float | None:
         """When it may have a batch to start, if no request ends before; None: not without other events."""
         if self.limits.is_paused or self._is_at_limit():
@@ -156,10 +160,7 @@ class Lane:
         return self._delayed[0][0] if self._delayed else None
 
     def start(self, priority: Priority, now: float) -> Batch | None:
-        """A batch whose request starts now; None without one that may."""
-        self._wake(now)
-        if self.limits.is_paused or self._is_at_limit() or self._bucket.wait(now):
-            return None
+        """A batch whose request starts now, of one of its `priorities`; None if the heads have changed."""
         ready = self._ready[priority]
         while ready:
             group = ready.popleft()
@@ -210,55 +211,62 @@ class Lane:
         """That of its head, which gets low beyond its time limit; in order, it must not be overtaken."""
         head, limit = group.head, self._settings.time_limit
         assert head is not None  # noqa: S101 - for mypy: it is due
-        is_late = head.state is State.TIMEOUT or 0 < limit < now - head.created
-        if is_late and self._settings.order is Order.NONE:
+        is_late = head.state is State.TIMEOUT or now - head.created > limit
+        if limit > 0 and is_late and self._settings.order is Order.NONE:
             head.priority, head.state = Priority.LOW, State.TIMEOUT
         return head.priority
 
     # ------------------------------------------------------------------ requests end
-    def observe(self, started: float, error: DeliveryError | None, now: float) -> None:
-        """A request that started then has ended now, with or without an error of the target."""
+    def observe(self, batch: Batch, error: Retryable | None, pause: float, now: float) -> None:
+        """The target took a batch now, or not, and the batch comes again after a pause."""
         if error is None:
-            self._failing_since = None
-            self._adaptive.succeeded(started, now)
-        elif self._failing_since is None:
-            self._failing_since = now
+            self._failed_at, self.failing_seconds = None, 0.0
+            self._adaptive.succeeded(batch.started, now)
+            return
+        took = now - batch.started
+        gap = took if self._failed_at is None else now - self._failed_at
+        self.failing_seconds += min(gap, took + self._pause)
+        self._failed_at, self._pause = now, pause
         if isinstance(error, Overloaded | TimedOut):
-            self._adaptive.overloaded(started, now)
+            self._adaptive.overloaded(batch.started, now)
 
-    def failing_for(self, now: float) -> float:
-        """The seconds since the first failure without a success after it; 0 without one."""
-        return 0.0 if self._failing_since is None else now - self._failing_since
+    def settle(self, batch: Batch, follow: FollowUp, now: float) -> list[Batch] | None:
+        """The request of a batch has ended; returns what is to be acknowledged.
 
-    def settle(self, batch: Batch, follow: FollowUp, now: float) -> bool:
-        """The request of a batch has ended; returns False if it does not count, as a rollback came before."""
+        None if the result does not count, because a rollback came before.
+        """
         group = self._in_flight.pop(batch)
-        is_current = group.ended(batch)
-        if is_current:
+        found: list[Batch] | None = None
+        if group.ended(batch):
             if follow.rest:
                 group.due = now + follow.pause
                 group.failed(batch, follow.rest)
-                self._forget(batch.without(follow.rest))
+                found = [batch.without(follow.rest)]
+                found[0].dead = follow.dead
             else:
-                for each in group.completed(batch, now):
-                    self._forget(each)
+                batch.dead = follow.dead
+                found = group.completed(batch, now)
         self._list(group, now)
         if group.is_empty:
             del self._groups[self._keys.pop(group)]
-        return is_current
+        return found
 
-    def _forget(self, batch: Batch) -> None:
-        self._acknowledgements.settle(batch)
+    def forget(self, batch: Batch) -> None:
+        """All records of a batch are acknowledged."""
         self.records -= len(batch)
         self.bytes -= batch.size
 
-    def roll_back(self, now: float, held_for: float = 0.0) -> int:
-        """Let all records that are not acknowledged be delivered again; returns the number of order groups.
+    def roll_back(self, now: float) -> int:
+        """Let all records that are not acknowledged come again; returns the number of order groups."""
+        return self._roll_back(list(self._groups.values()), now)
 
-        With `held_for`, only those of groups in which a completed batch has waited longer for one before it.
-        """
-        found = [group for group in self._groups.values() if group.is_held(now, held_for)]
-        for group in found:
+    def recover(self, now: float) -> int:
+        """Likewise, of groups in which a completed batch waits for too long for one before it."""
+        wait = self._settings.acknowledgement_wait
+        return self._roll_back([each for each in self._groups.values() if each.is_held(now, wait)], now)
+
+    def _roll_back(self, groups: Sequence[OrderGroup], now: float) -> int:
+        for group in groups:
             group.roll_back()
             self._list(group, now)
-        return len(found)
+        return len(groups)

@@ -1,19 +1,36 @@
 """Decides which batch starts next: fair among lanes, within the limits of the push."""
 
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 
 from spark_runner.push.acknowledgements import Acknowledgements
 from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record
 from spark_runner.push.circuit_breaker import CircuitBreaker
-from spark_runner.push.errors import Retryable, TargetDown
+from spark_runner.push.errors import TargetDown
 from spark_runner.push.lane import Lane
-from spark_runner.push.retry import FollowUp, Results
+from spark_runner.push.retry import FollowUp, Results, retryable
 from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.token_bucket import TokenBucket
+from spark_runner.push.turns import Turns
 
 _SHARE_OF_FREE = 4  # times the free buffer is what one lane may hold
-_MAX_IDLE_LANES = 1000  # whose limits and latencies are kept
-_BY_PRIORITY, _LOW_FIRST = tuple(Priority), tuple(reversed(Priority))
+_MAX_IDLE_LANES = 1000  # whose latencies are kept
+_BY_PRIORITY = tuple(Priority)
+_LOW_FIRST = (Priority.LOW, Priority.HIGH, Priority.MEDIUM)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the end of a request leads to: batches to acknowledge, and why the push cannot go on.
+
+    If `is_late`, the result does not count, because a rollback came before.
+    """
+
+    acknowledged: Sequence[Batch] = ()
+    is_late: bool = False
+    failure: TargetDown | None = None
 
 
 class Lanes:
@@ -32,9 +49,13 @@ class Lanes:
         self.acknowledgements = Acknowledgements(position)
         self.breaker = CircuitBreaker()
         self._bucket = TokenBucket(limits.rate)
-        self._lanes = dict[str, Lane]()  # in the order of their turns
-        self._low = 0.0  # the share of requests that is due to the lowest priority
+        self._lanes = dict[str, Lane]()
+        self._turns = Turns()
+        self._trim_at = _MAX_IDLE_LANES
+        self._low = 0.0  # the share of a request that is due to the lowest priority
         self.in_flight = self.records = self.bytes = 0
+        self.until = float("inf")
+        """The lease of the limits: no request starts that might not end before this time."""
 
     def __iter__(self) -> Iterator[Lane]:
         """The lanes."""
@@ -47,6 +68,7 @@ class Lanes:
             self._bucket.adjust(limits.rate, now)
         for lane in self:
             lane.adjust(limits, now)
+            self._turns.update(lane, now)
 
     @property
     def is_empty(self) -> bool:
@@ -55,131 +77,162 @@ class Lanes:
 
     # ------------------------------------------------------------------ records come
     def room(self, name: str) -> tuple[int, int]:
-        """How many records, and bytes, a lane takes now; a single record may be larger than its room."""
+        """How many records, and bytes, a lane takes now; an empty buffer takes a larger record, too."""
         lane = self._lanes.get(name)
-        if not self.records:
-            return self.limits.buffer_records, self.limits.buffer_bytes
-        records, size, ahead = (lane.records, lane.bytes, lane.room()) if lane else (0, 0, 1 << 62)
-        free = self.limits.buffer_records - self.records, self.limits.buffer_bytes - self.bytes
-        most = [
-            min(each, _SHARE_OF_FREE * each - held) for each, held in zip(free, (records, size), strict=True)
-        ]
-        return min(most[0], ahead), most[1]
+        records, size = (lane.records, lane.bytes) if lane else (0, 0)
+        most = _room(self.limits.buffer_records - self.records, records)
+        if self._settings.order is Order.STRICT:
+            most = min(most, (self._settings.window + 1) * self._settings.batch_records - records)
+        return most, _room(self.limits.buffer_bytes - self.bytes, size)
 
     def read(self, count: int, position: object) -> Portion:
         """A portion of the source that was read, whose records are added next."""
         return self.acknowledgements.add(count, position)
 
     def add(
-        self,
-        to: Destination,
-        records: Sequence[Record],
-        numbers: Sequence[int],
-        portion: Portion,
-        now: float,
+        self, to: Destination, records: Sequence[Record], numbers: Sequence[int], portion: Portion, now: float
     ) -> None:
         """Add records for which there is room."""
         lane = self._lanes.get(to.lane)
         if lane is None:
-            if len(self._lanes) >= _MAX_IDLE_LANES:
-                self._lanes = {name: each for name, each in self._lanes.items() if not each.is_empty}
-            lane = Lane(to.lane, self._settings, self.limits, self.acknowledgements)
-            self._lanes[to.lane] = lane
+            lane = self._made(to.lane)
         before = lane.bytes
         lane.add(to, records, numbers, portion, now)
         self.records += len(records)
         self.bytes += lane.bytes - before
+        self._turns.update(lane, now)
 
     def destination(self, record: Record) -> Destination:
         """Where a record belongs."""
-        is_by_key = self._settings.order is Order.BY_KEY
-        group = hash(record.key) % self._settings.key_groups if is_by_key else None
-        return Destination(record.lane, record.priority, group)
+        match self._settings.order:
+            case Order.NONE:
+                return Destination(record.lane, record.priority, None)
+            case Order.STRICT:
+                return Destination(record.lane, Priority.MEDIUM, None)
+            case Order.BY_KEY:
+                return Destination(
+                    record.lane, Priority.MEDIUM, _hash(record.key) % self._settings.key_groups
+                )
 
-    def release(self, now: float) -> None:
-        """Let batches start that are not full in lanes where nothing happens: the buffer has no room."""
-        for lane in self:
-            if not lane.in_flight and not lane.ready:
-                lane.close(now)
+    def release(self, now: float, stopped: Collection[str]) -> None:
+        """Let batches start that are not full, the largest first, while requests could be in flight.
+
+        The buffer has no room for records of the lanes `stopped`: their batches are the first.
+        """
+        idle = self.limits.concurrency - self.in_flight - self.ready
+        if idle <= 0:
+            return
+        found = [
+            (lane.name in stopped, len(batch), lane.name, batch)
+            for lane in self
+            for batch in lane.open_heads()
+        ]
+        for _, _, name, batch in heapq.nlargest(idle, found, key=itemgetter(0, 1)):
+            lane = self._lanes[name]
+            lane.close(batch, now)
+            self._turns.update(lane, now)
 
     def flush(self, now: float) -> None:
         """Let batches start that are not full."""
         for lane in self:
             lane.flush(now)
+            self._turns.update(lane, now)
+
+    def _made(self, name: str) -> Lane:
+        if len(self._lanes) >= self._trim_at:
+            for lane in [each for each in self if each.is_idle and each.name not in self.limits.lanes]:
+                self._turns.remove(lane)
+                del self._lanes[lane.name]
+            self._trim_at = max(_MAX_IDLE_LANES, 2 * len(self._lanes))
+        lane = self._lanes[name] = Lane(name, self._settings, self.limits)
+        return lane
 
     # ------------------------------------------------------------------ batches start
+    @property
+    def ready(self) -> int:
+        """The number of batches that may start, but for the limits of the push."""
+        return self._turns.ready
+
     def start(self, now: float) -> Batch | None:
         """A batch whose request starts now; None without one that may."""
         if self._wait(now) != 0:
             return None
-        is_low_due = self._low >= 1
-        for priority in _LOW_FIRST if is_low_due else _BY_PRIORITY:
-            for lane in sorted(self, key=_in_flight):
+        self._turns.wake(now)
+        for priority in _LOW_FIRST if self._low >= 1 else _BY_PRIORITY:
+            while lane := self._turns.next(priority):
                 batch = lane.start(priority, now)
+                self._turns.update(lane, now)
                 if batch is not None:
-                    self._lanes[lane.name] = self._lanes.pop(lane.name)  # the others have their turn
                     self._bucket.take(now)
-                    self.breaker.started()
+                    self.breaker.started(now)
                     self.in_flight += 1
-                    self._low = 0.0 if priority is Priority.LOW else self._low + self._settings.low_share
+                    self._low = (
+                        0.0 if priority is Priority.LOW else min(1.0, self._low + self._settings.low_share)
+                    )
                     return batch
         return None
 
-    @property
-    def ready(self) -> int:
-        """The number of batches that may start, but for the limits."""
-        return sum(lane.ready for lane in self)
-
     def next_time(self, now: float) -> float | None:
         """When `start` may have a batch, if nothing else happens before; None: never."""
-        wait = self._wait(now)
-        if wait is None:
-            return None
-        times = [time for lane in self if (time := lane.next_time(now)) is not None]
-        return max(now + wait, min(times)) if times else None
+        wait, at = self._wait(now), self._turns.next_time(now)
+        return None if wait is None or at is None else max(now + wait, at)
 
     def _wait(self, now: float) -> float | None:
         """The seconds until a request may start; None: not before one ends, or the limits change."""
-        if self.limits.is_suspended or self.in_flight >= self.limits.concurrency:
+        is_over = now + self._settings.request_timeout >= self.until
+        if is_over or self.limits.is_suspended or self.in_flight >= self.limits.concurrency:
             return None
         wait = self.breaker.wait(now)
         return None if wait is None else max(wait, self._bucket.wait(now))
 
     # ------------------------------------------------------------------ requests end
-    def settle(self, batch: Batch, results: Results, follow: FollowUp, now: float) -> bool:
-        """The request of a batch has ended with results, which have this follow-up; see `Lane.settle`.
-
-        Raises TargetDown.
-        """
-        lane = self._lanes[batch.lane]
-        records, size = lane.records, lane.bytes
-        self._observe(lane, batch, results, now)
-        is_current = lane.settle(batch, follow, now)
-        self.in_flight -= 1
-        self.records -= records - lane.records
-        self.bytes -= size - lane.bytes
-        if lane.failing_for(now) > self._settings.retry_timeout:
-            where = f"lane '{lane.name}' of the target" if lane.name else "the target"
-            raise TargetDown(f"{where} took no record for {self._settings.retry_timeout:g} s: {results}")
-        return is_current
-
-    def _observe(self, lane: Lane, batch: Batch, results: Results, now: float) -> None:
-        """Learn of the state of the target; an answer about some records shows that it works."""
-        error = results if isinstance(results, Retryable) else None
+    def settle(self, batch: Batch, results: Results, follow: FollowUp, now: float) -> Settled:
+        """The request of a batch has ended with results, which have this follow-up."""
+        lane, error = self._lanes[batch.lane], retryable(batch, results)
         if error is None:
             self.breaker.succeeded()
         else:
-            self.breaker.failed(now, error.retry_after)
-        lane.observe(batch.started, error, now)
+            self.breaker.failed(batch.started, now)
+        lane.observe(batch, error, max(follow.pause, self.breaker.wait(now) or 0.0), now)
+        found = lane.settle(batch, follow, now)
+        self.in_flight -= 1
+        self._turns.update(lane, now)
+        failure = None
+        if error is not None and lane.failing_seconds >= self._settings.retry_timeout:
+            where = f"lane '{lane.name}' of the target" if lane.name else "the target"
+            failure = TargetDown(f"{where} took no record for {self._settings.retry_timeout:g} s: {error}")
+        return Settled(found or (), found is None, failure)
+
+    def acknowledge(self, batch: Batch) -> None:
+        """All records of a batch are delivered, or its dead letters are kept."""
+        self.acknowledgements.settle(batch)
+        self._lanes[batch.lane].forget(batch)
+        self.records -= len(batch)
+        self.bytes -= batch.size
 
     def roll_back(self, now: float, lane: str | None = None) -> int:
         """Let the records of a lane, or of all, that are not acknowledged come again; returns the groups."""
-        return sum(each.roll_back(now) for each in self if lane in {None, each.name})
+        found = [each for each in self if lane in {None, each.name}]
+        return sum(self._updated(each, each.roll_back(now), now) for each in found)
 
     def recover(self, now: float) -> int:
         """Roll back order groups in which a batch waits too long for the acknowledgement of one before it."""
-        return sum(each.roll_back(now, self._settings.acknowledgement_wait) for each in self)
+        return sum(self._updated(each, each.recover(now), now) for each in self)
+
+    def _updated(self, lane: Lane, groups: int, now: float) -> int:
+        if groups:
+            self._turns.update(lane, now)
+        return groups
 
 
-def _in_flight(lane: Lane) -> int:
-    return lane.in_flight
+def _room(free: int, held: int) -> int:
+    """What a lane may add without holding more than its multiple of what is free then; a little, at first."""
+    room = (_SHARE_OF_FREE * free - held) // (_SHARE_OF_FREE + 1)
+    return max(room, 0 if held else min(free, 1))
+
+
+def _hash(key: object) -> int:
+    try:
+        return hash(key)
+    except TypeError:  # a list, for example
+        return hash(repr(key))

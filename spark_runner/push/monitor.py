@@ -34,9 +34,7 @@ class Monitor:
         """The producer waited for room."""
         self.stopped_seconds += seconds
 
-    def ended(
-        self, batch: Batch, results: Results, follow: FollowUp, now: float, *, is_current: bool
-    ) -> None:
+    def ended(self, batch: Batch, results: Results, follow: FollowUp, now: float, *, is_late: bool) -> None:
         """A request of a batch has ended."""
         counts, latency = self._of(batch.lane), now - batch.started
         counts.requests += 1
@@ -45,16 +43,18 @@ class Monitor:
         if isinstance(results, DeliveryError):
             counts.errors += 1
             counts.timeouts += isinstance(results, TimedOut)
-        if not is_current:
+        if is_late:
             counts.late += 1
-            return
-        again = sum(map(len, follow.rest))
-        settled = len(batch) - again
-        counts.retried += again
-        counts.dead += len(follow.dead)
-        counts.delivered += settled - len(follow.dead)
-        if settled:
-            self.speed_out.add(settled, now)
+        else:
+            counts.retried += sum(map(len, follow.rest))
+
+    def acknowledged(self, batch: Batch, now: float) -> None:
+        """Each record of a batch is delivered, or a dead letter."""
+        counts = self._of(batch.lane)
+        counts.dead += len(batch.dead)
+        counts.delivered += len(batch) - len(batch.dead)
+        if len(batch):
+            self.speed_out.add(len(batch), now)
             self.delay.add(now)
 
     def _of(self, lane: str) -> Counts:

@@ -87,8 +87,8 @@ class OrderGroup:
         return acknowledged
 
     def is_held(self, now: float, seconds: float) -> bool:
-        """Whether a completed batch has waited so long for one before it; always, for 0 seconds."""
-        return not seconds or (self._held_since is not None and now - self._held_since > seconds)
+        """Whether a completed batch has waited longer for one before it."""
+        return self._held_since is not None and now - self._held_since > seconds
 
     def failed(self, batch: Batch, rest: Sequence[Batch]) -> None:
         """Let `rest` come instead of a batch, and then again those that were sent after it."""

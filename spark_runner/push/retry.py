@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_runner.push.batch import Batch, DeadLetter, State
-from spark_runner.push.errors import DeliveryError, Overloaded, Permanent, Refused, Retryable, TimedOut
+from spark_runner.push.errors import DeliveryError, Overloaded, Refused, Retryable, TimedOut
 
 _WORDS_CHARS = 500  # of an error that a dead letter keeps
+_MAX_RETRY_AFTER_S = 3600.0  # a target that asks for more is asked again
 
 Results = DeliveryError | Mapping[int, DeliveryError] | None
 """The error of a whole batch, or those of some of its records by their index; None: all are delivered."""
@@ -26,14 +27,15 @@ class RetryPolicy:
     first_pause: float = 0.1
     max_pause: float = 10.0
 
-    def pause(self, attempt: int, error: Retryable) -> float:
+    def pause(self, attempt: int, retry_after: float) -> float:
         """The seconds before the next attempt after this one, which counts from 1.
 
         A random part of `first_pause` doubled for each attempt, at most `max_pause` (AWS, "Exponential
         Backoff and Jitter"), and at least what the target asks for.
         """
         most = min(self.max_pause, self.first_pause * 2 ** min(attempt - 1, 30))
-        return max(error.retry_after, random.uniform(0, most))  # noqa: S311 - so that retries spread
+        jitter = random.uniform(0, most)  # noqa: S311 - so that retries spread
+        return max(min(retry_after, _MAX_RETRY_AFTER_S), jitter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,39 +56,67 @@ def follow_up(
     """
     if not results:
         return FollowUp()
-    if isinstance(results, Permanent) and len(batch) > 1:
-        half = len(batch) // 2
-        parts = range(half), range(half, len(batch))
-        return FollowUp([batch.part(each, state=State.ERROR) for each in parts])
-    errors = dict.fromkeys(range(len(batch)), results) if isinstance(results, DeliveryError) else results
-    return _of_records(batch, errors, policy, is_ordered=is_ordered, is_up=is_up)
-
-
-def _of_records(
-    batch: Batch, errors: Mapping[int, DeliveryError], policy: RetryPolicy, *, is_ordered: bool, is_up: bool
-) -> FollowUp:
-    again, dead, pause = list[int](), list[DeadLetter](), 0.0
-    for index, error in sorted(errors.items()):
-        words = (*batch.errors, _words(error))
-        left = policy.attempts - len(words) if _counts(error) else policy.busy_attempts - batch.busy - is_up
-        if isinstance(error, Retryable) and left > 0:
-            again.append(index)
-            pause = max(pause, error.retry_after)
+    if isinstance(results, DeliveryError):
+        if not isinstance(results, Retryable) and len(batch) > 1:
+            half = len(batch) // 2
+            parts = range(half), range(half, len(batch))
+            return FollowUp([batch.part(each, State.ERROR) for each in parts])
+        results = dict.fromkeys(range(len(batch)), results)
+    again, dead = dict[int, Retryable](), list[DeadLetter]()
+    for index, error in sorted(results.items()):
+        if isinstance(error, Retryable) and _may_come_again(batch, index, error, policy, is_up=is_up):
+            again[index] = error
         else:
-            dead.append(DeadLetter(batch.records[index], batch.numbers[index], words))
+            number = batch.numbers[index]
+            errors = (*batch.errors.get(number, ()), _words(error))
+            dead.append(DeadLetter(batch.records[index], number, errors))
     if not again:
         return FollowUp(dead=dead)
-    first = errors[again[0]]
-    assert isinstance(first, Retryable)  # noqa: S101 - for mypy: only these come again
-    counted = (*batch.errors, _words(first)) if _counts(first) else batch.errors
+    return FollowUp(
+        [_rest(batch, again, dead, is_ordered=is_ordered, is_up=is_up)], dead, _pause(batch, again, policy)
+    )
+
+
+def retryable(batch: Batch, results: Results) -> Retryable | None:
+    """The error of a target that took no record of a batch; None if it took some, or will never take them."""
+    if isinstance(results, Mapping):
+        errors = list(results.values())
+        first = errors[0] if len(errors) == len(batch) else None
+        return (
+            first
+            if isinstance(first, Retryable) and all(isinstance(each, Retryable) for each in errors)
+            else None
+        )
+    return results if isinstance(results, Retryable) else None
+
+
+def _may_come_again(batch: Batch, index: int, error: Retryable, policy: RetryPolicy, *, is_up: bool) -> bool:
+    number = batch.numbers[index]
+    if _counts(error):
+        return len(batch.errors.get(number, ())) + 1 < policy.attempts
+    return batch.busy.get(number, 0) + is_up < policy.busy_attempts
+
+
+def _rest(
+    batch: Batch, again: Mapping[int, Retryable], dead: list[DeadLetter], *, is_ordered: bool, is_up: bool
+) -> Batch:
+    """The records that come again, with the errors that count."""
+    indices, gone = list(again), {letter.number for letter in dead}
     if is_ordered:
-        lost = {letter.number for letter in dead}
-        again = [index for index in range(again[0], len(batch)) if batch.numbers[index] not in lost]
-    state = State.TIMEOUT if isinstance(first, TimedOut) else State.ERROR
-    wait = max(pause, policy.pause(batch.tries, first))
-    rest = batch.part(again, state=state, errors=counted)
-    rest.busy += is_up and not _counts(first)
-    return FollowUp([rest], dead, wait)
+        indices = [index for index in range(indices[0], len(batch)) if batch.numbers[index] not in gone]
+    is_late = any(isinstance(error, TimedOut) for error in again.values())
+    rest = batch.part(indices, State.TIMEOUT if is_late else State.ERROR)
+    for index, error in again.items():
+        number = batch.numbers[index]
+        if _counts(error):
+            rest.errors[number] = (*rest.errors.get(number, ()), _words(error))
+        elif is_up:
+            rest.busy[number] = rest.busy.get(number, 0) + 1
+    return rest
+
+
+def _pause(batch: Batch, again: Mapping[int, Retryable], policy: RetryPolicy) -> float:
+    return policy.pause(batch.tries, max(error.retry_after for error in again.values()))
 
 
 def _counts(error: DeliveryError) -> bool:

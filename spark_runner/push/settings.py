@@ -68,7 +68,8 @@ class PushSettings:
     key, keys share `key_groups` order groups. `window` is the number of requests in flight of one order
     group; more than one needs a target that orders requests itself. Without an order, a batch that waits
     longer than `time_limit` gets the low priority, which has at least `low_share` of the requests. A target
-    that takes no record for `retry_timeout` ends the push.
+    that takes no record for `retry_timeout` ends the push. A request takes at most `request_timeout`: near
+    the end of the lease of its limits, none starts.
 
     The first `core_threads` start as soon as there is work, and more, up to `max_threads` (0: the
     concurrency), once more than `backlog` batches wait. A thread without work for `keep_alive` ends, but for
@@ -85,6 +86,7 @@ class PushSettings:
     low_share: float = 0.1
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     retry_timeout: float = 60.0
+    request_timeout: float = 0.0
     is_adaptive: bool = True
     core_threads: int = 2
     max_threads: int = 0

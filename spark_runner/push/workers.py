@@ -7,6 +7,8 @@ from typing import Protocol
 from spark_runner.push.batch import Batch
 from spark_runner.push.settings import PushSettings
 
+_MAX_WAIT_S = 3600.0  # of a thread, before it looks again
+
 
 class Work(Protocol):
     """Where threads find their work; they call it with their lock."""
@@ -48,12 +50,10 @@ class Workers:
         self._wanted = threading.Condition(lock)
         self._threads = set[threading.Thread]()
         self._number = self._idle = 0
-        self._has_timekeeper = (
-            False  # an idle thread that waits for the next time; the others wait for a call
-        )
+        # Until when an idle thread waits at most, so that the others need no time to wait for.
+        self._watched: float | None = None
         self._is_ending = False
-        self.core = self.most = 0
-        self.adjust(most)
+        self.core, self.most = min(settings.core_threads, most), most
 
     def __len__(self) -> int:
         """The number of threads."""
@@ -67,6 +67,7 @@ class Workers:
     def adjust(self, most: int) -> None:
         """Change the most threads; a core above them is set to them."""
         self.core, self.most = min(self._settings.core_threads, most), most
+        self._wanted.notify_all()  # those beyond them end
 
     def wake(self, now: float) -> None:
         """There may be work: let an idle thread look for it, or a new one."""
@@ -76,9 +77,9 @@ class Workers:
         if self._idle:
             self._wanted.notify()
         elif len(self._threads) < self.most and (
-            at > now  # a thread must wait for that time
-            or len(self._threads) < self.core
-            or self._work.ready > self._settings.backlog
+            len(self._threads) < max(1, self.core)
+            or at > now  # a thread must wait for that time
+            or max(1, self._work.ready) > self._settings.backlog
         ):
             self._start()
 
@@ -88,15 +89,22 @@ class Workers:
         self._wanted.notify_all()
 
     def join(self) -> None:
-        """Wait until all threads have ended."""
-        for thread in list(self._threads):
+        """Wait until all threads but the calling one have ended."""
+        with self._lock:
+            threads = self._threads - {threading.current_thread()}
+        for thread in threads:
             thread.join()
 
     def _start(self) -> None:
         self._number += 1
         thread = threading.Thread(target=self._loop, name=f"{self._name}-{self._number}", daemon=True)
-        self._threads.add(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more threads
+            if not self._threads:
+                raise
+        else:
+            self._threads.add(thread)
 
     def _loop(self) -> None:
         try:
@@ -104,8 +112,9 @@ class Workers:
                 self._run(batch)
         except BaseException as error:  # noqa: BLE001 - a thread must not end silently
             self._fail(error)
-            with self._lock:
-                self._threads.discard(threading.current_thread())
+        with self._lock:
+            self._threads.discard(threading.current_thread())
+            self.wake(self._clock())  # it may have been the one that waits for the next time
 
     def _next(self) -> Batch | None:
         with self._lock:
@@ -118,26 +127,25 @@ class Workers:
                     return batch
                 if not self._waits(now, since):
                     break
-            self._threads.discard(threading.current_thread())
             return None
 
     def _waits(self, now: float, since: float) -> bool:
         """Wait for work; False if the thread is to end."""
-        at = self._work.next_time(now)
-        may_end = len(self._threads) > self.most or (
-            at is None and (self._settings.core_threads_end or len(self._threads) > self.core)
-        )
+        at, count = self._work.next_time(now), len(self._threads)
+        may_end = count > self.core or self._settings.core_threads_end
         left = since + self._settings.keep_alive - now
-        if may_end and (left <= 0 or len(self._threads) > self.most):
+        if count > self.most or (may_end and left <= 0 and (at is None or count > 1)):
             return False
-        times = [left] if may_end else []
-        is_timekeeper = at is not None and not self._has_timekeeper
-        if is_timekeeper and at is not None:
-            times.append(at - now)
-        self._has_timekeeper |= is_timekeeper
+        until = now + _MAX_WAIT_S
+        watches = at is not None and (self._watched is None or at < self._watched)
+        if watches and at is not None:
+            until = min(until, at)
+            self._watched = at
+        if may_end and left > 0:
+            until = min(until, now + left)
         self._idle += 1
-        self._wanted.wait(max(0.0, min(times)) if times else None)
+        self._wanted.wait(max(0.0, until - now))
         self._idle -= 1
-        if is_timekeeper:
-            self._has_timekeeper = False
+        if watches and self._watched == at:
+            self._watched = None
         return True

@@ -1,7 +1,6 @@
 """The connection to the server of a table, with or without TLS."""
 
 import http.client
-import os
 import select
 import socket
 import ssl
@@ -13,6 +12,7 @@ from spark_runner.connectors.http.address import Server
 from spark_runner.connectors.http.answers import Answer, FinalResponse
 from spark_runner.connectors.http.timed_socket import TimedSocket
 from spark_runner.protocol.metadata_addresses import is_metadata
+from spark_runner.protocol.pem import load_chain
 
 LOST = (OSError, http.client.HTTPException)
 """Errors of a connection that is lost, or was never open."""
@@ -125,16 +125,12 @@ def _trust(options: Mapping[str, Any]) -> ssl.SSLContext:
         raise ConnectorError("option 'ssl_ca' has no certificates as PEM") from error
     if not options["ssl_certificate"]:
         return trust
-    file = os.memfd_create("certificate")  # OpenSSL reads files alone; this one is on no disk
+    chain = f"{options['ssl_key']}\n{options['ssl_certificate']}"
     try:
-        with open(file, "w", closefd=False) as out:
-            out.write(f"{options['ssl_key']}\n{options['ssl_certificate']}")
-        trust.load_cert_chain(f"/proc/self/fd/{file}", password=lambda: str(options["ssl_key_password"]))
+        load_chain(trust, chain, str(options["ssl_key_password"]))
     except (OSError, ValueError) as error:
         words = "are no certificate and key as PEM that fit together"
         raise ConnectorError(
             f"options 'ssl_certificate', 'ssl_key' and 'ssl_key_password' {words}"
         ) from error
-    finally:
-        os.close(file)
     return trust

@@ -140,7 +140,7 @@ def test_a_poison_record_is_a_dead_letter_with_its_reason_and_the_others_are_del
         engine.put(records(range(8)), position="end")
     assert [(letter.record.value, letter.errors) for letter in dead] == [(3, ("no",))]
     assert engine.position == "end"
-    assert engine.monitor.total().document() | {"requests": 0} == {
+    assert engine.counts() | {"requests": 0} == {
         "read": 8,
         "delivered": 7,
         "dead": 1,
@@ -199,6 +199,17 @@ def test_a_paused_lane_waits_while_others_go_on_and_a_suspended_push_waits_as_a_
         wait_until(lambda: len(target.values) == 12, WAIT_S, "all lanes are delivered")
 
 
+def test_no_request_starts_after_the_lease_of_the_limits() -> None:
+    target = Target()
+    with Engine(target, settings(), Limits()) as engine:
+        engine.extend(time.monotonic() - 1)
+        engine.put(records(range(4)))
+        assert engine.snapshot().in_flight == 0
+        assert not target.batches
+        engine.extend(time.monotonic() + WAIT_S)
+        wait_until(lambda: len(target.batches) == 2, WAIT_S, "they are delivered")
+
+
 def test_a_rollback_delivers_again_what_is_not_acknowledged_after_the_requests_in_flight() -> None:
     target = Target()
     target.go_on.clear()
@@ -209,7 +220,7 @@ def test_a_rollback_delivers_again_what_is_not_acknowledged_after_the_requests_i
         assert target.batches == [[0, 1]]
         target.go_on.set()
     assert target.batches == [[0, 1], [0, 1], [2, 3]]
-    assert engine.monitor.total().late == 1
+    assert engine.counts()["late"] == 1
 
 
 def test_an_error_that_is_no_delivery_error_ends_the_push_and_its_producer() -> None:

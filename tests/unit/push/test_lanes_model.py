@@ -128,11 +128,13 @@ class Pushes(RuleBasedStateMachine):
         failed = range(len(batch)) if isinstance(results, DeliveryError) else results or ()
         self.delivered |= {number for index, number in enumerate(batch.numbers) if index not in failed}
         follow = follow_up(batch, results, self.settings.retry, is_ordered=self.is_ordered)
-        is_current = self.lanes.settle(batch, results, follow, self.now)
-        assert is_current is (batch not in self.stale)
+        settled = self.lanes.settle(batch, results, follow, self.now)
+        for each in settled.acknowledged:
+            self.lanes.acknowledge(each)
+        assert settled.is_late is (batch in self.stale)
         self.stale.discard(batch)
         group = self.in_flight.pop(batch)
-        if is_current:
+        if not settled.is_late:
             self.dead |= {letter.number for letter in follow.dead}
             self.acknowledged |= set(self.settled(group, batch, follow))
 

@@ -47,34 +47,32 @@ def test_the_named_wait_is_enough_for_a_token() -> None:
 def test_a_breaker_opens_after_failures_in_sequence_and_lets_one_probe_pass() -> None:
     breaker = CircuitBreaker(threshold=3)
     for _ in range(2):
-        breaker.failed(0.0)
+        breaker.failed(0.0, 0.0)
     breaker.succeeded()
     for _ in range(3):
         assert breaker.wait(1.0) == 0.0
-        breaker.failed(1.0)
+        breaker.failed(1.0, 1.0)
     assert breaker.state is Circuit.OPEN
     wait = breaker.wait(1.0)
     assert wait
     assert breaker.wait(1.0 + wait) == 0.0
-    breaker.started()
-    assert breaker.wait(99.0) is None, "one probe at a time"
-    breaker.failed(99.0)
+    breaker.started(90.0)
+    breaker.failed(1.0, 95.0)
+    assert breaker.wait(99.0) is None, "one probe at a time, whatever earlier requests say"
+    breaker.failed(90.0, 99.0)
     assert breaker.wait(99.0) == 2 * wait
-    breaker.started()
+    breaker.started(100.0)
     breaker.succeeded()
     assert (breaker.state, breaker.wait(99.0), breaker.is_up) == (Circuit.CLOSED, 0.0, True)
 
 
-def test_a_breaker_probes_at_least_each_two_seconds_unless_the_target_asks_for_more() -> None:
+def test_a_breaker_probes_at_least_each_two_seconds() -> None:
     breaker = CircuitBreaker(threshold=1)
     for now in range(20):
-        breaker.failed(float(now))
-        breaker.started()
-    breaker.failed(20.0)
+        breaker.failed(float(now), float(now))
+        breaker.started(float(now))
+    breaker.failed(20.0, 20.0)
     assert breaker.wait(20.0) == 2.0
-    breaker.started()
-    breaker.failed(22.0, retry_after=30.0)
-    assert breaker.wait(22.0) == 30.0
 
 
 def test_overload_cuts_the_limit_once_for_the_requests_in_flight_and_successes_restore_it() -> None:

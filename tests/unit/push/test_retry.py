@@ -10,9 +10,10 @@ POLICY = RetryPolicy(attempts=3, first_pause=1.0, max_pause=8.0)
 
 
 def batch(records: int, errors: tuple[str, ...] = (), tries: int = 1) -> Batch:
-    made = Batch("a", Priority.MEDIUM, created=0.0, errors=errors, tries=tries)
+    made = Batch("a", Priority.MEDIUM, created=0.0, tries=tries)
     portion = Portion(records, records, None)
     made.extend([Record(f"r{n}", 1) for n in range(records)], list(range(records)), portion)
+    made.errors = dict.fromkeys(range(records), errors) if errors else {}
     return made
 
 
@@ -55,7 +56,7 @@ def test_a_record_is_dead_after_its_last_attempt_if_other_records_would_not_fail
     before = ("first", "second")
     follow = follow_up(batch(1, before, tries=3), error, POLICY, is_ordered=False)
     assert [letter.errors for letter in follow.dead] == ([(*before, str(error))] if counts else [])
-    assert [each.errors for each in follow.rest] == ([] if counts else [before])
+    assert [each.errors for each in follow.rest] == ([] if counts else [{0: before}])
 
 
 def test_a_record_for_which_the_target_is_always_overloaded_is_dead_at_last_unless_it_is_for_all() -> None:
@@ -88,7 +89,16 @@ def test_the_pause_grows_with_each_attempt_has_jitter_and_is_at_least_what_the_t
 
 def test_the_rest_keeps_its_errors_and_a_timeout_is_its_state() -> None:
     (rest,) = follow_up(batch(2, ("one",)), TimedOut("two"), POLICY, is_ordered=False).rest
-    assert (rest.errors, rest.state, rest.is_closed, rest.tries) == (("one", "two"), State.TIMEOUT, True, 1)
+    assert rest.errors == {0: ("one", "two"), 1: ("one", "two")}
+    assert (rest.state, rest.is_closed, rest.tries) == (State.TIMEOUT, True, 1)
+
+
+def test_errors_of_a_record_are_no_attempts_of_those_behind_it() -> None:
+    found = batch(2, tries=9)
+    found.errors = {0: ("first", "second")}
+    follow = follow_up(found, {0: Permanent("no"), 1: Retryable("busy")}, POLICY, is_ordered=True)
+    assert [letter.errors for letter in follow.dead] == [("first", "second", "no")]
+    assert [each.errors for each in follow.rest] == [{1: ("busy",)}]
 
 
 def test_an_error_is_cut_in_a_dead_letter() -> None:
