@@ -75,7 +75,7 @@ def _key(gateway: Any, store: bytes, password: str) -> str:
         characters[index] = character
     loaded = java.security.KeyStore.getInstance("PKCS12")
     loaded.load(java.io.ByteArrayInputStream(bytearray(store)), characters)
-    # The class of the key itself is one that the JVM opens to nobody.
+    # The module of the class of the key itself does not export it.
     form = java.lang.Class.forName("java.security.spec.PKCS8EncodedKeySpec")
     key = java.security.KeyFactory.getInstance("EC").getKeySpec(loaded.getKey(_ALIAS, characters), form)
     data = base64.encodebytes(bytes(key.getEncoded())).decode()
