@@ -20,6 +20,11 @@ class AdaptiveLimit:
         self._cut_at = float("-inf")
 
     @property
+    def usual(self) -> float:
+        """The usual latency, in seconds; 0 before the first success."""
+        return self._usual
+
+    @property
     def limit(self) -> int:
         """The most requests in flight now."""
         return max(1, int(self._limit))

@@ -59,6 +59,12 @@ class Lane:
         """The most requests in flight that its target serves well, within the limits."""
         return self._adaptive.limit
 
+    def latency(self, now: float) -> float:
+        """The usual seconds of its requests, at least the age of the oldest; infinite before a success."""
+        oldest = next(iter(self._in_flight), None)
+        usual = self._adaptive.usual or float("inf")
+        return max(usual, 0.0 if oldest is None else now - oldest.started)
+
     @property
     def in_flight(self) -> int:
         """The number of requests."""

@@ -16,6 +16,8 @@ from spark_runner.push.token_bucket import TokenBucket
 from spark_runner.push.turns import Turns
 
 _SHARE_OF_FREE = 4  # times the free buffer is what one lane may hold
+_SLOW = 4.0  # times the usual latency of all lanes is slow
+_SMOOTHING = 0.05  # of the usual latency, for each request
 _MAX_IDLE_LANES = 1000  # whose latencies are kept
 _BY_PRIORITY = tuple(Priority)
 _LOW_FIRST = (Priority.LOW, Priority.HIGH, Priority.MEDIUM)
@@ -37,10 +39,11 @@ class Lanes:
     """The lanes of a push in one task; not safe for threads. All times are those of one monotonic clock.
 
     Priorities are served in their order, but `low_share` of the requests serve the lowest first. Of the lanes
-    of a priority, that with the fewest requests in flight is next, and lanes with as many take turns: a slow
-    lane has no more of them than others. A lane holds at most a multiple of the free buffer, so that a slow
-    one leaves room for the others (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory
-    packet switches").
+    of a priority, that with the fewest requests in flight is next, and lanes with as many take turns. A lane
+    whose requests take much longer than usual has no more of them than its equal share, though others are
+    idle now: they need theirs before these end. A lane holds at most a multiple of the free buffer, so that a
+    slow one leaves room for the others (Choudhury and Hahne, "Dynamic queue length thresholds for
+    shared-memory packet switches").
     """
 
     def __init__(self, settings: PushSettings, limits: Limits, position: object = None) -> None:
@@ -52,6 +55,9 @@ class Lanes:
         self._lanes = dict[str, Lane]()
         self._turns = Turns()
         self._trim_at = _MAX_IDLE_LANES
+        self._held = set[Lane]()  # slow ones that have their share
+        self._usual = 0.0  # latency of a request
+        self._busy = 0  # lanes with records
         self._low = 0.0  # the share of a request that is due to the lowest priority
         self.in_flight = self.records = self.bytes = 0
         self.until = float("inf")
@@ -97,6 +103,7 @@ class Lanes:
         if lane is None:
             lane = self._made(to.lane)
         before = lane.bytes
+        self._busy += not lane.records
         lane.add(to, records, numbers, portion, now)
         self.records += len(records)
         self.bytes += lane.bytes - before
@@ -160,6 +167,10 @@ class Lanes:
         self._turns.wake(now)
         for priority in _LOW_FIRST if self._low >= 1 else _BY_PRIORITY:
             while lane := self._turns.next(priority):
+                if self._has_its_share(lane, now):
+                    self._turns.remove(lane)
+                    self._held.add(lane)
+                    continue
                 batch = lane.start(priority, now)
                 self._turns.update(lane, now)
                 if batch is not None:
@@ -171,6 +182,12 @@ class Lanes:
                     )
                     return batch
         return None
+
+    def _has_its_share(self, lane: Lane, now: float) -> bool:
+        """Whether a lane is slow, and may have no more requests in flight."""
+        if self._busy == 1 or lane.in_flight * self._busy < self.limits.concurrency:
+            return False
+        return lane.latency(now) > _SLOW * self._usual
 
     def next_time(self, now: float) -> float | None:
         """When `start` may have a batch, if nothing else happens before; None: never."""
@@ -193,10 +210,15 @@ class Lanes:
             self.breaker.succeeded()
         else:
             self.breaker.failed(batch.started, now)
+        latency = now - batch.started
+        known = self._usual or latency
+        self._usual = known + _SMOOTHING * (min(latency, _SLOW * known) - known)
         lane.observe(batch, error, max(follow.pause, self.breaker.wait(now) or 0.0), now)
         found = lane.settle(batch, follow, now)
         self.in_flight -= 1
-        self._turns.update(lane, now)
+        for each in {lane, *self._held}:
+            self._turns.update(each, now)
+        self._held.clear()
         failure = None
         if error is not None and lane.failing_seconds >= self._settings.retry_timeout:
             where = f"lane '{lane.name}' of the target" if lane.name else "the target"
@@ -206,7 +228,9 @@ class Lanes:
     def acknowledge(self, batch: Batch) -> None:
         """All records of a batch are delivered, or its dead letters are kept."""
         self.acknowledgements.settle(batch)
-        self._lanes[batch.lane].forget(batch)
+        lane = self._lanes[batch.lane]
+        lane.forget(batch)
+        self._busy -= len(batch) > 0 and not lane.records
         self.records -= len(batch)
         self.bytes -= batch.size
 

@@ -55,6 +55,32 @@ def test_a_lane_whose_requests_do_not_end_has_no_more_of_them_than_others() -> N
     assert slow == 1
 
 
+def test_a_slow_lane_has_its_share_though_others_are_idle_now() -> None:
+    lanes, now, number = lanes_with([Record(0, 1, "slow")] * 100, Limits(concurrency=8)), 0.0, 100
+    slow = 0
+    for _ in range(50):
+        record = Record(0, 1, "quick")
+        lanes.add(lanes.destination(record), [record], [number], lanes.read(1, None), now)
+        number += 1
+        found = list[Batch]()
+        while batch := lanes.start(now):
+            found.append(batch)
+        now += 0.01
+        slow += sum(batch.lane == "slow" for batch in found)
+        for batch in found:
+            if batch.lane == "quick":
+                settle(lanes, batch, now)
+    assert slow == 4
+
+
+def test_a_lane_alone_has_all_requests_in_flight() -> None:
+    lanes = lanes_with([Record(0, 1, "slow")] * 100, Limits(concurrency=8))
+    count = 0
+    while lanes.start(0.0):
+        count += 1
+    assert count == 8
+
+
 def test_each_lane_has_its_turn_in_its_order() -> None:
     lanes = lanes_with([Record(0, 1, lane) for _ in range(3) for lane in "abc"])
     assert "".join(batch.lane for batch in served(lanes)) == "abcabcabc"
