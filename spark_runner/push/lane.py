@@ -25,7 +25,7 @@ class Lane:
         self._adaptive = AdaptiveLimit(1, is_adaptive=settings.is_adaptive)
         self._groups = dict[object, OrderGroup]()  # those that are not empty
         self._keys = dict[OrderGroup, object]()
-        self._taking = dict[Priority, OrderGroup]()  # without an order: those with a batch that is not full
+        self._taking = dict[Priority, OrderGroup]()  # without an order: those that records went to last
         self._ready = {priority: deque[OrderGroup]() for priority in Priority}
         self._delayed = list[tuple[float, int, OrderGroup]]()  # a heap
         self._listed = dict[OrderGroup, float]()  # since when, or from when on, each may start
@@ -80,12 +80,12 @@ class Lane:
         now: float,
     ) -> None:
         """Add records of one priority and order group; without an order, each batch is a group."""
-        priority, start = to.priority, 0
+        start = 0
         while start < len(records):
             group = self._group(to)
             batch = group.tail
             if batch is None:
-                batch = Batch(self.name, priority, now)
+                batch = Batch(self.name, to.priority, now)
                 group.add(batch)
             end = self._fitting(batch, records, start)
             batch.extend(records[start:end], numbers[start:end], portion)
@@ -93,15 +93,15 @@ class Lane:
             self.bytes += sum(record.size for record in records[start:end])
             if self._is_full(batch) or end < len(records):
                 batch.is_closed = True
-                self._taking.pop(priority, None)
             self._list(group, now)
             start = end
 
     def _group(self, to: Destination) -> OrderGroup:
         if self._settings.order is Order.NONE:
-            if to.priority not in self._taking:
-                self._taking[to.priority] = self._made(next(self._count), 1)
-            return self._taking[to.priority]
+            group = self._taking.get(to.priority)
+            if group is None or group.tail is None:
+                group = self._taking[to.priority] = self._made(next(self._count), 1)
+            return group
         return self._groups.get(to) or self._made(to, self._settings.window)
 
     def _made(self, key: object, window: int) -> OrderGroup:
@@ -122,18 +122,17 @@ class Lane:
     def _is_full(self, batch: Batch) -> bool:
         return len(batch) >= self._settings.batch_records or batch.size >= self._settings.batch_bytes
 
-    def open_heads(self) -> Iterator[Batch]:
-        """The batches that could start, were they full."""
+    def open_groups(self) -> Iterator[OrderGroup]:
+        """Those whose head could start, were it full."""
         if not self.limits.is_paused and not self._is_at_limit():
             for group in self._groups.values():
                 if group.tail is not None and group.tail is group.head and not group.is_blocked:
-                    yield group.tail
+                    yield group
 
-    def close(self, batch: Batch, now: float) -> None:
-        """Let an open head start although it is not full."""
-        group = next(each for each in self._groups.values() if each.head is batch)
-        batch.is_closed = True
-        self._taking = {of: each for of, each in self._taking.items() if each is not group}
+    def close(self, group: OrderGroup, now: float) -> None:
+        """Let the head of an open group start although it is not full."""
+        assert group.head is not None  # noqa: S101 - for mypy: it is open
+        group.head.is_closed = True
         self._list(group, now)
 
     def flush(self, now: float) -> None:
@@ -176,7 +175,6 @@ class Lane:
                 self._list(group, now)
                 continue
             batch = group.start(now)
-            self._taking = {of: each for of, each in self._taking.items() if each is not group}
             self._bucket.take(now)
             self._in_flight[batch] = group
             self._list(group, now)

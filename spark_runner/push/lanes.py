@@ -130,13 +130,12 @@ class Lanes:
         if idle <= 0:
             return
         found = [
-            (lane.name in stopped, len(batch), lane.name, batch)
+            (lane.name in stopped, len(group.tail or ()), lane, group)
             for lane in self
-            for batch in lane.open_heads()
+            for group in lane.open_groups()
         ]
-        for _, _, name, batch in heapq.nlargest(idle, found, key=itemgetter(0, 1)):
-            lane = self._lanes[name]
-            lane.close(batch, now)
+        for _, _, lane, group in heapq.nlargest(idle, found, key=itemgetter(0, 1)):
+            lane.close(group, now)
             self._turns.update(lane, now)
 
     def flush(self, now: float) -> None:

@@ -72,22 +72,16 @@ def follow_up(
             dead.append(DeadLetter(batch.records[index], number, errors))
     if not again:
         return FollowUp(dead=dead)
-    return FollowUp(
-        [_rest(batch, again, dead, is_ordered=is_ordered, is_up=is_up)], dead, _pause(batch, again, policy)
-    )
+    rest = _rest(batch, again, dead, is_ordered=is_ordered, is_up=is_up)
+    pause = policy.pause(batch.tries, max(error.retry_after for error in again.values()))
+    return FollowUp([rest], dead, pause)
 
 
 def retryable(batch: Batch, results: Results) -> Retryable | None:
     """The error of a target that took no record of a batch; None if it took some, or will never take them."""
-    if isinstance(results, Mapping):
-        errors = list(results.values())
-        first = errors[0] if len(errors) == len(batch) else None
-        return (
-            first
-            if isinstance(first, Retryable) and all(isinstance(each, Retryable) for each in errors)
-            else None
-        )
-    return results if isinstance(results, Retryable) else None
+    errors = list(results.values()) if isinstance(results, Mapping) else [results] * len(batch)
+    found = [error for error in errors if isinstance(error, Retryable)]
+    return found[0] if len(found) == len(batch) else None
 
 
 def _may_come_again(batch: Batch, index: int, error: Retryable, policy: RetryPolicy, *, is_up: bool) -> bool:
@@ -113,10 +107,6 @@ def _rest(
         elif is_up:
             rest.busy[number] = rest.busy.get(number, 0) + 1
     return rest
-
-
-def _pause(batch: Batch, again: Mapping[int, Retryable], policy: RetryPolicy) -> float:
-    return policy.pause(batch.tries, max(error.retry_after for error in again.values()))
 
 
 def _counts(error: DeliveryError) -> bool:

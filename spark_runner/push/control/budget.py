@@ -1,7 +1,7 @@
 """Shares the limits of a push among its tasks: what they use together never exceeds the limits.
 
 A task that gets less confirms it, and only then others get more. A task without contact keeps its share for
-its lease, and then stops by itself; the budget counts its share a little longer than that.
+its lease, and then stops by itself: then others get it.
 """
 
 from collections.abc import Iterator

@@ -31,7 +31,7 @@ _REPORT_S = 1.0  # between reports; a driver without one for a while takes the c
 _ANSWER_S = 5.0  # to connect, and for an answer to a report
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 1.0  # before a further connection
 _BUSY_S = 0.05  # before a further report while more requests are in flight than the orders allow
-_FIRST_S, _LAST_S = 60.0, 5.0  # for the first contact, and the last report
+_FIRST_S = 60.0  # for the first contact
 _CHUNK = 64 * 1024
 _MAX_ORDERS_BYTES = 4 * 1024 * 1024  # thousands of lanes may be paused
 
