@@ -104,7 +104,6 @@ class ControlClient:
         self._contact: float | None = None  # when what was answered last was sent
         self._sent = dict[int, float]()  # reports without an answer; the number of the first message is 0
         self._number = self._last = 0
-        self.answers = 0  # to reports
         self._nonce = secrets.token_hex(16)  # of this process
         self._ending, self._is_done = threading.Event(), False
         self._wake, self._waker = socket.socketpair()
@@ -218,7 +217,6 @@ class ControlClient:
     def _answered(self, number: int) -> None:
         at = self._sent.pop(number, None)
         if at is not None:
-            self.answers += 1
             self._contact = at if self._contact is None else max(self._contact, at)
             if self._orders is not None:
                 self._extend(self._contact + self._endpoint.lease)

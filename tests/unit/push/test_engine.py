@@ -11,12 +11,11 @@ import pytest
 from spark_runner.push.batch import Batch, DeadLetter, Priority, Record
 from spark_runner.push.engine import Engine
 from spark_runner.push.errors import Overloaded, Permanent, Refused, Retryable, TargetDown
-from spark_runner.push.retry import Results, RetryPolicy
+from spark_runner.push.retry import Results
 from spark_runner.push.settings import LaneLimits, Limits, Order, PushSettings
+from tests import push_support
+from tests.push_support import WAIT_S
 from tests.waiting import wait_until
-
-WAIT_S = 30
-QUICK = RetryPolicy(attempts=4, first_pause=0.001, max_pause=0.01)
 
 
 class Target:
@@ -57,7 +56,7 @@ def records(values: Iterable[object], lane: str = "", key: object = None, size: 
 
 
 def settings(**given: object) -> PushSettings:
-    return PushSettings(**{"batch_records": 2, "batch_seconds": 60.0, "retry": QUICK, **given})  # type: ignore[arg-type]  # a test gives what it names
+    return push_support.settings(**{"batch_records": 2, **given})
 
 
 def test_each_record_is_delivered_once_in_full_batches_and_the_rest_at_the_end() -> None:

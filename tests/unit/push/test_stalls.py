@@ -9,16 +9,15 @@ import pytest
 from spark_runner.push.batch import Batch, DeadLetter, Record
 from spark_runner.push.engine import Engine
 from spark_runner.push.errors import Overloaded, Permanent, PushEnded, Retryable
-from spark_runner.push.retry import Results, RetryPolicy
+from spark_runner.push.retry import Results
 from spark_runner.push.settings import LaneLimits, Limits, Order, PushSettings
+from tests import push_support
+from tests.push_support import WAIT_S
 from tests.waiting import wait_until
-
-WAIT_S = 30
-QUICK = RetryPolicy(attempts=4, first_pause=0.001, max_pause=0.01)
 
 
 def settings(**given: object) -> PushSettings:
-    return PushSettings(**{"batch_records": 1, "batch_seconds": 60.0, "retry": QUICK, **given})  # type: ignore[arg-type]  # a test gives what it names
+    return push_support.settings(**{"batch_records": 1, **given})
 
 
 class Ends:
