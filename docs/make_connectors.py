@@ -4,6 +4,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 from spark_runner.connectors.options import ConnectorOptions, options_of
+from spark_runner.connectors.push_options import PushOptions
 from spark_runner.connectors.registry import BUILT_IN
 
 TARGET = Path(__file__).with_name("connectors.md")
@@ -19,7 +20,9 @@ def section(name: str) -> str:
     if connector.sink:
         promise = model.model_construct().guarantee(has_primary_key=False)
         facts.append(f"A row of a finished job is in its target {promise}.")
-    rows = "".join(row(model, option) for option in model.model_fields)
+    # Those of the push last: the reader looks for `url`.
+    options = sorted(model.model_fields, key=lambda name: name in PushOptions.model_fields)
+    rows = "".join(row(model, option) for option in options)
     about = cleandoc(model.__doc__ or "")
     table = f"| option | default | meaning |\n|---|---|---|\n{rows}"
     return f"### `{name}`\n\n{about} {' '.join(facts)}\n\n{table}"

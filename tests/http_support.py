@@ -5,13 +5,18 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from spark_runner.connectors.http.client import Client
 from spark_runner.connectors.http.sender import Row, Sender
 from spark_runner.connectors.options import to_plan, validate
+from spark_runner.connectors.pushed_rows import delivered, settings_of
+from spark_runner.connectors.written_rows import Rejected
+from spark_runner.push.control.client import Endpoint
+from spark_runner.push.control.server import ControlServer
+from spark_runner.push.settings import Limits, Order
+from spark_runner.push.task import PushTask
 from tests.servers.web import Reply
 
 ROWS = [Row("/items", f'{{"n":{n}}}', f'{{"n":{n}}}', f"key-{n}") for n in range(4)]
@@ -21,14 +26,35 @@ def plan(url: str, **options: str) -> dict[str, Any]:
     return to_plan(validate("http", {"url": url, **options}))
 
 
+class Pushing:
+    """Pushes rows, as a task does whose limits its driver sets."""
+
+    def __init__(self, options: dict[str, Any], secrets: tuple[str, ...]) -> None:
+        self._options, self._secrets = options, secrets
+        self._settings = settings_of(options, Order.NONE, 1, 60.0)
+
+    def write(self, rows: Sequence[Row]) -> list[Rejected]:
+        """Send rows; returns those that are refused."""
+        limits = Limits(self._options["concurrency"], self._options["rate_limit"])
+        server = ControlServer(limits, host="127.0.0.1", token="t", lease=90.0, is_exclusive=False)  # noqa: S106 - of this server alone
+        refused = list[Rejected]()
+        with closing(Sender(self._options, self._secrets)) as sender:
+            task = PushTask(self._settings, Endpoint("127.0.0.1", server.start(), "t", 90.0))
+            try:
+                for _, found in delivered(
+                    task, sender.deliver, [sender.records(rows, refused)], lambda record: record.value.row
+                ):
+                    refused += found
+            finally:
+                server.close()
+        return refused
+
+
 @contextmanager
-def sender(url: str, **options: str) -> Iterator[Sender]:
-    """A sender of one of `tasks`; `secrets` are divided by `|`."""
-    tasks = int(options.pop("tasks", "1"))
+def sender(url: str, **options: str) -> Iterator[Pushing]:
+    """What sends rows, one request after the other by default; `secrets` are divided by `|`."""
     secrets = tuple(options.pop("secrets", "").split("|"))
-    given = plan(url, **options)
-    with closing(Client(given, tasks, secrets)) as client:
-        yield Sender(client, given)
+    yield Pushing(plan(url, **{"concurrency": "1", **options}), secrets)
 
 
 def in_turn(*replies: Reply) -> Any:

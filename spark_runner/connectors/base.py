@@ -9,6 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from spark_runner.protocol.redacted import has_secrets, redacted
+from spark_runner.push.pushes import Pushes
 
 PREVIEW_ROWS = 5
 SAMPLE_ROWS = 1000  # of a source without an end, for a look at its rows
@@ -70,6 +71,8 @@ class WriteRequest:
     batch: int | None = None  # the number of the micro-batch; None without a stream
     is_shown: bool = True  # whether someone looks at the preview of `Written`
     may_reject: Tolerance = Tolerance()  # of a sink that writes all or none
+    target: str = ""  # the name of the table in the script
+    pushes: Pushes = field(default_factory=Pushes)  # of a sink that delivers by requests
 
 
 class Source(Protocol):

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,18 +16,6 @@ from spark_runner.push.workers import Workers
 
 _Arrivals = dict[Destination, tuple[list[Record], list[int]]]
 """Records with their numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a push has read and not delivered, and its threads; if it `is_full`, its producer is stopped."""
-
-    records: int
-    bytes: int
-    in_flight: int
-    threads: int
-    active: int
-    is_full: bool
 
 
 class Engine:
@@ -251,17 +238,21 @@ class Engine:
         with self._lock:
             return {name: counts.document() for name, counts in self._monitor.lanes.items()}
 
-    def snapshot(self) -> Snapshot:
-        """The state now."""
+    def report(self) -> dict[str, Any]:
+        """What the driver gets to know: the state now, and all numbers since the start."""
         with self._lock:
-            return Snapshot(
-                records=self._lanes.records,
-                bytes=self._lanes.bytes,
-                in_flight=self._lanes.in_flight,
-                threads=len(self._workers),
-                active=self._workers.active,
-                is_full=self._is_full,
-            )
+            lanes = self._lanes
+            return {
+                "in_flight": lanes.in_flight,
+                "buffered": lanes.records,
+                "buffered_bytes": lanes.bytes,
+                "oldest": round(lanes.oldest(self._clock()), 3),
+                "threads": len(self._workers),
+                "core_threads": self._workers.core,
+                "active": self._workers.active,
+                "is_full": self._is_full,
+                **self._monitor.document(),
+            }
 
     def adjust(self, limits: Limits) -> None:
         """Change the limits."""

@@ -30,7 +30,7 @@ class Retryable(DeliveryError):
 
 
 class Overloaded(Retryable):
-    """The target takes fewer requests than it gets."""
+    """The target takes fewer requests than it gets; no request of the lane starts before `retry_after`."""
 
 
 class TimedOut(Retryable):

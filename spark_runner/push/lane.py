@@ -34,6 +34,7 @@ class Lane:
         self._is_flushing = False
         self._failed_at: float | None = None  # the last failure without a success after it
         self._pause = 0.0  # that followed it
+        self._asked_until = 0.0  # its target wants no request before this time
         self.failing_seconds = 0.0
         """How long its target has taken nothing, but for the time in which nothing was to be sent."""
         self.limits = limits.of(name)
@@ -69,6 +70,11 @@ class Lane:
     def in_flight(self) -> int:
         """The number of requests."""
         return len(self._in_flight)
+
+    def oldest(self, now: float) -> float:
+        """The age of its oldest batch, in seconds; 0 without one."""
+        heads = (next(iter(group), None) for group in self._groups.values())
+        return max((now - head.created for head in heads if head is not None), default=0.0)
 
     # ------------------------------------------------------------------ records come
     def add(
@@ -150,7 +156,7 @@ class Lane:
     def priorities(self, now: float) -> list[Priority]:
         """Those of which a batch may start now."""
         self._wake(now)
-        if self.limits.is_paused or self._is_at_limit() or self._bucket.wait(now):
+        if self.limits.is_paused or self._is_at_limit() or self._wait(now):
             return []
         return [priority for priority, groups in self._ready.items() if groups]
 
@@ -159,7 +165,7 @@ class Lane:
         if self.limits.is_paused or self._is_at_limit():
             return None
         if any(self._ready.values()):
-            return now + self._bucket.wait(now)
+            return now + self._wait(now)
         while self._delayed and self._listed.get(self._delayed[0][2]) != self._delayed[0][0]:
             heapq.heappop(self._delayed)  # it is listed elsewhere by now
         return self._delayed[0][0] if self._delayed else None
@@ -181,6 +187,10 @@ class Lane:
             return batch
         return None
 
+    def _wait(self, now: float) -> float:
+        """The seconds before a request that its rate and its target allow."""
+        return max(self._bucket.wait(now), self._asked_until - now)
+
     def _is_at_limit(self) -> bool:
         return len(self._in_flight) >= self.concurrency
 
@@ -198,7 +208,11 @@ class Lane:
             return
         if at <= now:
             self._listed[group] = _READY
-            self._ready[self._priority(group, now)].append(group)
+            ready, head = self._ready[self._priority(group, now)], group.head
+            if head is not None and head.tries:  # it has waited already, and may hold up acknowledgements
+                ready.appendleft(group)
+            else:
+                ready.append(group)
         elif listed != at:
             self._listed[group] = at
             heapq.heappush(self._delayed, (at, next(self._count), group))
@@ -208,8 +222,11 @@ class Lane:
         head = group.head
         if head is None or group.is_blocked:
             return None
-        is_whole = head.is_closed or self._is_flushing
-        return max(group.due, 0.0 if is_whole else head.created + self._settings.batch_seconds)
+        if head.is_closed or self._is_flushing:
+            return group.due
+        if self._settings.is_repeatable:
+            return None
+        return max(group.due, head.created + self._settings.batch_seconds)
 
     def _priority(self, group: OrderGroup, now: float) -> Priority:
         """That of its head, which gets low beyond its time limit; in order, it must not be overtaken."""
@@ -231,6 +248,8 @@ class Lane:
         gap = took if self._failed_at is None else now - self._failed_at
         self.failing_seconds += min(gap, took + self._pause)
         self._failed_at, self._pause = now, pause
+        if isinstance(error, Overloaded) and error.retry_after:
+            self._asked_until = now + pause
         if isinstance(error, Overloaded | TimedOut):
             self._adaptive.overloaded(batch.started, now)
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 from spark_runner.push.acknowledgements import Acknowledgements
 from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record
 from spark_runner.push.circuit_breaker import CircuitBreaker
-from spark_runner.push.errors import TargetDown
+from spark_runner.push.errors import Overloaded, Retryable, TargetDown
 from spark_runner.push.lane import Lane
 from spark_runner.push.retry import FollowUp, Results, retryable
 from spark_runner.push.settings import Limits, Order, PushSettings
@@ -81,6 +81,10 @@ class Lanes:
         """Whether no record is left."""
         return not self.records and not self.in_flight
 
+    def oldest(self, now: float) -> float:
+        """The age of the oldest batch that is not acknowledged, in seconds."""
+        return max((lane.oldest(now) for lane in self), default=0.0)
+
     # ------------------------------------------------------------------ records come
     def room(self, name: str) -> tuple[int, int]:
         """How many records, and bytes, a lane takes now; an empty buffer takes a larger record, too."""
@@ -126,8 +130,12 @@ class Lanes:
 
         The buffer has no room for records of the lanes `stopped`: their batches are the first.
         """
+        if self.limits.is_suspended:
+            return
         idle = self.limits.concurrency - self.in_flight - self.ready
-        if idle <= 0:
+        if self._settings.is_repeatable and idle == self.limits.concurrency:
+            idle = 1  # nothing else makes room
+        elif self._settings.is_repeatable or idle <= 0:
             return
         found = [
             (lane.name in stopped, len(group.tail or ()), lane, group)
@@ -218,11 +226,16 @@ class Lanes:
         for each in {lane, *self._held}:
             self._turns.update(each, now)
         self._held.clear()
-        failure = None
-        if error is not None and lane.failing_seconds >= self._settings.retry_timeout:
-            where = f"lane '{lane.name}' of the target" if lane.name else "the target"
-            failure = TargetDown(f"{where} took no record for {self._settings.retry_timeout:g} s: {error}")
+        failure = None if error is None else self._target_down(lane, error)
         return Settled(found or (), found is None, failure)
+
+    def _target_down(self, lane: Lane, error: Retryable) -> TargetDown | None:
+        wait, most = error.retry_after if isinstance(error, Overloaded) else 0.0, self._settings.retry_timeout
+        if lane.failing_seconds + wait < most:
+            return None
+        where = f"lane '{lane.name}' of the target" if lane.name else "the target"
+        what = f"wants no request for {wait:g} s" if wait else f"took no record for {most:g} s"
+        return TargetDown(f"{where} {what}: {error}")
 
     def acknowledge(self, batch: Batch) -> None:
         """All records of a batch are delivered, or its dead letters are kept."""

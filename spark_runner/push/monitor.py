@@ -1,12 +1,16 @@
 """Watches a push: what it counts and measures, by lane and in total."""
 
+from typing import Any
+
 from spark_runner.push.batch import Batch
 from spark_runner.push.errors import DeliveryError, TimedOut
 from spark_runner.push.measures import Counts, Delay, Latencies, Speed
 from spark_runner.push.retry import FollowUp, Results
 
 _MAX_LANES = 1000  # with counts of their own
-_OTHERS = "(others)"
+_MAX_SHOWN, _NAME_CHARS = 60, 60  # of a report: lanes, and characters of a name
+OTHERS = "(others)"
+"""The lanes without counts of their own."""
 
 
 class Monitor:
@@ -48,6 +52,21 @@ class Monitor:
         else:
             counts.retried += sum(map(len, follow.rest))
 
+    def document(self) -> dict[str, Any]:
+        """All numbers: those of the lanes with the most records, and of the others together."""
+        found = dict[str, Counts]()
+        for place, name in enumerate(sorted(self.lanes, key=lambda name: -self.lanes[name].read)):
+            shown = name[:_NAME_CHARS] if place < _MAX_SHOWN else OTHERS
+            found.setdefault(shown, Counts())
+            found[shown] += self.lanes[name]
+        return {
+            "lanes": {name: counts.document() for name, counts in found.items()},
+            "latencies": {str(bucket): count for bucket, count in self.latencies.counts.items()},
+            "push_seconds": round(self.push_seconds, 3),
+            "stopped_seconds": round(self.stopped_seconds, 3),
+            "delay": round(self.delay.seconds(), 3),
+        }
+
     def acknowledged(self, batch: Batch, now: float) -> None:
         """Each record of a batch is delivered, or a dead letter."""
         counts = self._of(batch.lane)
@@ -59,5 +78,5 @@ class Monitor:
 
     def _of(self, lane: str) -> Counts:
         if lane not in self.lanes:
-            lane = lane if len(self.lanes) < _MAX_LANES else _OTHERS
+            lane = lane if len(self.lanes) < _MAX_LANES else OTHERS
         return self.lanes.setdefault(lane, Counts())

@@ -18,8 +18,9 @@ Results = DeliveryError | Mapping[int, DeliveryError] | None
 class RetryPolicy:
     """How often a record is tried and how long to wait between: seconds, with full jitter.
 
-    An attempt does not count if the target was overloaded or refused the connection: another record would
-    have failed, too. But a record that fails so `busy_attempts` times while others succeed is no accident.
+    An attempt does not count if the target took no other request, either, was overloaded or refused the
+    connection: another record would have failed, too. But a record that fails so `busy_attempts` times while
+    others succeed is no accident.
     """
 
     attempts: int = 10
@@ -86,9 +87,11 @@ def retryable(batch: Batch, results: Results) -> Retryable | None:
 
 def _may_come_again(batch: Batch, index: int, error: Retryable, policy: RetryPolicy, *, is_up: bool) -> bool:
     number = batch.numbers[index]
+    if not is_up:
+        return True
     if _counts(error):
         return len(batch.errors.get(number, ())) + 1 < policy.attempts
-    return batch.busy.get(number, 0) + is_up < policy.busy_attempts
+    return batch.busy.get(number, 0) + 1 < policy.busy_attempts
 
 
 def _rest(
@@ -102,7 +105,7 @@ def _rest(
     rest = batch.part(indices, State.TIMEOUT if is_late else State.ERROR)
     for index, error in again.items():
         number = batch.numbers[index]
-        if _counts(error):
+        if is_up and _counts(error):
             rest.errors[number] = (*rest.errors.get(number, ()), _words(error))
         elif is_up:
             rest.busy[number] = rest.busy.get(number, 0) + 1

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 from spark_runner.push.errors import SettingError
 from spark_runner.push.retry import RetryPolicy
@@ -12,7 +13,7 @@ class Order(StrEnum):
     """Which records are delivered in the order of their source."""
 
     NONE = "none"
-    BY_KEY = "by key"  # those with an equal key
+    BY_KEY = "key"  # those with an equal key
     STRICT = "strict"  # those of a lane
 
 
@@ -52,6 +53,17 @@ class Limits:
             if not 0 <= rate < float("inf"):
                 raise SettingError(f"'rate'{where} is {rate}; it must be at least 0")
 
+    def document(self) -> dict[str, Any]:
+        """The limits by their names; of lanes, those that are paused."""
+        lanes = [name for name, lane in self.lanes.items() if lane.is_paused]
+        return {
+            "concurrency": self.concurrency,
+            "rate": self.rate,
+            "buffer": self.buffer_records,
+            "is_suspended": self.is_suspended,
+            "paused": lanes,
+        }
+
     def of(self, lane: str) -> LaneLimits:
         """The limits of a lane."""
         return self.lanes.get(lane, _NO_LIMITS)
@@ -64,12 +76,14 @@ _NO_LIMITS = LaneLimits()
 class PushSettings:
     """How a push works, for its whole run; all times are seconds. Raises SettingError.
 
-    A batch leaves when it has `batch_records` or `batch_bytes`, or is `batch_seconds` old. With an order by
-    key, keys share `key_groups` order groups. `window` is the number of requests in flight of one order
-    group; more than one needs a target that orders requests itself. Without an order, a batch that waits
-    longer than `time_limit` gets the low priority, which has at least `low_share` of the requests. A target
-    that takes no record for `retry_timeout` ends the push. A request takes at most `request_timeout`: near
-    the end of the lease of its limits, none starts.
+    A batch leaves when it has `batch_records` or `batch_bytes`, or is `batch_seconds` old. With
+    `is_repeatable`, its age is no reason: the same records make the same batches in a further attempt,
+    unless the buffer is full and nothing else can be sent. With an order by key, keys share `key_groups`
+    order groups. `window` is the number of requests in flight of one order group; more than one needs a
+    target that orders requests itself. Without an order, a batch that waits longer than `time_limit` gets the
+    low priority, which has at least `low_share` of the requests. A target that takes no record for
+    `retry_timeout` ends the push. A request takes at most `request_timeout`: near the end of the lease of its
+    limits, none starts.
 
     The first `core_threads` start as soon as there is work, and more, up to `max_threads` (0: the
     concurrency), once more than `backlog` batches wait. A thread without work for `keep_alive` ends, but for
@@ -80,6 +94,7 @@ class PushSettings:
     batch_records: int = 100
     batch_bytes: int = 1024 * 1024
     batch_seconds: float = 1.0
+    is_repeatable: bool = False
     key_groups: int = 32
     window: int = 1
     time_limit: float = 0.0

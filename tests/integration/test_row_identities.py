@@ -14,6 +14,7 @@ from spark_runner.connectors.http.options import HttpOptions
 from spark_runner.connectors.http.requests import requests
 from spark_runner.connectors.redis.commands import commands
 from spark_runner.connectors.redis.options import RedisOptions
+from spark_runner.push.settings import Order
 from tests.elasticsearch_support import options
 
 ZONES = ("Europe/Berlin", "Asia/Kathmandu")
@@ -44,7 +45,8 @@ def test_a_time_in_an_id_a_key_or_a_url_is_utc(spark: SparkSession, zone: str) -
     }
     given = HttpOptions(url="http://h/items/{at}", method="PUT").model_dump()
     request = WriteRequest("append", Writer("run"), ("at",))
-    paths = {row.path for row in requests(session.sql(AUTUMN), given, request, 1).collect()}
+    rows = requests(session.sql(AUTUMN), given, request, Order.BY_KEY, tasks=1)
+    paths = {row.path for row in rows.collect()}
     assert paths == {f"/items/{text.replace(':', '%3A')}" for text in TEXTS}
 
 

@@ -26,16 +26,12 @@ class FinalResponse(http.client.HTTPResponse):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one request; `is_whole` is false if it has more bytes than allowed.
-
-    `is_repeat`: the server may have carried out an earlier request of the same call, which had no answer.
-    """
+    """The answer to one request; `is_whole` is false if it has more bytes than allowed."""
 
     status: int
     headers: Message
     data: bytes
     is_whole: bool
-    is_repeat: bool = False
 
     def retry_after(self) -> float:
         """The seconds that the server asks to wait; 0 without them."""

@@ -4,7 +4,6 @@ import base64
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from spark_runner.connectors.errors import ConnectorError, Unreachable
@@ -18,23 +17,28 @@ _PAUSE_S = 0.1  # about the time before the first further attempt; it doubles up
 _MAX_PAUSE_S = 10.0
 _REDIRECTS = range(300, 400)
 _LOGIN, _MISSING = {401, 403, 407}, {404, 410}
-_OF_GATEWAYS = {502, 504}  # which got no answer of the server
+
+
+class Lost(Exception):
+    """A request has no answer: its server does not accept a connection, or breaks it, or `is_late`.
+
+    If the request `was_sent`, the server may have carried it out.
+    """
+
+    def __init__(self, words: str, *, is_late: bool, was_sent: bool) -> None:
+        super().__init__(words)
+        self.is_late, self.was_sent = is_late, was_sent
 
 
 class Client:
-    """The connection of one of `tasks` that share the rate limit, which begin by their `turn`.
+    """One connection. Texts of answers in its errors have no `secrets`."""
 
-    Texts of answers in its errors have no `secrets`.
-    """
-
-    def __init__(
-        self, options: Mapping[str, Any], tasks: int = 1, secrets: tuple[str, ...] = (), turn: int = 0
-    ) -> None:
+    def __init__(self, options: Mapping[str, Any], secrets: tuple[str, ...] = ()) -> None:
         self._options = options
         self.server, self.path = split(options["url"])
         self._retried = statuses(options["retry_status"])
-        self._between = tasks / options["rate_limit"] if options["rate_limit"] else 0.0
-        self._next = time.monotonic() + self._between * turn / tasks
+        self._between = 1 / options["rate_limit"] if options["rate_limit"] else 0.0
+        self._next = 0.0
         self._headers = {
             "host": self.server.place,
             "user-agent": "spark-job-orchestrator",
@@ -43,7 +47,7 @@ class Client:
         self.shown = Shown([*secrets, self._headers.get("authorization", "").partition(" ")[2]])
         self._connection = Connection(self.server, options)
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -51,32 +55,41 @@ class Client:
         headers: Mapping[str, str] | None = None,
         most: int = SHOWN_BYTES,
     ) -> Answer:
-        """The answer, after further attempts for `retry_timeout` seconds, without waits for the rate limit.
+        """The answer to one request, of which `most` bytes are read.
 
-        `most` are the bytes of an answer that are read. Raises Unreachable, and ConnectorError for wrong TLS.
+        Raises Lost, and ConnectorError for wrong TLS.
         """
-        sent = {**self._headers, **(headers or {})}
-        spent, earliest, pause, is_repeat = 0.0, 0.0, _PAUSE_S, False
+        is_open = False
+        try:
+            self._connection.open()
+            is_open = True
+            return self._connection.exchange(method, path, body, {**self._headers, **(headers or {})}, most)
+        except LOST as error:
+            self.close()
+            words, is_late = self._lost(error), isinstance(error, TimeoutError)
+            raise Lost(words, is_late=is_late, was_sent=is_open) from error
+
+    def get(self, path: str, headers: Mapping[str, str], most: int = SHOWN_BYTES) -> Answer:
+        """The answer to a GET, after further attempts for `retry_timeout` seconds, within the rate limit.
+
+        Waits for the limit do not count. Raises Unreachable, and ConnectorError for wrong TLS.
+        """
+        spent, earliest, pause = 0.0, 0.0, _PAUSE_S
         while True:
-            began, wait, is_open = self._wait_for_turn(earliest), 0.0, False
+            began, wait = self._wait_for_turn(earliest), 0.0
             try:
-                self._connection.open()
-                is_open = True
-                answer = self._connection.exchange(method, path, body, sent, most)
-            except LOST as error:
-                self.close()
-                is_repeat |= is_open
-                reason = f"does not answer: {self._reason(error)}"
+                answer = self.request("GET", path, headers=headers, most=most)
+            except Lost as error:
+                reason = str(error)
             else:
                 if answer.status not in self._retried:
-                    return replace(answer, is_repeat=is_repeat)
-                is_repeat |= answer.status in _OF_GATEWAYS
-                wait, reason = answer.retry_after(), f"answers {self.words(answer)}"
+                    return answer
+                wait, reason = answer.retry_after(), f"{self.server} answers {self.words(answer)}"
             wait = max(wait, pause * random.uniform(0.5, 1))  # noqa: S311 - so that tasks spread
             earliest = time.monotonic() + wait
             spent += earliest - began
             if spent > self._options["retry_timeout"]:
-                raise Unreachable(f"{self.server} {reason}")
+                raise Unreachable(reason)
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     def connect(self) -> None:
@@ -84,7 +97,7 @@ class Client:
         try:
             self._connection.open()
         except LOST as error:
-            raise Unreachable(f"{self.server} does not answer: {self._reason(error)}") from error
+            raise Unreachable(self._lost(error)) from error
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
@@ -111,8 +124,8 @@ class Client:
             words += "; check 'url'"
         return ConnectorError(words)
 
-    def _reason(self, error: BaseException) -> str:
-        return self.shown(str(error)) or type(error).__name__
+    def _lost(self, error: BaseException) -> str:
+        return f"{self.server} does not answer: {self.shown(str(error)) or type(error).__name__}"
 
     def _wait_for_turn(self, earliest: float) -> float:
         """Wait until the rate limit allows a request, and at least until `earliest`; returns the time."""

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.http.address import split, statuses
-from spark_runner.connectors.options import ConnectorOptions
+from spark_runner.connectors.push_options import PushOptions
 from spark_runner.connectors.templates import columns_of, pieces, unknown_column
 from spark_runner.protocol.text import did_you_mean
 
@@ -18,7 +18,7 @@ AnyCase = BeforeValidator(lambda value: str(value).lower())
 _OURS = {"host", "content-length", "transfer-encoding", "connection", "authorization"}
 
 
-class HttpOptions(ConnectorOptions):
+class HttpOptions(PushOptions):
     """Requests to one server: a row, or a batch of rows, is a request; pages of JSON are rows.
 
     The values of a `PRIMARY KEY` are those of which the idempotency key of a row is made.
@@ -30,6 +30,7 @@ class HttpOptions(ConnectorOptions):
         {"url", "headers", "token", "password", "ssl_key", "ssl_key_password"}
     )
     aliases: ClassVar[Mapping[str, str]] = {
+        **PushOptions.aliases,
         "insert-method": "method",
         "http.url": "url",
         "sink.batch.max-size": "batch_size",
@@ -56,7 +57,6 @@ class HttpOptions(ConnectorOptions):
         description="of a row, a text with columns; by default a JSON object with all columns, and nothing"
         " for `DELETE`",
     )
-    batch_size: int = Field(1, ge=1, le=100_000, description="rows of one request")
     batch_format: Annotated[Literal["json", "ndjson"], AnyCase] = Field(
         "json", description="of several rows: `json`, an array; `ndjson`, a line for each"
     )
@@ -77,16 +77,10 @@ class HttpOptions(ConnectorOptions):
         "408,425,429,500,502,503,504,507", description="statuses after which a request is sent again"
     )
     retry_timeout: float = Field(
-        60.0, ge=0, le=86_400, description="seconds in which a task sends a request again"
-    )
-    connections: int = Field(
-        0,
+        60.0,
         ge=0,
-        le=10_000,
-        description="the most tasks that write at the same time; 0: as many as Spark has cores",
-    )
-    rate_limit: float = Field(
-        0, ge=0, le=1_000_000, description="requests per second of all tasks of a write or read; 0: no limit"
+        le=86_400,
+        description="a server that takes nothing for so many seconds ends the write or read",
     )
     idempotency_header: str = Field(
         "Idempotency-Key", description="the header with the key of a request; empty: no such header"
@@ -161,7 +155,8 @@ class HttpOptions(ConnectorOptions):
         return self
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Check that the texts name declared columns."""
+        """Check that the texts and options name declared columns."""
+        super().check_columns(columns)
         for option, template in (("url", split(self.url)[1]), ("body", self.body)):
             if columns and (name := unknown_column(template, columns)):
                 message = (

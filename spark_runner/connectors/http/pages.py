@@ -43,7 +43,7 @@ class Pages:
         seen, before = {path}, ""
         for number in range(options["max_pages"]):
             assert path is not None  # noqa: S101 - for mypy: the loop ends below
-            answer = self._client.ask("GET", path, headers={"accept": "application/json"}, most=MAX_BYTES)
+            answer = self._client.get(path, {"accept": "application/json"}, MAX_BYTES)
             if number and self._paging == "page" and answer.status == _MISSING:
                 return  # as some servers say that there is no such page
             document = self._document(answer)

@@ -1,6 +1,6 @@
 """The requests of rows: the JVM makes their URLs, bodies and keys, much faster than Python."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -8,36 +8,59 @@ from pyspark.sql import functions as sql
 
 from spark_runner.connectors.base import WriteRequest
 from spark_runner.connectors.http.address import quoted, split
-from spark_runner.connectors.rows import row_as_json, row_of, text_of
+from spark_runner.connectors.rows import column, row_as_json, row_of, text_of
 from spark_runner.connectors.templates import pieces
+from spark_runner.push.settings import Order
+
+_IDENTITY, _SORT = "__orchestrator_identity", "__orchestrator_sort_"
 
 
 def requests(
-    frame: DataFrame, options: Mapping[str, Any], request: WriteRequest, tasks: int, insert: int = 0
+    frame: DataFrame,
+    options: Mapping[str, Any],
+    request: WriteRequest,
+    order: Order,
+    *,
+    tasks: int,
+    insert: int = 0,
 ) -> DataFrame:
-    """The rows as `path`, `body`, `row` and `key`, in at most `tasks` partitions.
+    """The rows as `path`, `body`, `row`, `key`, `lane` and `group`, in at most `tasks` partitions.
 
     `path` or `body` is NULL where a row cannot be sent, `body` also without the option, and `key` where
     requests have none. With a key, equal rows make equal requests in each attempt: it divides and sorts them.
+    Rows with an equal `group` are in the order of `order_by`, and in strict order all rows of a partition.
     `insert` is the number of the INSERT among those of its run with this URL.
     """
-    key, none = request.primary_key, sql.lit(None).cast("string")
+    none, by = sql.lit(None).cast("string"), _IDENTITY if request.primary_key else "row"
     body = _filled(options["body"], _in_body(options)) if options["body"] else none
-    cells = [
+    sorting = {f"{_SORT}{place}": column(name) for place, name in enumerate(options["order_by"])}
+    found = frame.select(
         _filled(split(options["url"])[1], _in_url, frame).alias("path"),
         body.alias("body"),
         row_of(frame).alias("row"),
-    ]
-    if not options["idempotency_header"]:
-        return frame.select(*cells, none.alias("key")).coalesce(tasks)
-    by = "identity" if key else "row"
-    found = frame.select(*cells, *([row_as_json(frame, key).alias(by)] if key else []))
-    parts = found.repartition(tasks, by).sortWithinPartitions(by)
-    # Equal rows without a key are several rows.
-    number = sql.lit(0) if key else sql.row_number().over(Window.partitionBy(by).orderBy(sql.lit(0)))
+        (text_of(options["lane"], None) if options["lane"] else none).alias("lane"),
+        *([row_as_json(frame, request.primary_key).alias(_IDENTITY)] if request.primary_key else []),
+        *(each.alias(name) for name, each in sorting.items()),
+    )
+    sorts = [by, *sorting, *(["row"] if request.primary_key else [])]
+    has_key = bool(options["idempotency_header"])
+    if order is not Order.STRICT:
+        is_divided = has_key or bool(sorting)
+        found = found.repartition(tasks, by) if is_divided else found.coalesce(tasks)
+        found = found.sortWithinPartitions(*sorts) if is_divided else found
     where = f"{request.writer.run_key}\n{insert} {options['method']} {options['url']}"
-    digest = sql.sha2(sql.concat_ws("\n", sql.lit(where), by, number), 256)
-    return parts.select("path", "body", "row", digest.alias("key"))
+    found = found.withColumn("key", _key(where, by, sorts) if has_key else none)
+    if order is Order.STRICT:
+        found = found.repartition(tasks, "lane") if options["lane"] else found.repartition(1)
+        found = found.sortWithinPartitions(*sorting, *sorts)
+    group = sql.hash(by) if order is Order.BY_KEY else sql.lit(None).cast("int")
+    return found.select("path", "body", "row", "key", "lane", group.alias("group"))
+
+
+def _key(where: str, by: str, sorts: Sequence[str]) -> Column:
+    """The key of each row: those with an equal identity are several rows, and numbered."""
+    number = sql.row_number().over(Window.partitionBy(by).orderBy(*sorts))
+    return sql.sha2(sql.concat_ws("\n", sql.lit(where), by, number), 256)
 
 
 def _filled(template: str, value: Callable[[Column], Column], named: DataFrame | None = None) -> Column:

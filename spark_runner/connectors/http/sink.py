@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -13,8 +12,10 @@ from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.http.client import Client
 from spark_runner.connectors.http.requests import requests
 from spark_runner.connectors.http.sender import Row, Sender
-from spark_runner.connectors.written_rows import Rejected, written_by
+from spark_runner.connectors.pushed_rows import delivered, order_of, pushed_by, settings_of, tasks_of
+from spark_runner.connectors.written_rows import Rejected
 from spark_runner.protocol.redacted import spellings_within
+from spark_runner.push.task import PushTask
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
@@ -36,12 +37,17 @@ class HttpSink:
         """
         session = frame.sparkSession
         self.probe(session, options, frame.schema)
-        tasks = options["connections"] or session.sparkContext.defaultParallelism
-        task = Sends(dict(options), tasks, tuple(spellings_within(map(str, options.values()))))
+        order, tasks = order_of(options, request), tasks_of(options, session)
+        longest = options["connect_timeout"] + options["timeout"]
+        settings = settings_of(options, order, tasks, longest)
         place = (request.writer.run_key, options["method"], options["url"])
         # A micro-batch has a run key of its own, also when it is repeated.
         insert = self._done[place] if request.batch is None else 0
-        written = written_by(requests(frame, options, request, tasks, insert), task, options)
+        secrets = tuple(spellings_within(map(str, options.values())))
+        rows = requests(frame, options, request, order, tasks=tasks, insert=insert)
+        written = pushed_by(
+            rows, lambda task: Sends(dict(options), secrets, task), settings, options, request
+        )
         self._done[place] += 1
         return written
 
@@ -59,18 +65,22 @@ class HttpSink:
 class Sends:
     """Sends the requests of one partition, in a task of Spark."""
 
-    def __init__(self, options: Mapping[str, Any], tasks: int, secrets: tuple[str, ...]) -> None:
-        self.options, self.tasks, self.secrets = options, tasks, secrets
+    def __init__(self, options: Mapping[str, Any], secrets: tuple[str, ...], task: PushTask) -> None:
+        self.options, self.secrets, self.task = options, secrets, task
 
     def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows sent, and the refused rows."""
-        part = TaskContext.get()
-        turn = part.partitionId() + 1 if part else 0
-        with closing(Client(self.options, self.tasks, self.secrets, turn)) as client:
-            sender = Sender(client, self.options)
-            for batch in batches:
-                columns = [batch.column(index).to_pylist() for index in range(4)]
-                if not self.options["body"]:
-                    columns[1] = columns[2]
-                refused = sender.write(map(Row, *columns))
-                yield batch.num_rows - len(refused), refused
+        refused = list[Rejected]()  # before they are sent
+        with closing(Sender(self.options, self.secrets)) as sender:
+            portions = (sender.records(self._rows(batch), refused) for batch in batches)
+            for count, rejected in delivered(
+                self.task, sender.deliver, portions, lambda record: str(record.value.row)
+            ):
+                found, refused[:] = refused[:], []
+                yield count, found + rejected
+
+    def _rows(self, batch: "RecordBatch") -> Iterator[Row]:
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        if not self.options["body"]:
+            columns["body"] = columns["row"]
+        return map(Row, *(columns[name] for name in Row._fields))

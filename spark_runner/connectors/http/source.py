@@ -74,7 +74,7 @@ class Reads:
 
         schema = pa.schema([("value", pa.string()), (_MASKED, pa.string())])
         for _ in batches:
-            with closing(Client(self.options, 1, self.secrets)) as client:
+            with closing(Client(self.options, self.secrets)) as client:
                 for page in Pages(client, self.options):
                     shown = [client.shown(each) if client.shown.has_secret(each) else None for each in page]
                     yield pa.RecordBatch.from_pydict({"value": page, _MASKED: shown}, schema)

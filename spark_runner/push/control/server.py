@@ -29,7 +29,7 @@ _JOIN_S = 10.0  # from the connection to the first message
 _TLS_S = 5.0  # to agree on TLS, or to end it
 _SEND_S = 5.0  # in which a task must receive what is sent to it
 _END_S = 2.0  # for connections to end
-_LOOK_S = 0.1  # between looks for tasks whose share changes, or whose lease is over
+_LEAST_S, _LOOK_S = 0.01, 0.1  # between looks for tasks whose share changes, or whose lease is over
 STALE_S = 5.0
 """A task whose last report is older has stale counts; it reports at least each two seconds."""
 _MAX_CONNECTIONS = 10_000
@@ -77,7 +77,7 @@ class ControlServer:
         self._thread = threading.Thread(target=self._run, name="push-control", daemon=True)
         self._started = threading.Event()
         self._failure: BaseException | None = None
-        self._ending: asyncio.Event | None = None
+        self._ending, self._wanted = asyncio.Event(), asyncio.Event()  # the second one: of a look at once
 
     def start(self) -> int:
         """Listen; returns the port. Raises OSError."""
@@ -89,7 +89,7 @@ class ControlServer:
 
     def close(self) -> None:
         """End; tasks that are there get no further answer."""
-        self._call(lambda: self._ending.set() if self._ending else None)
+        self._call(self._end)
         self._thread.join()
 
     def adjust(self, limits: Limits) -> None:
@@ -116,6 +116,10 @@ class ControlServer:
             self._loop.call_soon_threadsafe(function)
 
     # ------------------------------------------------------------------ in its thread
+    def _end(self) -> None:
+        self._ending.set()
+        self._wanted.set()
+
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._serve())
@@ -126,7 +130,6 @@ class ControlServer:
             self._loop.close()
 
     async def _serve(self) -> None:
-        self._ending = asyncio.Event()
         tls: dict[str, Any] = (
             {"ssl": self._tls, "ssl_handshake_timeout": _TLS_S, "ssl_shutdown_timeout": _TLS_S}
             if self._tls
@@ -138,9 +141,11 @@ class ControlServer:
         self._port = server.sockets[0].getsockname()[1]
         self._started.set()
         while not self._ending.is_set():
+            self._wanted.clear()
             self._look()
+            await asyncio.sleep(_LEAST_S)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ending.wait(), _LOOK_S)
+                await asyncio.wait_for(self._wanted.wait(), _LOOK_S)
         server.close()
         for writer in self._connected_writers:
             writer.transport.abort()  # its reader is at the end by that
@@ -180,9 +185,9 @@ class ControlServer:
         self._writers[task] = writer
         with self._lock:
             self._tasks.setdefault(task, TaskState(at=time.monotonic()))
-        self._has_changed = True
         self._grants.setdefault(task, Grant(0, Share()))
         await _send(writer, self._orders(task))
+        self._change()
         return task
 
     async def _reported(
@@ -197,7 +202,8 @@ class ControlServer:
             raise BadMessage("it is no report")
         now = time.monotonic()
         try:
-            self._has_changed |= self._budget.confirm(task, report.version, now)
+            if self._budget.confirm(task, report.version, now):
+                self._change()
         except Fenced as error:
             await _send(writer, Refused(str(error)))
             return False
@@ -212,9 +218,14 @@ class ControlServer:
         """A task has ended, or its lease is over."""
         self._budget.leave(task)
         self._grants.pop(task, None)
-        self._has_changed = True
+        self._change()
         with self._lock:
             self._ended.append((task, self._tasks.pop(task).counts))
+
+    def _change(self) -> None:
+        """Let the shares be distributed anew, soon."""
+        self._has_changed = True
+        self._wanted.set()
 
     def _look(self) -> None:
         """Find tasks without contact, and those whose lease is over; distribute what has changed."""
@@ -238,7 +249,7 @@ class ControlServer:
     def _adjust(self, limits: Limits) -> None:
         self._limits = limits
         self._budget.adjust(limits)
-        self._has_changed = True
+        self._change()
         self._order_all()  # lanes may be paused, whatever the shares
 
     def _roll_back(self) -> None:

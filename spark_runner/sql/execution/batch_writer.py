@@ -21,9 +21,14 @@ class BatchWriter:
     """
 
     def __init__(
-        self, sink: Sink, options: Mapping[str, Any], stream: str, first_mode: str, key: tuple[str, ...]
+        self,
+        sink: Sink,
+        options: Mapping[str, Any],
+        stream: str,
+        first_mode: str,
+        request: Callable[..., WriteRequest],
     ) -> None:
-        self._sink, self._options, self._stream, self._key = sink, options, stream, key
+        self._sink, self._options, self._stream, self._request = sink, options, stream, request
         self._first_mode = first_mode  # of the first batch of the stream
         self.place_lock: threading.Lock | nullcontext[None] = nullcontext()  # of all that write there
         self.has_begun = threading.Event()  # whether one of them has written since the start of the driver
@@ -47,7 +52,7 @@ class BatchWriter:
         if not self._has_written:
             self._sink.recover(frame.sparkSession, self._options, writer)
         is_first = not self.preview  # the rows of one micro-batch are shown
-        request = WriteRequest(self._mode(batch), writer, self._key, batch, is_shown=is_first)
+        request = self._request(self._mode(batch), writer, batch=batch, is_shown=is_first)
         written = self._sink.write(frame, self._options, request)
         if written.rejected is not None and not written.rejected.isEmpty():
             raise ConnectorError("the target has rejected rows; a stream has no quarantine yet")

@@ -177,7 +177,14 @@ class _Execution(StreamSession):
             key = tuple(table.get("primary_key", ()))
             source = source_of(table, step)
             mode, may_reject = self.write_mode(table, step), self.quarantine.tolerance(source)
-            request = WriteRequest(mode, self.writer, key, may_reject=may_reject)
+            request = WriteRequest(
+                mode,
+                self.writer,
+                key,
+                may_reject=may_reject,
+                target=table["name"],
+                pushes=self.streams.pushes,
+            )
             written = self.connectors.sink(table["connector"]).write(frame, options, request)
             if written.rejected is not None:
                 self.quarantine.rejected(written.rejected, frame.schema, source, accepted=written.rows)

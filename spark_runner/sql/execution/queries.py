@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_runner.connectors.base import WriteRequest
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.batch_writer import BatchWriter
@@ -43,6 +44,7 @@ class StreamInserts:
         self, session: SparkSession, plan: Mapping[str, Any], control: StreamControl, identities: Identities
     ) -> None:
         self._session, self._plan, self._control = session, plan, control
+        self.pushes = control.pushes
         self._identities = identities
         self.run_at_once = plan.get("mode") == "streaming"  # else a query reads what is there, and ends
         self.names = QueryNames(plan["steps"])
@@ -119,7 +121,8 @@ class StreamInserts:
     def _writer(self, stream: str, step: Mapping[str, Any], target: Target) -> BatchWriter:
         table = target.table
         key = tuple(table.get("primary_key", ()))
-        writer = BatchWriter(target.sink, target.options, stream, target.mode, key)
+        request = partial(WriteRequest, primary_key=key, target=table["name"], pushes=self.pushes)
+        writer = BatchWriter(target.sink, target.options, stream, target.mode, request)
         if table["location"]:  # two queries never create or change one target at the same time
             place = comparable(table["location"])
             found = self._places.setdefault(place, (threading.Lock(), threading.Event()))

@@ -1,15 +1,18 @@
-"""What the driver and the streaming queries of its script tell each other."""
+"""What the driver and the writes of its script tell each other."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from spark_runner.push.pushes import Pushes
+
 
 class StreamControl:
-    """The wish to end the queries after their current micro-batch, and the last trigger of each query."""
+    """The wish to end queries after their micro-batch, the last trigger of each of them, and the pushes."""
 
     def __init__(self, on_news: Callable[[], None] = lambda: None) -> None:
         self.stopping = threading.Event()  # each query ends after its current micro-batch
+        self.pushes = Pushes()
         self._on_news = on_news
         self._triggers: dict[str, Mapping[str, Any]] = {}
         self._batches = 0  # of all queries since the start of the driver

@@ -83,8 +83,8 @@ def test_a_full_buffer_stops_the_producer_and_room_lets_it_go_on() -> None:
     with Engine(target, settings(), limits) as engine:
         producer = threading.Thread(target=engine.put, args=(records(range(50)),))
         producer.start()
-        wait_until(lambda: engine.snapshot().is_full, WAIT_S, "the producer waits")
-        assert 5 <= engine.snapshot().records <= 10
+        wait_until(lambda: engine.report()["is_full"], WAIT_S, "the producer waits")
+        assert 5 <= engine.report()["buffered"] <= 10
         target.go_on.set()
         producer.join(WAIT_S)
         assert not producer.is_alive()
@@ -96,10 +96,10 @@ def test_the_buffer_is_bounded_in_bytes_but_takes_a_record_that_is_larger() -> N
     target.go_on.clear()
     with Engine(target, settings(), Limits(concurrency=1, buffer_bytes=100)) as engine:
         engine.put(records([1], size=1000))
-        assert engine.snapshot().bytes == 1000
+        assert engine.report()["buffered_bytes"] == 1000
         producer = threading.Thread(target=engine.put, args=(records([2], size=1),))
         producer.start()
-        wait_until(lambda: engine.snapshot().is_full, WAIT_S, "the producer waits")
+        wait_until(lambda: engine.report()["is_full"], WAIT_S, "the producer waits")
         target.go_on.set()
         producer.join(WAIT_S)
 
@@ -203,7 +203,7 @@ def test_no_request_starts_after_the_lease_of_the_limits() -> None:
     with Engine(target, settings(), Limits()) as engine:
         engine.extend(time.monotonic() - 1)
         engine.put(records(range(4)))
-        assert engine.snapshot().in_flight == 0
+        assert engine.report()["in_flight"] == 0
         assert not target.batches
         engine.extend(time.monotonic() + WAIT_S)
         wait_until(lambda: len(target.batches) == 2, WAIT_S, "they are delivered")

@@ -8,7 +8,7 @@ import pytest
 
 from spark_runner.push.batch import Batch, DeadLetter, Record
 from spark_runner.push.engine import Engine
-from spark_runner.push.errors import Overloaded, Permanent, PushEnded, Retryable
+from spark_runner.push.errors import Permanent, PushEnded, Retryable
 from spark_runner.push.retry import Results
 from spark_runner.push.settings import LaneLimits, Limits, Order, PushSettings
 from tests import push_support
@@ -45,7 +45,7 @@ def test_a_retry_that_is_due_early_does_not_wait_for_one_that_is_due_late() -> N
 
     def deliver(batch: Batch) -> None:
         if batch.lane == "late" and not again.is_set():
-            raise Overloaded("429", retry_after=3600.0)
+            raise Retryable("503", retry_after=3600.0)
         if batch.lane == "early" and batch.tries == 1:
             time.sleep(0.2)  # the thread of the other lane waits for its time by now
             raise Retryable("503")
@@ -73,12 +73,12 @@ def test_retries_go_on_when_there_are_to_be_fewer_threads() -> None:
 @pytest.mark.parametrize("what", ["put", "drain"])
 def test_who_waits_for_a_push_that_is_aborted_hears_of_it(what: str) -> None:
     def deliver(batch: Batch) -> None:  # noqa: ARG001 - of every delivery
-        raise Overloaded("429", retry_after=3600.0)
+        raise Retryable("503", retry_after=3600.0)
 
     engine = Engine(deliver, settings(), Limits(buffer_records=2))
     engine.put([Record(1, 1)])
     waiting = Ends(engine.drain if what == "drain" else lambda: engine.put([Record(n, 1) for n in range(9)]))
-    wait_until(lambda: what == "drain" or engine.snapshot().is_full, WAIT_S, "it waits")
+    wait_until(lambda: what == "drain" or engine.report()["is_full"], WAIT_S, "it waits")
     engine.abort()
     assert isinstance(waiting.wait(), PushEnded)
     with pytest.raises(PushEnded):
@@ -130,7 +130,7 @@ def test_a_thread_starts_for_what_became_due_while_there_was_none() -> None:
     engine.put([Record(1, 1)])
     wait_until(lambda: engine.counts()["errors"] == 1, WAIT_S, "it has failed")
     engine.adjust(Limits(is_suspended=True))
-    wait_until(lambda: engine.snapshot().threads == 0, WAIT_S, "no thread is left")
+    wait_until(lambda: engine.report()["threads"] == 0, WAIT_S, "no thread is left")
     time.sleep(0.3)  # the retry is due, and nothing may start
     engine.adjust(Limits())
     assert Ends(engine.drain).wait() is None
@@ -146,16 +146,16 @@ def test_threads_end_after_their_time_also_while_something_is_due_later() -> Non
 
     engine = Engine(deliver, settings(core_threads=0, keep_alive=0.05), Limits())
     engine.put([Record(1, 1, "later"), *(Record(n, 1) for n in range(7))])
-    wait_until(lambda: engine.snapshot().threads >= 4, WAIT_S, "threads run")
+    wait_until(lambda: engine.report()["threads"] >= 4, WAIT_S, "threads run")
     go_on.set()
-    wait_until(lambda: engine.snapshot().threads == 1, WAIT_S, "one waits for the time")
+    wait_until(lambda: engine.report()["threads"] == 1, WAIT_S, "one waits for the time")
     engine.abort()
 
 
 def test_a_wait_of_any_length_is_possible() -> None:
     def deliver(batch: Batch) -> None:
         if batch.lane == "busy":
-            raise Overloaded("429", retry_after=1e10)
+            raise Retryable("503", retry_after=1e10)
 
     limits = Limits(lanes={"slow": LaneLimits(rate=1e-10)})
     engine = Engine(deliver, settings(), limits)

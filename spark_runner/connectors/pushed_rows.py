@@ -1,0 +1,98 @@
+"""Writes rows by the push engine: the tasks of Spark deliver them within limits of the whole write."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_runner.connectors.base import WriteRequest, Written
+from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.written_rows import Rejected, written_by
+from spark_runner.push.batch import Batch, DeadLetter, Record
+from spark_runner.push.errors import PushError
+from spark_runner.push.retry import Results, RetryPolicy
+from spark_runner.push.settings import Limits, Order, PushSettings
+from spark_runner.push.task import PushTask
+
+if TYPE_CHECKING:
+    from spark_runner.connectors.written_rows import Writes
+
+_KEY_GROUPS = 32  # of a task that sends row by row; with batches, fewer groups fill more of them
+_LEAST_GROUPS = 4
+
+
+def order_of(options: Mapping[str, Any], request: WriteRequest) -> Order:
+    """The order in which rows are delivered; by default, rows with an equal PRIMARY KEY keep theirs."""
+    default = Order.BY_KEY if request.primary_key else Order.NONE
+    order = Order(options["order"]) if options["order"] else default
+    if order is Order.BY_KEY and not request.primary_key:
+        raise ConnectorError("order 'key' needs a PRIMARY KEY")
+    return order
+
+
+def tasks_of(options: Mapping[str, Any], session: SparkSession) -> int:
+    """The number of tasks that deliver: none without a request of its own."""
+    return min(
+        int(options["parallelism"]) or session.sparkContext.defaultParallelism, int(options["concurrency"])
+    )
+
+
+def settings_of(options: Mapping[str, Any], order: Order, tasks: int, request_timeout: float) -> PushSettings:
+    """How a write pushes by so many tasks; a request takes at most `request_timeout` seconds."""
+    size, in_flight = options["batch_size"], -(-options["concurrency"] // tasks)
+    return PushSettings(
+        order=order,
+        batch_records=size,
+        batch_bytes=options["batch_bytes"],
+        batch_seconds=options["linger"],
+        is_repeatable=not options["linger"],
+        key_groups=_KEY_GROUPS if size == 1 else max(_LEAST_GROUPS, 2 * in_flight),
+        time_limit=options["time_limit"],
+        retry=RetryPolicy(attempts=options["retry_attempts"]),
+        retry_timeout=options["retry_timeout"],
+        request_timeout=request_timeout,
+    )
+
+
+def pushed_by(
+    rows: DataFrame,
+    task_of: "Callable[[PushTask], Writes]",
+    settings: PushSettings,
+    options: Mapping[str, Any],
+    request: WriteRequest,
+) -> Written:
+    """Write the rows of a frame by tasks that push; raises the errors of the tasks, and ConnectorError."""
+    session = rows.sparkSession
+    if settings.order is not Order.NONE and session.conf.get("spark.speculation", "false") == "true":
+        words = "rows are delivered in order, which a speculative task would break"
+        raise ConnectorError(f"{words}; set spark.speculation to false, or option 'order' to 'none'")
+    limits = Limits(
+        options["concurrency"], options["rate_limit"], options["buffer_records"], options["buffer_bytes"]
+    )
+    try:
+        with request.pushes.start(session, request.target, settings, limits) as task:
+            return written_by(rows, task_of(task), options)
+    except PushError as error:
+        raise ConnectorError(str(error)) from error
+
+
+def delivered(
+    task: PushTask,
+    deliver: Callable[[Batch], Results],
+    portions: Iterable[Sequence[Record]],
+    row_of: Callable[[Record], str],
+) -> Iterator[tuple[int, list[Rejected]]]:
+    """The number of rows delivered, and those rejected, as they come.
+
+    Raises Unreachable, and errors of `deliver`.
+    """
+    try:
+        for count, dead in task.run(deliver, portions):
+            yield count, [(_reason(letter), row_of(letter.record)) for letter in dead]
+    except PushError as error:
+        raise Unreachable(str(error)) from error
+
+
+def _reason(letter: DeadLetter) -> str:
+    *before, last = letter.errors
+    return f"{len(letter.errors)} attempts: {'; '.join(letter.errors)}" if before else last

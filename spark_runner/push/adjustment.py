@@ -1,0 +1,61 @@
+"""What an operator has changed of a push while it runs."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from spark_runner.push.errors import SettingError
+from spark_runner.push.settings import Limits
+
+_MAX_LANES = 1000
+_LEAST = {"concurrency": 1, "buffer": 1, "rate": sys.float_info.min, "rollbacks": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """The limits that replace those of the script, for all pushes of a job together; None: no change.
+
+    `buffer` are records. `rollbacks` counts the orders to deliver again what is not acknowledged.
+    """
+
+    concurrency: int | None = None
+    rate: float | None = None
+    buffer: int | None = None
+    paused: tuple[str, ...] = ()
+    is_suspended: bool = False
+    rollbacks: int = 0
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """The adjustment in a document, whose further fields are for others; raises SettingError."""
+        known = {name: document[name] for name in cls.__dataclass_fields__ if document.get(name) is not None}
+        paused = known.setdefault("paused", [])
+        if not isinstance(paused, list) or len(paused) > _MAX_LANES or not all(map(_is_text, paused)):
+            raise SettingError(f"'paused' must be a list of at most {_MAX_LANES} names of lanes")
+        if not isinstance(known.setdefault("is_suspended", False), bool):
+            raise SettingError("'is_suspended' must be true or false")
+        for name, least in _LEAST.items():
+            value = known.get(name, 1)
+            is_number = type(value) is int or (type(value) is float and name == "rate")
+            if not is_number or not least <= value < float("inf"):
+                raise SettingError(
+                    f"'{name}' is {value!r}; it must be a number above {'0' if least else '-1'}"
+                )
+        return cls(**{**known, "paused": tuple(paused)})
+
+    def applied(self, limits: Limits) -> Limits:
+        """The limits with the changes."""
+        lanes = {name: replace(limits.of(name), is_paused=True) for name in self.paused}
+        return replace(
+            limits,
+            concurrency=self.concurrency or limits.concurrency,
+            rate=self.rate or limits.rate,
+            buffer_records=self.buffer or limits.buffer_records,
+            is_suspended=self.is_suspended or limits.is_suspended,
+            lanes={**limits.lanes, **lanes},
+        )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

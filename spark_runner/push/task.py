@@ -1,0 +1,93 @@
+"""The push of one task of Spark, whose limits its driver sets while it runs."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from pyspark import TaskContext
+
+from spark_runner.push.batch import Batch, DeadLetter, Record
+from spark_runner.push.control.budget import TaskId
+from spark_runner.push.control.client import ControlClient, Endpoint
+from spark_runner.push.control.messages import Orders
+from spark_runner.push.engine import Engine
+from spark_runner.push.errors import SettingError
+from spark_runner.push.retry import Results
+from spark_runner.push.settings import LaneLimits, Limits, PushSettings
+
+_NOT_YET = Limits(concurrency=1, buffer_records=1, buffer_bytes=1, is_suspended=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PushTask:
+    """What a task needs to know of a push: it travels to the tasks. Raises SettingError."""
+
+    settings: PushSettings
+    endpoint: Endpoint
+
+    def __post_init__(self) -> None:
+        """Check that a request can start within the lease."""
+        if self.settings.request_timeout >= self.endpoint.lease:
+            lease = f"the lease of {self.endpoint.lease:g} s"
+            raise SettingError(
+                f"'request_timeout' is {self.settings.request_timeout:g}; it must be below {lease}"
+            )
+
+    def run(
+        self, deliver: Callable[[Batch], Results], portions: Iterable[Sequence[Record]]
+    ) -> Iterator[tuple[int, list[DeadLetter]]]:
+        """Deliver all records; yields the number of delivered ones and the dead letters, as they come.
+
+        Raises PushError, and any error of `deliver` that is no DeliveryError.
+        """
+        dead = list[DeadLetter]()
+        engine = Engine(deliver, self.settings, _NOT_YET, on_dead=dead.extend)
+        engine.extend(0.0)  # nothing starts before the first orders
+        follower = _Follower(engine)
+        delivered = 0
+
+        def news() -> tuple[int, list[DeadLetter]]:
+            nonlocal delivered
+            before, delivered = delivered, engine.counts()["delivered"]
+            count = len(dead)
+            found, dead[:count] = dead[:count], []
+            return delivered - before, found
+
+        channel = ControlClient(
+            self.endpoint,
+            _this_task(),
+            report=engine.report,
+            follow=follower.follow,
+            extend=engine.extend,
+            failed=engine.fail,
+        )
+        with closing(channel), engine:
+            for records in portions:
+                engine.put(records)
+                yield news()
+        yield news()
+
+
+class _Follower:
+    """Follows the orders of the driver."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._limits = engine, _NOT_YET
+        self._rollbacks: int | None = None
+
+    def follow(self, orders: Orders) -> None:
+        lanes = {name: LaneLimits(is_paused=True) for name in orders.paused}
+        if orders.concurrency:
+            buffers = orders.buffer_records, orders.buffer_bytes
+            self._limits = Limits(orders.concurrency, orders.rate, *buffers, lanes=lanes)
+        else:
+            self._limits = replace(self._limits, is_suspended=True, lanes=lanes)
+        self._engine.adjust(self._limits)
+        if self._rollbacks is not None and orders.rollbacks > self._rollbacks:
+            self._engine.roll_back()
+        self._rollbacks = orders.rollbacks
+
+
+def _this_task() -> TaskId:
+    context = TaskContext.get()
+    return TaskId(context.partitionId(), context.taskAttemptId()) if context else TaskId(0, 0)

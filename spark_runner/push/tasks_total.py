@@ -1,0 +1,114 @@
+"""The numbers of all tasks of a push together, from their reports."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from spark_runner.push.control.budget import TaskId
+from spark_runner.push.control.server import TaskState
+from spark_runner.push.measures import WINDOWS_S, Counts, Delay, Latencies, Speed
+from spark_runner.push.monitor import OTHERS
+
+_MAX_LANES = 50  # that are shown
+_LANES, _LATENCIES = "lanes", "latencies"
+_SECONDS = ("push_seconds", "stopped_seconds")
+_GAUGES = ("in_flight", "buffered", "buffered_bytes", "threads", "core_threads", "active")
+_Sums = Counter[tuple[str, ...]]
+
+
+class TasksTotal:
+    """Adds up the reports of tasks, of which nothing but numbers is taken: their machines are not trusted."""
+
+    def __init__(self, now: float) -> None:
+        self._ended, self._all = _Sums(), _Sums()
+        self._gauges = dict[str, float]()
+        self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
+
+    def add(
+        self,
+        ended: Iterable[tuple[TaskId, Mapping[str, Any]]],
+        running: Mapping[TaskId, TaskState],
+        now: float,
+    ) -> None:
+        """Take the last reports of the tasks that run, and of those that have ended since the last call."""
+        before = self.counts()
+        for _, report in ended:
+            self._ended += _sums(report)
+        self._all = self._ended.copy()
+        for state in running.values():
+            self._all += _sums(state.counts)
+        reports = [state.counts for state in running.values()]
+        self._gauges = {
+            "tasks": len(running),
+            "stale": sum(state.is_stale for state in running.values()),
+            "stopped": sum(report.get("is_full") is True for report in reports),
+            "oldest": max((_number(report.get("oldest")) for report in reports), default=0.0),
+            **{name: sum(_number(report.get(name)) for report in reports) for name in _GAUGES},
+        }
+        after = self.counts()
+        self._read.add(max(0, after.read - before.read), now)
+        settled = after.delivered + after.dead - before.delivered - before.dead
+        self._settled.add(max(0, settled), now)
+        if settled > 0:
+            self._delay.add(now)
+
+    def counts(self) -> Counts:
+        """The counts of all lanes."""
+        found = Counts()
+        for counts in self._lanes().values():
+            found += counts
+        return found
+
+    def document(self, now: float) -> dict[str, Any]:
+        """All numbers: times in seconds, speeds in records per second, over the windows in seconds."""
+        latencies = Latencies({int(key[1]): n for key, n in self._all.items() if key[0] == _LATENCIES})
+        lanes = self._lanes()
+        shown = sorted(lanes, key=lambda name: -lanes[name].read)
+        others = Counts()
+        for name in shown[_MAX_LANES:]:
+            others += lanes.pop(name)
+        if others.read:
+            lanes[OTHERS] = lanes.get(OTHERS, Counts())
+            lanes[OTHERS] += others
+        return {
+            **self._gauges,
+            **self.counts().document(),
+            **{name: round(self._all[(name,)], 3) for name in _SECONDS},
+            "delay": round(self._delay.seconds(), 3),
+            "p50": round(latencies.quantile(0.5), 4),
+            "p99": round(latencies.quantile(0.99), 4),
+            "speed_in": {str(window): round(self._read.over(window, now), 1) for window in WINDOWS_S},
+            "speed_out": {str(window): round(self._settled.over(window, now), 1) for window in WINDOWS_S},
+            "lanes": {name: counts.document() for name, counts in lanes.items()},
+        }
+
+    def _lanes(self) -> dict[str, Counts]:
+        found = dict[str, Counts]()
+        for (kind, *rest), number in self._all.items():
+            if kind == _LANES:
+                lane, name = rest
+                counts = found.setdefault(lane, Counts())
+                setattr(counts, name, int(number))
+        return found
+
+
+def _sums(report: Mapping[str, Any]) -> _Sums:
+    found = _Sums()
+    for lane, counts in _mapping(report.get(_LANES)).items():
+        for name in Counts.NAMES:
+            found[_LANES, lane, name] += int(_number(_mapping(counts).get(name)))
+    for bucket, count in _mapping(report.get(_LATENCIES)).items():
+        if bucket.isdecimal() and len(bucket) <= 3:  # noqa: PLR2004 - digits; a bucket is far below 1000
+            found[_LATENCIES, bucket] += int(_number(count))
+    for name in _SECONDS:
+        found[name,] += _number(report.get(name))  # type: ignore[assignment]  # a Counter of floats works
+    return found
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < float("inf") else 0.0  # type: ignore[arg-type,operator]  # it is a number
