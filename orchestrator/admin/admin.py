@@ -1,5 +1,6 @@
 """The admin operations: everything that an operator changes, each act recorded with its author."""
 
+from orchestrator.admin.adjustments import Adjustments
 from orchestrator.admin.job_changes import Operator
 from orchestrator.admin.name_slot import NameSlots
 from orchestrator.admin.operations import JobOperations
@@ -26,6 +27,7 @@ class AdminOperations:
         session, nodes = queue_set.session, Nodes(queue_set.layout.root)
         operator = Operator(queue_set)
         self.stops = Stops(queue_set)
+        self.adjustments = Adjustments(operator)
         self.jobs = JobOperations(operator, retention=lambda: self.config.read().limits.retention)
         self.removal = Removal(operator)
         self.dead = Replay(operator)

@@ -44,7 +44,7 @@ class SideNodes:
         }
         if graceful:
             asked[GRACEFUL] = True
-        return request_to_stop(path, self._session.get(path), asked, login=self._login(record))
+        return request_to_stop(path, self._session.get(path), asked, login=self.login(record))
 
     def stop_removals(self, record: Record, *pools: str) -> list[Delete]:
         """The operations that remove requests to stop this very job, in its pool and in `pools`."""
@@ -72,8 +72,8 @@ class SideNodes:
             return stops
         return [*stops, *self._slots.release(record.pool, state, record.run_key)]
 
-    def _login(self, record: Record) -> str:
-        """The digest id of the driver that reads the request; empty without a driver, or where all may read.
+    def login(self, record: Record) -> str:
+        """The digest id of the driver that reads requests; empty without a driver, or where all may read.
 
         A change of the login changes the record, so a request for the former login is refused.
         """

@@ -49,6 +49,7 @@ class Client:
 
         admin = AdminOperations(queue_set)
         self.kill = admin.stops.request
+        self.adjust = admin.adjustments.change
         self.retry = admin.jobs.retry
         self.requeue = admin.jobs.requeue
         self.move = admin.jobs.move

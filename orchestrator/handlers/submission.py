@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from orchestrator.handlers import supervision
 from orchestrator.handlers.actions import Action, Keep, SetStatus, Wait
+from orchestrator.handlers.adjustments import pass_on_adjustment
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import age
@@ -140,6 +141,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             checkpoints=job.context.rules.checkpoints,
             installation=job.context.rules.installations.of(pool.removesuffix(LOW_LANE_SUFFIX)),
         )
+        pass_on_adjustment(job, attempt)
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
         runner.submit(request)
     except (DefinitionError, RefusedSubmission) as error:

@@ -8,10 +8,11 @@ from typing import Any
 from orchestrator.model.errors import AttemptOpen, StateConflict
 from orchestrator.model.states import Queue
 from queues import MAX_ASKED, Delete, Session, Stat, commit_many
+from spark_runner.protocol.adjustment_node import ADJUSTMENT
 from spark_runner.protocol.attempt import Attempt, attempt_number
 
 _DEFINITION = "definition"
-_KNOWN = (_DEFINITION, "plan")
+_KNOWN = (_DEFINITION, "plan", ADJUSTMENT)
 _MAX_LISTED = 10_000  # parents at a time: a program can make as many nodes as ZooKeeper holds
 _ANY_VERSION = -1
 

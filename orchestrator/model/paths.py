@@ -78,6 +78,15 @@ class Nodes:
         return f"{self.connections}/{name}"
 
     @property
+    def adjustments(self) -> str:
+        """The folder of the limits of pushes that are kept for the next job of a name."""
+        return f"{self.root}/adjustments"
+
+    def adjustment(self, name: str) -> str:
+        """The node with those of one job name."""
+        return f"{self.adjustments}/{name}"
+
+    @property
     def audit(self) -> str:
         """The folder of the changes of operators that are not in a log spool yet."""
         return f"{self.root}/audit"

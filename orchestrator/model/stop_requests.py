@@ -1,10 +1,10 @@
 """The stop node: a request to the driver of a job, and to the worker that holds it, to end the job."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from orchestrator.model.act import Act
-from queues import PERM_READ, Create, Delete, Grant, NodeData, Operation, Set, decode, encode
+from orchestrator.model.granted_node import document_of, written
+from queues import NodeData, Operation
 from spark_runner.protocol.stop_order import GRACEFUL, REASON
 
 TIME_LIMIT = "timeout.run"
@@ -20,18 +20,14 @@ def request_to_stop(
     driver that reads the node, empty where nodes are open to all users. A node with another run key is left
     from an earlier job of this id.
     """
-    said = {} if found is None else _document(found[0])
+    said = {} if found is None else document_of(found[0])
     is_for_login = said.pop("login", "") == login
     asked = _combined(said, document)
     if asked == said and is_for_login:
         return []
-    data = encode({**asked, "login": login} if login else dict(asked))
     # A worker that holds the job looks at it when the node is created, not when its data change.
     is_to_be_seen = said.get(GRACEFUL) is True and GRACEFUL not in asked
-    if found is not None and is_for_login and not is_to_be_seen:
-        return [Set(path, data, found[1].version)]
-    before = [] if found is None else [Delete(path, found[1].version)]
-    return [*before, Create(path, data, grant=Grant(PERM_READ, "digest", login) if login else None)]
+    return written(path, found, asked, login=login, is_new=is_to_be_seen)
 
 
 def _combined(said: Mapping[str, object], asked: Mapping[str, object]) -> Mapping[str, object]:
@@ -56,24 +52,17 @@ def _is_strongest(document: Mapping[str, object]) -> bool:
 
 def is_request_for(data: bytes, run_key: str) -> bool:
     """Whether the stop node with these bytes is for the job with this run key."""
-    return str(_document(data).get("run_key")) == run_key
+    return str(document_of(data).get("run_key")) == run_key
 
 
 def is_time_limit(data: bytes) -> bool:
     """Whether a worker made the node with these bytes for a time limit, and no operator asked for more."""
-    document = _document(data)
+    document = document_of(data)
     return document.get(REASON) == TIME_LIMIT and not document.get(GRACEFUL)
 
 
 def act_in(data: bytes) -> Act | None:
     """The act that made the node with these bytes; None where the node names none."""
-    document = _document(data)
+    document = document_of(data)
     act = Act.noted(document, "kill")
     return act.model_copy(update={"detail": GRACEFUL}) if act and document.get(GRACEFUL) else act
-
-
-def _document(data: bytes) -> dict[str, Any]:
-    try:
-        return decode(data)
-    except ValueError:
-        return {}

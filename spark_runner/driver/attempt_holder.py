@@ -10,6 +10,7 @@ from typing import Any
 
 from spark_runner.driver.progress import SparkMonitor
 from spark_runner.protocol import exit_codes
+from spark_runner.protocol.adjustment_node import adjustment_path
 from spark_runner.protocol.announcement import record_exit_code
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState, outcome_facts
 from spark_runner.protocol.errors import SparkRunnerError
@@ -30,9 +31,11 @@ from spark_runner.protocol.zookeeper import (
     Set,
     boottime,
     commit,
+    decode,
     encode,
     timestamp,
 )
+from spark_runner.push.adjustment import Adjustment
 from spark_runner.sql.execution.stream_control import StreamControl
 
 _BEAT_SECONDS = 2.0  # between looks for orders when no watch fires
@@ -51,6 +54,8 @@ class AttemptHolder:
         self._session = session
         self._path = plan.attempt_path
         self._stop_path = plan.stop_path
+        self._adjustment_path = adjustment_path(plan.attempt_path)
+        self._adjustment = b""  # the data that the pushes follow
         self._run_key = plan.run_key
         self._incarnation = plan.incarnation
         self._driver = uuid.uuid4().hex  # this process: a cluster may start a submission twice
@@ -229,6 +234,7 @@ class AttemptHolder:
             if not is_graceful(order):
                 self._obey_stop(attempt)
             self.streams.stopping.set()
+        self._follow_adjustment()
         if self._generation != self._session.generation:
             generation = self._session.generation
             stat = self._session.exists(attempt.alive)
@@ -245,6 +251,22 @@ class AttemptHolder:
         except AccessDenied:  # the node belongs to another job: this driver could read its own
             return None
         return stop[0] if stop is not None and self._run_key.encode() in stop[0] else None
+
+    def _follow_adjustment(self) -> None:
+        """Give the pushes the limits that an operator has set for this job."""
+        try:
+            found = self._session.get(self._adjustment_path, self._wake.set)
+        except AccessDenied:  # it is for the driver of another attempt: a worker has not passed it on yet
+            return
+        if found is None or found[0] == self._adjustment:
+            return
+        self._adjustment = found[0]
+        try:
+            document = decode(found[0])
+            if document.get("run_key") == self._run_key:
+                self.streams.pushes.adjust(Adjustment.of(document))
+        except ValueError as error:
+            self._say(f"{self._adjustment_path} cannot be followed: {error}")
 
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:

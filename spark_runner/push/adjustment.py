@@ -1,8 +1,8 @@
 """What an operator has changed of a push while it runs."""
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from spark_runner.push.errors import SettingError
@@ -43,6 +43,18 @@ class Adjustment:
                     f"'{name}' is {value!r}; it must be a number above {'0' if least else '-1'}"
                 )
         return cls(**{**known, "paused": tuple(paused)})
+
+    def document(self) -> dict[str, Any]:
+        """The changes by their names."""
+        found = {**asdict(self), "paused": list(self.paused)}
+        return {name: value for name, value in found.items() if value not in (None, [], False, 0)}
+
+    def changed(
+        self, values: Mapping[str, Any], *, pause: Iterable[str] = (), resume: Iterable[str] = ()
+    ) -> Self:
+        """The adjustment with further values; `pause` and `resume` are lanes. Raises SettingError."""
+        paused = sorted({*self.paused, *pause} - {*resume})
+        return type(self).of({**self.document(), **values, "paused": paused})
 
     def applied(self, limits: Limits) -> Limits:
         """The limits with the changes."""

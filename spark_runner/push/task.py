@@ -34,11 +34,15 @@ class PushTask:
             )
 
     def run(
-        self, deliver: Callable[[Batch], Results], portions: Iterable[Sequence[Record]]
+        self,
+        deliver: Callable[[Batch], Results],
+        portions: Iterable[Sequence[Record]],
+        task: TaskId | None = None,
     ) -> Iterator[tuple[int, list[DeadLetter]]]:
         """Deliver all records; yields the number of delivered ones and the dead letters, as they come.
 
-        Raises PushError, and any error of `deliver` that is no DeliveryError.
+        `task` is by default the one of Spark in which it runs. Raises PushError, and any error of `deliver`
+        that is no DeliveryError.
         """
         dead = list[DeadLetter]()
         engine = Engine(deliver, self.settings, _NOT_YET, on_dead=dead.extend)
@@ -55,7 +59,7 @@ class PushTask:
 
         channel = ControlClient(
             self.endpoint,
-            _this_task(),
+            task or _this_task(),
             report=engine.report,
             follow=follower.follow,
             extend=engine.extend,

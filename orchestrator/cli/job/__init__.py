@@ -27,6 +27,11 @@ app = lazy_app(
             "Request the stop of jobs in any queue; wait for their end with `job wait`.",
         ),
         Command(
+            "adjust",
+            "orchestrator.cli.job.adjust:adjust",
+            "Change the limits of the pushes of a job while it runs.",
+        ),
+        Command(
             "retry",
             "orchestrator.cli.job.acts:retry",
             "Run ended or dead jobs again in a new attempt, with all their retries.",

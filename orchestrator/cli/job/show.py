@@ -7,6 +7,7 @@ from rich.table import Table
 from orchestrator.admin.views import JobDetail
 from orchestrator.cli.connect import connected
 from orchestrator.cli.job.attempts import application, attempts_table, set_aside, written
+from orchestrator.cli.job.pushes import pushes
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import duration, elapsed, show_page, stdout_console, table
@@ -44,6 +45,10 @@ def show_detail(detail: JobDetail) -> None:
     console.print()
     console.print(_states(job))
     _show_actions(job)
+    for lines, lanes in pushes(progress):
+        console.print()
+        console.print("\n".join(lines), markup=False, soft_wrap=True)
+        console.print(lanes)
     if detail.attempts:
         console.print()
         console.print(attempts_table(detail.attempts, progress))

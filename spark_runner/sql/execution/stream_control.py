@@ -27,8 +27,10 @@ class StreamControl:
         self._on_news()
 
     def shown(self) -> dict[str, Any]:
-        """The last triggers as the part `streams` of the progress, by target, with the totals; else empty."""
-        return {"streams": self._triggers, **self.totals()} if self._triggers else {}
+        """The parts `streams` and `pushes` of the progress, by target; empty without any."""
+        found = {"streams": self._triggers, **self.totals()} if self._triggers else {}
+        pushes = self.pushes.document()
+        return {**found, "pushes": pushes} if pushes else found
 
     def totals(self, results: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The rows and micro-batches of all queries as the part `streamed` of progress and outcome.

@@ -1,0 +1,100 @@
+"""The pushes of a running job as tables. What a driver reports is untrusted: each value may have any type."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.table import Table
+
+from orchestrator.cli.output import duration, table
+from orchestrator.logs.visible import visible
+
+_MAX_PUSHES, _MAX_LANES = 10, 50
+_MAX_NUMBER = 1e15
+_COLUMNS = ("read", "delivered", "dead", "retried", "errors", "timeouts")
+
+
+def pushes(progress: Mapping[str, Any]) -> Iterator[tuple[list[str], Table]]:
+    """Lines with the numbers of each push, and a table of its lanes."""
+    for target, push in list(_mapping(progress.get("pushes")).items())[:_MAX_PUSHES]:
+        if isinstance(push, Mapping):
+            yield [visible(f"push into {target}"), *_lines(push)], _lanes(push)
+
+
+def _lines(push: Mapping[str, Any]) -> list[str]:
+    limits, stale = _mapping(push.get("limits")), _number(push.get("stale"))
+    speeds = [
+        f"{name} {_speed(push, key, '60')} rows/s ({_speed(push, key, '300')} over 5 min)"
+        for name, key in (("in", "speed_in"), ("out", "speed_out"))
+    ]
+    in_flight = f"{_count(push, 'in_flight')} of {_count(limits, 'concurrency')} requests in flight"
+    rate = _number(limits.get("rate"))
+    return [
+        " · ".join(speeds),
+        " · ".join(
+            [
+                in_flight + (f", at most {rate:g} a second" if rate else ""),
+                f"{_count(push, 'buffered')} of {_count(limits, 'buffer')} rows buffered",
+                f"the oldest for {duration(_number(push.get('oldest')))}",
+            ]
+        ),
+        " · ".join(
+            [
+                f"latency {_milliseconds(push, 'p50')}, p99 {_milliseconds(push, 'p99')}",
+                f"{_count(push, 'tasks')} tasks" + (f", {stale:.0f} without contact" if stale else ""),
+                f"{_count(push, 'active')} of {_count(push, 'threads')} threads busy",
+            ]
+        ),
+        _bottleneck(push, limits),
+    ]
+
+
+def _bottleneck(push: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
+    """Which stage the others wait for."""
+    if limits.get("is_suspended") is True:
+        return "an operator has suspended it"
+    if _number(push.get("stopped")):
+        return "its target sets the pace: the buffer is full, and reading waits"
+    if _number(push.get("in_flight")) >= _number(limits.get("concurrency")):
+        return "its target sets the pace: all requests that it may have are in flight"
+    return "its source sets the pace: rows are sent as they come"
+
+
+def _lanes(push: Mapping[str, Any]) -> Table:
+    paused = _mapping(push.get("limits")).get("paused")
+    names = [name for name in paused if isinstance(name, str)] if isinstance(paused, list) else []
+    lanes = {**_mapping(push.get("lanes")), **{name: _mapping(push.get("lanes")).get(name) for name in names}}
+    rows = [
+        [
+            name or "(no lane)",
+            *_counts(_mapping(counts)),
+            "paused" if name in names else "",
+        ]
+        for name, counts in sorted(lanes.items())[:_MAX_LANES]
+    ]
+    total = ["all", *_counts(push), ""]
+    return table(["lane", *_COLUMNS, ""], rows if len(rows) == 1 else [*rows, total])
+
+
+def _speed(push: Mapping[str, Any], name: str, window: str) -> str:
+    return f"{_number(_mapping(push.get(name)).get(window)):,.0f}"
+
+
+def _counts(values: Mapping[str, Any]) -> list[int]:
+    return [int(_number(values.get(column))) for column in _COLUMNS]
+
+
+def _milliseconds(push: Mapping[str, Any], name: str) -> str:
+    return f"{1000 * _number(push.get(name)):,.0f} ms"
+
+
+def _count(values: Mapping[str, Any], name: str) -> str:
+    return f"{_number(values.get(name)):,.0f}"
+
+
+def _number(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER
+    return float(value) if is_number else 0.0  # type: ignore[arg-type]  # checked by is_number
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,76 @@
+"""The numbers of all tasks of a push, from reports that are not trusted."""
+
+from typing import Any
+
+import pytest
+
+from spark_runner.push.control.budget import TaskId
+from spark_runner.push.control.server import TaskState
+from spark_runner.push.monitor import OTHERS
+from spark_runner.push.tasks_total import TasksTotal
+
+FIRST, SECOND = TaskId(0, 10), TaskId(1, 11)
+
+
+def report(lane: str = "a", **given: Any) -> dict[str, Any]:
+    counts = {"read": 10, "delivered": 7, "dead": 1, **given.pop("counts", {})}
+    return {"lanes": {lane: counts}, "latencies": {"10": 5}, "in_flight": 2, "is_full": True, **given}
+
+
+def test_running_and_ended_tasks_add_up_and_gauges_are_those_of_running_ones() -> None:
+    total = TasksTotal(0.0)
+    total.add([], {FIRST: TaskState(report()), SECOND: TaskState(report("b"), is_stale=True)}, 1.0)
+    found = total.document(1.0)
+    assert (found["read"], found["delivered"], found["dead"]) == (20, 14, 2)
+    assert (found["tasks"], found["stale"], found["stopped"], found["in_flight"]) == (2, 1, 2, 4)
+
+    total.add([(FIRST, report(counts={"delivered": 9}))], {SECOND: TaskState(report("b"))}, 2.0)
+    found = total.document(2.0)
+    assert (found["read"], found["delivered"]) == (20, 16)
+    assert (found["tasks"], found["in_flight"]) == (1, 2)
+    assert found["lanes"]["a"]["delivered"] == 9
+    total.add([], {}, 3.0)
+    assert total.document(3.0)["delivered"] == 9, "the second one has ended without a word"
+
+
+def test_speeds_are_those_of_the_last_minutes_and_latencies_those_of_all_requests() -> None:
+    total = TasksTotal(0.0)
+    for second in range(1, 401):
+        counts = {"read": 100 * second, "delivered": 50 * second, "dead": 0}
+        total.add([], {FIRST: TaskState(report(counts=counts))}, float(second))
+    found = total.document(400.0)
+    assert found["speed_in"] == {"60": 100.0, "300": 100.0}
+    assert found["speed_out"] == {"60": 50.0, "300": 50.0}
+    assert 0.0002 < found["p50"] == found["p99"] <= 0.0003
+    assert found["delay"] == 399.0
+    assert total.document(1000.0)["speed_in"] == {"60": 0.0, "300": 0.0}
+
+
+def test_of_many_lanes_those_with_the_most_records_are_named() -> None:
+    total = TasksTotal(0.0)
+    lanes = {f"lane-{number}": {"read": number, "delivered": 1} for number in range(80)}
+    total.add([], {FIRST: TaskState({"lanes": lanes})}, 1.0)
+    found = total.document(1.0)["lanes"]
+    assert len(found) == 51
+    assert found[OTHERS]["read"] == sum(range(30))
+    assert total.document(1.0)["read"] == sum(range(80))
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {},
+        {"lanes": 7},
+        {"lanes": {"a": 7}},
+        {"lanes": {"a": {"read": "x", "delivered": float("inf"), "dead": -1, "other": 3}}},
+        {"latencies": {"x": 1, "-3": 1, "99999999": 1}},
+        {"latencies": [1]},
+        {"in_flight": "many", "is_full": 1, "oldest": None, "push_seconds": float("nan")},
+    ],
+)
+def test_a_report_that_is_none_counts_nothing(hostile: dict[str, Any]) -> None:
+    total = TasksTotal(0.0)
+    total.add([(FIRST, hostile)], {SECOND: TaskState(hostile)}, 1.0)
+    found = total.document(1.0)
+    assert (found["read"], found["delivered"], found["dead"], found["p99"]) == (0, 0, 0, 0.0)
+    assert found["in_flight"] == found["oldest"] == found["push_seconds"] == 0
