@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_runner.connectors.base import WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.written_rows import Rejected, written_by
-from spark_runner.push.batch import Batch, DeadLetter, Record
+from spark_runner.push.batch import Batch, Record
 from spark_runner.push.errors import PushError
 from spark_runner.push.retry import Results, RetryPolicy
 from spark_runner.push.settings import Limits, Order, PushSettings
@@ -63,9 +63,6 @@ def pushed_by(
 ) -> Written:
     """Write the rows of a frame by tasks that push; raises the errors of the tasks, and ConnectorError."""
     session = rows.sparkSession
-    if settings.order is not Order.NONE and session.conf.get("spark.speculation", "false") == "true":
-        words = "rows are delivered in order, which a speculative task would break"
-        raise ConnectorError(f"{words}; set spark.speculation to false, or option 'order' to 'none'")
     limits = Limits(
         options["concurrency"], options["rate_limit"], options["buffer_records"], options["buffer_bytes"]
     )
@@ -87,12 +84,7 @@ def delivered(
     Raises Unreachable, and errors of `deliver`.
     """
     try:
-        for count, dead in task.run(deliver, portions):
-            yield count, [(_reason(letter), row_of(letter.record)) for letter in dead]
+        for news in task.run(deliver, ((records, None) for records in portions)):
+            yield news.delivered, [(letter.reason, row_of(letter.record)) for letter in news.dead]
     except PushError as error:
         raise Unreachable(str(error)) from error
-
-
-def _reason(letter: DeadLetter) -> str:
-    *before, last = letter.errors
-    return f"{len(letter.errors)} attempts: {'; '.join(letter.errors)}" if before else last

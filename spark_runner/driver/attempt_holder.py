@@ -36,6 +36,7 @@ from spark_runner.protocol.zookeeper import (
     timestamp,
 )
 from spark_runner.push.adjustment import Adjustment
+from spark_runner.push.pushes import Pushes
 from spark_runner.sql.execution.stream_control import StreamControl
 
 _BEAT_SECONDS = 2.0  # between looks for orders when no watch fires
@@ -64,6 +65,7 @@ class AttemptHolder:
         self._generation = session.generation
         self._watch: SparkMonitor | None = None
         self.streams = StreamControl(self.notify)
+        Pushes.of_job = self.streams.pushes
         self._phase = ""
         self._shown: dict[str, Any] = {}
         self._shown_at = 0.0

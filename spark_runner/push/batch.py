@@ -54,6 +54,12 @@ class DeadLetter:
     number: int
     errors: tuple[str, ...]
 
+    @property
+    def reason(self) -> str:
+        """The error, or those of all attempts."""
+        *before, last = self.errors
+        return f"{len(self.errors)} attempts: {'; '.join(self.errors)}" if before else last
+
 
 @dataclass(slots=True, eq=False)
 class Portion:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +14,7 @@ from spark_runner.push.adjustment import Adjustment
 from spark_runner.push.control.certificate import make_certificate
 from spark_runner.push.control.client import Endpoint
 from spark_runner.push.control.server import ControlServer
+from spark_runner.push.errors import SettingError
 from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.task import PushTask
 from spark_runner.push.tasks_total import TasksTotal
@@ -27,6 +28,9 @@ _LEASE_S = 10.0  # beyond the longest request
 class Pushes:
     """The pushes of one driver, by the names of their targets; their methods may be called by any thread."""
 
+    of_job: ClassVar["Pushes | None"] = None
+    """Those of the job that this process runs."""
+
     def __init__(self) -> None:
         self._totals = dict[str, TasksTotal]()
         self._running = dict[str, ControlServer]()
@@ -39,10 +43,13 @@ class Pushes:
     def start(
         self, session: SparkSession, target: str, settings: PushSettings, limits: Limits
     ) -> Iterator[PushTask]:
-        """What the tasks of a push need, which ends with the context; raises OSError, NoCertificate.
+        """What the tasks of a push need, which ends with the context; raises OSError, PushError.
 
         A further push into the target continues its counts.
         """
+        if settings.order is not Order.NONE and _setting(session, "spark.speculation", "false") == "true":
+            words = "records are delivered in order, which a speculative task would break"
+            raise SettingError(f"{words}; set spark.speculation to false, or deliver in no order")
         context = session.sparkContext
         is_local = str(context.master).partition("[")[0] == "local"
         tls, certificate = (None, "") if is_local else self._secured(context._gateway)  # noqa: SLF001 - it makes the certificate

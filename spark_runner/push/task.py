@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from pyspark import TaskContext
 
@@ -15,7 +16,20 @@ from spark_runner.push.errors import SettingError
 from spark_runner.push.retry import Results
 from spark_runner.push.settings import LaneLimits, Limits, PushSettings
 
+Portion = tuple[Sequence[Record], Any]
+"""Records that were read together, and the position of the source after them."""
 _NOT_YET = Limits(concurrency=1, buffer_records=1, buffer_bytes=1, is_suspended=True)
+
+
+class News(NamedTuple):
+    """What has become of records since the last news.
+
+    `delivered` counts records. Each record before the `position` is delivered, or among the dead letters.
+    """
+
+    delivered: int
+    dead: list[DeadLetter]
+    position: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +50,10 @@ class PushTask:
     def run(
         self,
         deliver: Callable[[Batch], Results],
-        portions: Iterable[Sequence[Record]],
+        portions: Iterable[Portion],
         task: TaskId | None = None,
-    ) -> Iterator[tuple[int, list[DeadLetter]]]:
-        """Deliver all records; yields the number of delivered ones and the dead letters, as they come.
+    ) -> Iterator[News]:
+        """Deliver all records; yields what becomes of them, once after each portion and at the end.
 
         `task` is by default the one of Spark in which it runs. Raises PushError, and any error of `deliver`
         that is no DeliveryError.
@@ -50,12 +64,14 @@ class PushTask:
         follower = _Follower(engine)
         delivered = 0
 
-        def news() -> tuple[int, list[DeadLetter]]:
+        def news() -> News:
             nonlocal delivered
+            # First the position: what comes before it is among the counts and the dead letters that follow.
+            position = engine.position
             before, delivered = delivered, engine.counts()["delivered"]
             count = len(dead)
             found, dead[:count] = dead[:count], []
-            return delivered - before, found
+            return News(delivered - before, found, position)
 
         channel = ControlClient(
             self.endpoint,
@@ -66,8 +82,8 @@ class PushTask:
             failed=engine.fail,
         )
         with closing(channel), engine:
-            for records in portions:
-                engine.put(records)
+            for records, position in portions:
+                engine.put(records, position)
                 yield news()
         yield news()
 

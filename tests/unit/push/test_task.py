@@ -53,9 +53,9 @@ class Target:
             self.values += values
 
 
-def portions(count: int) -> Iterator[list[Record]]:
+def portions(count: int) -> Iterator[tuple[list[Record], int]]:
     for start in range(0, count, 10):
-        yield [Record(value, 1) for value in range(start, start + 10)]
+        yield [Record(value, 1) for value in range(start, start + 10)], start + 10
 
 
 def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
@@ -63,9 +63,10 @@ def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
     target.open.set()
     with driver(Limits(concurrency=4)) as (server, endpoint):
         task = PushTask(settings(batch_records=3, is_repeatable=True), endpoint)
-        found = list(task.run(target, [*portions(100), [Record("bad", 1)]]))
-        assert sum(count for count, _ in found) == 100
-        (dead,) = (letter for _, letters in found for letter in letters)
+        found = list(task.run(target, [*portions(100), ([Record("bad", 1)], 101)]))
+        assert sum(news.delivered for news in found) == 100
+        assert found[-1].position == 101
+        (dead,) = (letter for news in found for letter in news.dead)
         assert isinstance(dead, DeadLetter)
         assert (dead.record.value, dead.errors) == ("bad", ("no",))
         assert sorted(target.values) == list(range(100))
