@@ -139,20 +139,22 @@ class Connection(asyncio.Protocol):
         is_full = settings["limit"] and Connection.in_flight >= settings["limit"]
         if is_full or target.is_over_rate(loop.time()):
             return self._answer(429)
-        draw = random.random()  # noqa: S311 - of errors
-        if draw < settings["timeouts"]:
-            loop.call_later(_TIMEOUT_S, self._transport.abort)
-            return None
         Connection.in_flight += 1
         target.most = max(target.most, Connection.in_flight)
-        is_error = draw < settings["timeouts"] + settings["errors"]
-        latency = settings["lanes"].get(lane, settings["latency"])
-        loop.call_later(latency, self._end, lane, body, is_error)
+        began, latency = loop.time(), settings["lanes"].get(lane, settings["latency"])
+        draw = random.random()  # noqa: S311 - of errors
+        is_error = settings["timeouts"] <= draw < settings["timeouts"] + settings["errors"]
+        status = 500 if is_error else target.take(lane, json.loads(body))
+        if draw < settings["timeouts"]:
+            Connection.in_flight -= 1
+            loop.call_later(_TIMEOUT_S, self._transport.abort)  # what it took has no answer
+        else:
+            loop.call_at(began + latency, self._end, status)
         return None
 
-    def _end(self, lane: str, body: bytes, is_error: bool) -> None:
+    def _end(self, status: int) -> None:
         Connection.in_flight -= 1
-        self._answer(500 if is_error else self._target.take(lane, json.loads(body)))
+        self._answer(status)
 
     def _answer(self, status: int, body: bytes = b"{}") -> None:
         head = f"HTTP/1.1 {status} x\r\ncontent-length: {len(body)}\r\ncontent-type: application/json\r\n\r\n"

@@ -117,16 +117,16 @@ class Engine:
             self._changed.notify_all()
 
     def _by_destination(self, records: Sequence[Record]) -> _Arrivals:
-        found = _Arrivals()
+        found, place_of = dict[Any, tuple[list[Record], list[int]]](), self._lanes.place_of
         for number, record in enumerate(records, self._next_number):
-            to = self._lanes.destination(record)
-            if to not in found:
-                found[to] = [], []
-            mine, numbers = found[to]
-            mine.append(record)
-            numbers.append(number)
+            place = place_of(record)
+            mine = found.get(place)
+            if mine is None:
+                mine = found[place] = [], []
+            mine[0].append(record)
+            mine[1].append(number)
         self._next_number += len(records)
-        return found
+        return {Destination(*place): mine for place, mine in found.items()}
 
     def _add(self, arrivals: _Arrivals, portion: Portion, now: float) -> _Arrivals:
         """Add records; returns those for which there is no room yet."""

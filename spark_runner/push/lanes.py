@@ -1,7 +1,7 @@
 """Decides which batch starts next: fair among lanes, within the limits of the push."""
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -49,6 +49,8 @@ class Lanes:
     def __init__(self, settings: PushSettings, limits: Limits, position: object = None) -> None:
         self._settings = settings
         self.limits = limits
+        self.place_of = _place_of(settings)
+        """The values of the `Destination` of a record."""
         self.acknowledgements = Acknowledgements(position)
         self.breaker = CircuitBreaker()
         self._bucket = TokenBucket(limits.rate)
@@ -112,18 +114,6 @@ class Lanes:
         self.records += len(records)
         self.bytes += lane.bytes - before
         self._turns.update(lane, now)
-
-    def destination(self, record: Record) -> Destination:
-        """Where a record belongs."""
-        match self._settings.order:
-            case Order.NONE:
-                return Destination(record.lane, record.priority, None)
-            case Order.STRICT:
-                return Destination(record.lane, Priority.MEDIUM, None)
-            case Order.BY_KEY:
-                return Destination(
-                    record.lane, Priority.MEDIUM, _hash(record.key) % self._settings.key_groups
-                )
 
     def release(self, now: float, stopped: Collection[str]) -> None:
         """Let batches start that are not full, the largest first, while requests could be in flight.
@@ -265,6 +255,17 @@ def _room(free: int, held: int) -> int:
     """What a lane may add without holding more than its multiple of what is free then; a little, at first."""
     room = (_SHARE_OF_FREE * free - held) // (_SHARE_OF_FREE + 1)
     return max(room, 0 if held else min(free, 1))
+
+
+def _place_of(settings: PushSettings) -> Callable[[Record], tuple[str, Priority, object]]:
+    groups, medium = settings.key_groups, Priority.MEDIUM
+    match settings.order:
+        case Order.NONE:
+            return lambda record: (record.lane, record.priority, None)
+        case Order.STRICT:
+            return lambda record: (record.lane, medium, None)
+        case Order.BY_KEY:
+            return lambda record: (record.lane, medium, _hash(record.key) % groups)
 
 
 def _hash(key: object) -> int:

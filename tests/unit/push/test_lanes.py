@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from spark_runner.push.batch import Batch, Priority, Record
+from spark_runner.push.batch import Batch, Destination, Priority, Record
 from spark_runner.push.errors import Overloaded
 from spark_runner.push.lanes import Lanes
 from spark_runner.push.retry import FollowUp
@@ -17,7 +17,7 @@ def lanes_with(
     found = Lanes(settings or PushSettings(batch_records=1), limits or Limits(concurrency=1))
     portion = found.read(len(records), None)
     for number, record in enumerate(records):
-        found.add(found.destination(record), [record], [number], portion, 0.0)
+        found.add(Destination(*found.place_of(record)), [record], [number], portion, 0.0)
     return found
 
 
@@ -60,7 +60,7 @@ def test_a_slow_lane_has_its_share_though_others_are_idle_now() -> None:
     slow = 0
     for _ in range(50):
         record = Record(0, 1, "quick")
-        lanes.add(lanes.destination(record), [record], [number], lanes.read(1, None), now)
+        lanes.add(Destination(*lanes.place_of(record)), [record], [number], lanes.read(1, None), now)
         number += 1
         found = list[Batch]()
         while batch := lanes.start(now):
@@ -91,7 +91,7 @@ def test_a_rate_of_a_lane_is_not_forgotten_while_thousands_of_others_come_and_go
     lanes, count = lanes_with([], limits), 0
     for number in range(3000):
         record = Record(0, 1, "x" if number % 500 == 0 else f"lane-{number}")
-        lanes.add(lanes.destination(record), [record], [number], lanes.read(1, None), 0.0)
+        lanes.add(Destination(*lanes.place_of(record)), [record], [number], lanes.read(1, None), 0.0)
         for batch in served(lanes):
             count += batch.lane == "x"
     assert count == 1
@@ -107,7 +107,7 @@ def test_a_lane_that_is_asked_to_wait_for_long_does_not_keep_the_others_back() -
         if batch.lane == "busy":
             lanes.settle(batch, Overloaded("429", 300.0), FollowUp([batch.part([0])], pause=300.0), 0.0)
     record = Record(0, 1, "well")
-    lanes.add(lanes.destination(record), [record], [99], lanes.read(1, None), 0.0)
+    lanes.add(Destination(*lanes.place_of(record)), [record], [99], lanes.read(1, None), 0.0)
     at = lanes.next_time(0.0)
     assert at is not None
     assert at <= 2.0

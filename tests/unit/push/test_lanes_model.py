@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from spark_runner.push.batch import Batch, Priority, Record
+from spark_runner.push.batch import Batch, Destination, Priority, Record
 from spark_runner.push.errors import DeliveryError, Overloaded, Permanent, Retryable, TimedOut
 from spark_runner.push.lanes import Lanes
 from spark_runner.push.retry import FollowUp, Results, RetryPolicy, follow_up
@@ -81,7 +81,7 @@ class Pushes(RuleBasedStateMachine):
         for number, (lane, key, size) in zip(numbers, found, strict=True):
             record = Record(number, size, lane, key, Priority.HIGH if lane == "a" else Priority.MEDIUM)
             self.records.append(record)
-            self.lanes.add(self.lanes.destination(record), [record], [number], portion, self.now)
+            self.lanes.add(Destination(*self.lanes.place_of(record)), [record], [number], portion, self.now)
 
     @rule()
     def flush(self) -> None:
@@ -102,7 +102,7 @@ class Pushes(RuleBasedStateMachine):
         assert self.acknowledged.isdisjoint(batch.numbers)
         assert batch.numbers == sorted(batch.numbers)
         assert all(self.due[number] <= self.now for number in batch.numbers)
-        found = {self.lanes.destination(record) for record in batch.records}
+        found = {Destination(*self.lanes.place_of(record)) for record in batch.records}
         assert len(found) == 1 or not self.is_ordered
         group = self.groups[found.pop() if self.is_ordered else batch]
         mine = {each for each, of in self.in_flight.items() if of is group}
