@@ -1,8 +1,9 @@
 """A batch of records, and what happens to it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 
@@ -36,6 +37,14 @@ class Record(NamedTuple):
     lane: str = ""
     key: Any = None
     priority: Priority = Priority.MEDIUM
+
+
+def total_size(records: Iterable[Record]) -> int:
+    """The bytes of records together."""
+    return sum(map(_SIZE, records))
+
+
+_SIZE = itemgetter(Record._fields.index("size"))  # in C, for it runs for each record several times
 
 
 class Destination(NamedTuple):
@@ -110,7 +119,7 @@ class Batch:
         self.records += records
         self.numbers += numbers
         self.parts.append((portion, len(records)))
-        self.size += sum(record.size for record in records)
+        self.size += total_size(records)
 
     def part(self, indices: Sequence[int], state: State | None = None) -> "Batch":
         """Some of its records as a closed batch."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record
+from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record, total_size
 from spark_runner.push.errors import DeliveryError, PushEnded
 from spark_runner.push.lanes import Lanes
 from spark_runner.push.monitor import Monitor
@@ -144,8 +144,10 @@ class Engine:
     def _fitting(self, lane: str, records: Sequence[Record]) -> int:
         """How many of these records have room; an empty buffer takes any record."""
         room, size = self._lanes.room(lane)
+        if len(records) <= room and total_size(records) <= size:
+            return len(records)
         end = 1 if self._lanes.is_empty else 0
-        size -= sum(record.size for record in records[:end])
+        size -= total_size(records[:end])
         while end < min(room, len(records)) and records[end].size <= size:
             size -= records[end].size
             end += 1

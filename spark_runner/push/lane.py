@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from spark_runner.push.adaptive_limit import AdaptiveLimit
-from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record, State
+from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record, State, total_size
 from spark_runner.push.errors import Overloaded, Retryable, TimedOut
 from spark_runner.push.order_group import OrderGroup
 from spark_runner.push.retry import FollowUp
@@ -96,7 +96,7 @@ class Lane:
             end = self._fitting(batch, records, start)
             batch.extend(records[start:end], numbers[start:end], portion)
             self.records += end - start
-            self.bytes += sum(record.size for record in records[start:end])
+            self.bytes += total_size(records[start:end])
             if self._is_full(batch) or end < len(records):
                 batch.is_closed = True
             self._list(group, now)
@@ -118,7 +118,7 @@ class Lane:
     def _fitting(self, batch: Batch, records: Sequence[Record], start: int) -> int:
         """The end of the records that still fit into a batch; an empty one takes any record."""
         end = min(len(records), start + self._settings.batch_records - len(batch))
-        size = batch.size + sum(record.size for record in records[start:end])
+        size = batch.size + total_size(records[start:end])
         least = start + (0 if len(batch) else 1)
         while end > least and size > self._settings.batch_bytes:
             end -= 1
