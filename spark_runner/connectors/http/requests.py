@@ -53,7 +53,8 @@ def requests(
     if order is Order.STRICT:
         found = found.repartition(tasks, "lane") if options["lane"] else found.repartition(1)
         found = found.sortWithinPartitions(*sorting, *sorts)
-    group = sql.hash(by) if order is Order.BY_KEY else sql.lit(None).cast("int")
+    # Another hash than the one that divides rows among tasks, by which those of one task are much alike.
+    group = sql.xxhash64(by) if order is Order.BY_KEY else sql.lit(None).cast("bigint")
     return found.select("path", "body", "row", "key", "lane", group.alias("group"))
 
 
