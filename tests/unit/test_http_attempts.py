@@ -1,12 +1,13 @@
 """Further attempts of requests of the HTTP connector: what their time counts, and what a repeat means."""
 
+import json
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from queues.embedded.ports import free_ports
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.http.sender import Row
 from spark_runner.push.errors import Refused
 from tests.http_support import ROWS, in_turn, sender
@@ -32,6 +33,24 @@ def test_no_row_is_sent_before_the_time_that_a_busy_server_asks_for() -> None:
         late = [each for each in others if each.at - first.at >= 0.95]
         assert late, "the first one comes again"
         assert all(each in late or each.at - first.at < 0.5 for each in others)
+
+
+def test_a_row_waits_no_longer_for_its_failed_request_than_the_retry_timeout() -> None:
+    with (
+        web_server(in_turn(Reply(500, headers={"Retry-After": "3000"}))) as server,
+        sender(f"{server.url}/items", retry_timeout="0.3") as found,
+        pytest.raises(Unreachable, match=r"took no record for 0\.3 s: .* answers 500"),
+    ):
+        found.write(ROWS[:1])
+
+
+@pytest.mark.parametrize("text", ["a", "ä", "中"])
+def test_a_request_has_as_many_bytes_of_rows_as_allowed_in_any_script(text: str) -> None:
+    body = f'"{text * (996 // len(text.encode()))}"'
+    with web_server() as server, sender(f"{server.url}/items", batch_size="99", batch_bytes="9990") as found:
+        assert found.write([Row("/items", body, body, f"key-{n}") for n in range(40)]) == []
+    sizes = [sum(len(row.encode()) + 2 for row in json.loads(each.body)) for each in server.received]
+    assert sizes == [size for _ in range(4) for size in [10 * len(body.encode())]]
 
 
 @pytest.mark.parametrize(
