@@ -27,6 +27,8 @@ def order_of(options: Mapping[str, Any], request: WriteRequest) -> Order:
     order = Order(options["order"]) if options["order"] else default
     if order is Order.BY_KEY and not request.primary_key:
         raise ConnectorError("order 'key' needs a PRIMARY KEY")
+    if order is Order.NONE and options["order_by"]:
+        raise ConnectorError("option 'order_by' needs a PRIMARY KEY, or order 'strict'")
     return order
 
 
@@ -63,7 +65,7 @@ def pushed_by(
 ) -> Written:
     """Write the rows of a frame by tasks that push; raises the errors of the tasks, and ConnectorError."""
     session = rows.sparkSession
-    if settings.order is not Order.NONE and session.conf.get("spark.speculation", "false") == "true":
+    if settings.order is not Order.NONE and _is_speculative(session):
         words = "rows are delivered in order, which a speculative task would break"
         raise ConnectorError(f"{words}; set spark.speculation to false, or option 'order' to 'none'")
     limits = Limits(
@@ -74,6 +76,10 @@ def pushed_by(
             return written_by(rows, task_of(task), options)
     except PushError as error:
         raise ConnectorError(str(error)) from error
+
+
+def _is_speculative(session: SparkSession) -> bool:
+    return (session.conf.get("spark.speculation", None) or "").strip().lower() == "true"
 
 
 def delivered(

@@ -95,3 +95,10 @@ def test_the_keys_of_a_task_use_all_its_order_groups(spark: SparkSession, tasks:
     found = rows.select(spark_partition_id().alias("task"), pmod("group", lit(groups)).alias("group"))
     counts = found.groupBy("task").agg(count_distinct("group").alias("groups")).collect()
     assert [row.groups for row in counts] == [groups] * tasks
+
+
+def test_a_lane_of_a_huge_text_is_a_short_one(spark: SparkSession) -> None:
+    given = HttpOptions(url="http://h/items", lane="l", body="{n}").model_dump()
+    query = "SELECT n, repeat(n, 3000000) AS l FROM VALUES ('a'), ('b'), ('b') AS t(n)"
+    rows = requests(spark.sql(query), given, WriteRequest("append", Writer("run")), Order.NONE, tasks=1)
+    assert sorted(row.lane for row in rows.select("lane").collect()) == [n * 1000 for n in "abb"]
