@@ -1,6 +1,7 @@
 """Further attempts of requests of the HTTP connector: what their time counts, and what a repeat means."""
 
 import json
+import threading
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.http.sender import Row
+from spark_runner.push.engine import Engine
 from spark_runner.push.errors import Refused
 from tests.http_support import ROWS, in_turn, sender
+from tests.push_support import WAIT_S
 from tests.servers.web import Reply, web_server
 
 ITEM = [Row("/items/7", None, '{"id":7}', "key")]
@@ -63,6 +66,28 @@ def test_an_item_that_is_missing_after_a_lost_answer_is_deleted(lost: Reply, sta
             assert found.write(ITEM) == []
             assert found.write(ITEM) == [(f"HTTP {status} {{}}", ITEM[0].row)]
         assert len(server.received) == 4
+
+
+def test_an_item_that_is_missing_because_a_rollback_deletes_it_again_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_rolled_back, roll_back = threading.Event(), Engine.roll_back
+
+    def observed(engine: Engine, lane: str | None = None) -> None:
+        roll_back(engine, lane)
+        has_rolled_back.set()
+
+    def reply(_: Any) -> Reply:
+        if has_rolled_back.is_set():
+            return Reply(404)
+        found.driver.roll_back()
+        assert has_rolled_back.wait(WAIT_S)
+        return Reply()
+
+    monkeypatch.setattr(Engine, "roll_back", observed)
+    with web_server(reply) as server, sender(f"{server.url}/items/{{id}}", method="delete") as found:
+        assert found.write(ITEM) == []
+        assert len(server.received) == 2
 
 
 def test_a_lost_answer_makes_no_other_refusal_a_success() -> None:

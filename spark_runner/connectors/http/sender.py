@@ -87,10 +87,10 @@ class Sender:
             raise (TimedOut if error.is_late else Refused)(str(error)) from error
         finally:
             self._clients.append(client)
-        self._check(answer, client, number)
+        self._check(answer, client, number, is_repeated=batch.is_repeated)
         self._unclear.discard(number)
 
-    def _check(self, answer: Answer, client: Client, number: int) -> None:
+    def _check(self, answer: Answer, client: Client, number: int, *, is_repeated: bool) -> None:
         status = answer.status
         if status in self._success:
             return
@@ -105,8 +105,8 @@ class Sender:
             # It is of this row alone: others go on, so that its wait must not hold up the end of the write.
             raise Retryable(words, min(answer.retry_after(), self._options["retry_timeout"]))
         is_deleted = self._options["method"] == "DELETE" and status in _MISSING
-        if is_deleted and number in self._unclear:
-            return  # by the request whose answer was lost
+        if is_deleted and (is_repeated or number in self._unclear):
+            return  # by the request whose answer was lost, or discarded
         raise Permanent(f"HTTP {client.words(answer)}")
 
     def _body(self, rows: Sequence[Row]) -> str:

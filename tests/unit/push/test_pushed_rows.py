@@ -19,7 +19,7 @@ def test_rows_in_order_are_not_written_by_speculative_tasks(value: str) -> None:
     rows: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf={"spark.speculation": value}))
     request = WriteRequest("append", Writer("run"))
     with pytest.raises(ConnectorError, match=r"set spark\.speculation to false"):
-        pushed_by(rows, lambda _: iter, settings(order=Order.STRICT), {}, request)  # type: ignore[arg-type,return-value]  # no task begins
+        pushed_by(rows, lambda _: iter, settings(order=Order.STRICT), {}, request)
 
 
 def test_a_text_of_a_task_does_not_have_its_token() -> None:
