@@ -36,7 +36,13 @@ class Pushing:
     def write(self, rows: Sequence[Row]) -> list[Rejected]:
         """Send rows; returns those that are refused."""
         limits = Limits(self._options["concurrency"], self._options["rate_limit"])
-        server = ControlServer(limits, host="127.0.0.1", token="t", lease=90.0, is_exclusive=False)  # noqa: S106 - of this server alone
+        self.driver = server = ControlServer(
+            limits,
+            host="127.0.0.1",
+            token="t",  # noqa: S106 - of this server alone
+            lease=90.0,
+            is_exclusive=False,
+        )
         refused = list[Rejected]()
         with closing(Sender(self._options, self._secrets)) as sender:
             task = PushTask(self._settings, Endpoint("127.0.0.1", server.start(), "t", 90.0))

@@ -27,6 +27,8 @@ def order_of(options: Mapping[str, Any], request: WriteRequest) -> Order:
     order = Order(options["order"]) if options["order"] else default
     if order is Order.BY_KEY and not request.primary_key:
         raise ConnectorError("order 'key' needs a PRIMARY KEY")
+    if order is Order.NONE and options["order_by"]:
+        raise ConnectorError("option 'order_by' needs a PRIMARY KEY, or order 'strict'")
     return order
 
 

@@ -91,7 +91,8 @@ class Batch:
     `numbers` are those of the records in the source, and `parts` how many of them are of each portion.
     `tries` counts its requests. `errors` has those of records that count as attempts, by their numbers, and
     `busy` how many did not, although the target took other requests. `dead` are its dead letters. A closed
-    batch takes no further records: a retry sends the same ones. `created` and `started` are times.
+    batch takes no further records: a retry sends the same ones. With `is_repeated`, the target may have taken
+    it: a rollback discarded the result of a request. `created` and `started` are times.
     """
 
     lane: str
@@ -108,6 +109,7 @@ class Batch:
     state: State = State.NEW
     version: int = 0
     is_closed: bool = False
+    is_repeated: bool = False
     started: float = 0.0
 
     def __len__(self) -> int:
@@ -124,7 +126,7 @@ class Batch:
     def part(self, indices: Sequence[int], state: State | None = None) -> "Batch":
         """Some of its records as a closed batch."""
         made = Batch(self.lane, self.priority, self.created, state=state or self.state, is_closed=True)
-        made.tries = self.tries
+        made.tries, made.is_repeated = self.tries, self.is_repeated
         portions = [portion for portion, count in self.parts for _ in range(count)]
         for index in indices:
             number = self.numbers[index]

@@ -95,11 +95,11 @@ class OrderGroup:
         place = self._sent.index(batch)
         later = [self._sent.pop() for _ in range(len(self._sent) - place - 1)]
         self._sent.pop()
-        self._again([*rest, *(each.part(range(len(each))) for each in reversed(later))])
+        self._again([*rest, *map(_repeated, reversed(later))])
 
     def roll_back(self) -> None:
         """Let all batches that are not acknowledged come again."""
-        sent = [each.part(range(len(each))) for each in self._sent]
+        sent = [_repeated(each) for each in self._sent]
         self._sent.clear()
         self._again(sent)
 
@@ -109,3 +109,10 @@ class OrderGroup:
         self._waiting.extendleft(reversed(batches))
         for each in self:  # those that were sent before the failed one go on, and are acknowledged
             each.version = self.version
+
+
+def _repeated(batch: Batch) -> Batch:
+    """A batch that comes again whatever became of its request."""
+    made = batch.part(range(len(batch)))
+    made.is_repeated = True
+    return made

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 from pyspark.sql import SparkSession
 
 from spark_runner.push.adjustment import Adjustment
+from spark_runner.push.control.budget import TaskId
 from spark_runner.push.control.certificate import make_certificate
 from spark_runner.push.control.client import Endpoint
-from spark_runner.push.control.server import ControlServer
-from spark_runner.push.errors import SettingError
+from spark_runner.push.control.server import ControlServer, Ended, TaskState
+from spark_runner.push.errors import PushError, SettingError
 from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.task import PushTask
 from spark_runner.push.tasks_total import TasksTotal
@@ -22,7 +23,12 @@ from spark_runner.push.tasks_total import TasksTotal
 PORT = "spark.orchestrator.push.port"
 """The setting with the first port at which a driver listens for its tasks; by default any free one."""
 _LOOPBACK = "127.0.0.1"
+_MAX_PORT = 65_535
 _LEASE_S = 10.0  # beyond the longest request
+
+
+class NoPort(PushError):
+    """The driver cannot listen for the tasks of a push."""
 
 
 class Pushes:
@@ -33,8 +39,8 @@ class Pushes:
 
     def __init__(self) -> None:
         self._totals = dict[str, TasksTotal]()
-        self._running = dict[str, ControlServer]()
-        self._limits = dict[str, Limits]()  # before adjustments
+        self._running = dict[ControlServer, tuple[str, Limits]]()  # limits before adjustments
+        self._limits = dict[str, Limits]()  # those of the last push into each target
         self._adjustment = Adjustment()
         self._tls: tuple[ssl.SSLContext, str] | None = None
         self._lock = threading.Lock()
@@ -43,11 +49,12 @@ class Pushes:
     def start(
         self, session: SparkSession, target: str, settings: PushSettings, limits: Limits
     ) -> Iterator[PushTask]:
-        """What the tasks of a push need, which ends with the context; raises OSError, PushError.
+        """What the tasks of a push need, which ends with the context.
 
-        A further push into the target continues its counts.
+        A further push into the target continues its counts. Raises SettingError, NoPort, NoCertificate.
         """
-        if settings.order is not Order.NONE and _setting(session, "spark.speculation", "false") == "true":
+        speculation = _setting(session, "spark.speculation", "false").strip().lower()
+        if settings.order is not Order.NONE and speculation == "true":
             words = "records are delivered in order, which a speculative task would break"
             raise SettingError(f"{words}; set spark.speculation to false, or deliver in no order")
         context = session.sparkContext
@@ -79,8 +86,8 @@ class Pushes:
         with self._lock:
             is_rollback = adjustment.rollbacks > self._adjustment.rollbacks
             self._adjustment = adjustment
-            for target, server in self._running.items():
-                server.adjust(adjustment.applied(self._limits[target]))
+            for server, (_, limits) in self._running.items():
+                server.adjust(adjustment.applied(limits))
                 if is_rollback:
                     server.roll_back()
 
@@ -97,7 +104,7 @@ class Pushes:
     def _begin(self, target: str, server: ControlServer, limits: Limits) -> None:
         with self._lock:
             self._limits[target] = limits
-            self._running[target] = server
+            self._running[server] = target, limits
             self._totals.setdefault(target, TasksTotal(time.monotonic()))
             server.adjust(self._adjustment.applied(limits))
 
@@ -105,13 +112,17 @@ class Pushes:
         server.close()
         with self._lock:
             self._count(target)
-            if self._running.get(target) is server:
-                del self._running[target]
+            self._running.pop(server, None)
 
     def _count(self, target: str) -> None:
         """Add what the tasks have reported since the last call; the lock is held."""
-        if server := self._running.get(target):
-            self._totals[target].add(server.take_ended(), server.tasks(), time.monotonic())
+        all_ended, all_tasks = list[Ended](), dict[TaskId, TaskState]()
+        for server, (of, _) in self._running.items():
+            if of == target:
+                ended, tasks = server.take()
+                all_ended += ended
+                all_tasks |= tasks  # an attempt has a number of its own in the whole application
+        self._totals[target].add(all_ended, all_tasks, time.monotonic())
 
     def _secured(self, gateway: Any) -> tuple[ssl.SSLContext, str]:
         with self._lock:
@@ -122,15 +133,18 @@ class Pushes:
 
 def _started(server_at: Callable[[int], ControlServer], session: SparkSession) -> tuple[ControlServer, int]:
     """A server that listens, and its port: the first free one from that of the setting, as Spark has it."""
-    first, tries = int(_setting(session, PORT, "0")), int(_setting(session, "spark.port.maxRetries", "16"))
-    for number in range(tries + 1):
-        server = server_at(first + number if first else 0)
+    text = _setting(session, PORT, "0")
+    if not (text.isdecimal() and int(text) <= _MAX_PORT):
+        raise NoPort(f"{PORT} is '{text}'; it must be a port")
+    first, tries = int(text), int(_setting(session, "spark.port.maxRetries", "16"))
+    failure: OSError | None = None
+    for port in range(first, min(first + tries, _MAX_PORT) + 1):
+        server = server_at(port if first else 0)
         try:
             return server, server.start()
-        except OSError:
-            if number == tries:
-                raise
-    raise AssertionError
+        except OSError as error:
+            failure = error
+    raise NoPort(f"the driver cannot listen for its tasks: {failure}; check {PORT}") from failure
 
 
 def _setting(session: SparkSession, name: str, default: str) -> str:

@@ -10,6 +10,8 @@ from spark_runner.push.measures import WINDOWS_S, Counts, Delay, Latencies, Spee
 from spark_runner.push.monitor import OTHERS
 
 _MAX_LANES = 50  # that are shown
+_MAX_KEPT = 1000  # lanes with counts of their own; the tasks of a stream may name others without end
+_NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
 _LANES, _LATENCIES = "lanes", "latencies"
 _SECONDS = ("push_seconds", "stopped_seconds")
 _GAUGES = ("in_flight", "buffered", "buffered_bytes", "threads", "core_threads", "active")
@@ -21,6 +23,7 @@ class TasksTotal:
 
     def __init__(self, now: float) -> None:
         self._ended, self._all = _Sums(), _Sums()
+        self._names = set[str]()  # of lanes with counts of their own
         self._gauges = dict[str, float]()
         self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
 
@@ -33,10 +36,10 @@ class TasksTotal:
         """Take the last reports of the tasks that run, and of those that have ended since the last call."""
         before = self.counts()
         for _, report in ended:
-            self._ended += _sums(report)
+            self._ended += self._sums(report)
         self._all = self._ended.copy()
         for state in running.values():
-            self._all += _sums(state.counts)
+            self._all += self._sums(state.counts)
         reports = [state.counts for state in running.values()]
         self._gauges = {
             "tasks": len(running),
@@ -91,18 +94,26 @@ class TasksTotal:
                 setattr(counts, name, int(number))
         return found
 
+    def _sums(self, report: Mapping[str, Any]) -> _Sums:
+        found = _Sums()
+        for lane, counts in _mapping(report.get(_LANES)).items():
+            shown = self._name(lane)
+            for name in Counts.NAMES:
+                found[_LANES, shown, name] += int(_number(_mapping(counts).get(name)))
+        for bucket, count in _mapping(report.get(_LATENCIES)).items():
+            if bucket.isdecimal() and len(bucket) <= 3:  # noqa: PLR2004 - digits; a bucket is far below 1000
+                found[_LATENCIES, bucket] += int(_number(count))
+        for name in _SECONDS:
+            found[name,] += _number(report.get(name))  # type: ignore[assignment]  # a Counter of floats works
+        return found
 
-def _sums(report: Mapping[str, Any]) -> _Sums:
-    found = _Sums()
-    for lane, counts in _mapping(report.get(_LANES)).items():
-        for name in Counts.NAMES:
-            found[_LANES, lane, name] += int(_number(_mapping(counts).get(name)))
-    for bucket, count in _mapping(report.get(_LATENCIES)).items():
-        if bucket.isdecimal() and len(bucket) <= 3:  # noqa: PLR2004 - digits; a bucket is far below 1000
-            found[_LATENCIES, bucket] += int(_number(count))
-    for name in _SECONDS:
-        found[name,] += _number(report.get(name))  # type: ignore[assignment]  # a Counter of floats works
-    return found
+    def _name(self, lane: str) -> str:
+        """That under which a lane is counted, always the same."""
+        name = lane[:_NAME_CHARS]
+        if name not in self._names and len(self._names) >= _MAX_KEPT:
+            return OTHERS
+        self._names.add(name)
+        return name
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -111,4 +122,4 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _number(value: object) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < float("inf") else 0.0  # type: ignore[arg-type,operator]  # it is a number
+    return float(value) if is_number and 0 <= value < _MAX_NUMBER else 0.0  # type: ignore[arg-type,operator]  # it is a number

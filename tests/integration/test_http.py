@@ -184,6 +184,25 @@ def test_pages_are_typed_rows_and_records_that_do_not_fit_are_set_aside(
             run(spark, source + out, tmp_path)
 
 
+@pytest.mark.parametrize("options", ["lane 'l'", "body '{l}', `header.Content-Type` 'text/plain'"])
+def test_a_text_that_is_no_utf_8_is_sent_with_a_replacement_character(
+    spark: SparkSession, tmp_path: Path, options: str
+) -> None:
+    with web_server() as server:
+        query = "SELECT CAST(unhex('ff41') AS STRING) AS l"
+        (result,) = run(spark, table(server.url, options) + f"INSERT INTO dst {query};", tmp_path)
+        assert result["rows"] == 1
+        (sent,) = server.received
+        assert "\ufffdA" in sent.body.decode()
+
+
+def test_order_by_without_an_order_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    with web_server() as server:
+        with pytest.raises(SqlError, match="option 'order_by' needs a PRIMARY KEY, or order 'strict'"):
+            run(spark, table(server.url, "order_by 'id'") + "INSERT INTO dst SELECT 1 AS id;", tmp_path)
+        assert not server.received
+
+
 def test_a_server_that_is_away_or_refuses_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (port,) = free_ports("127.0.0.1", 1)
     with pytest.raises(SqlError, match=f"http://127.0.0.1:{port} does not answer") as found:

@@ -17,11 +17,9 @@ from spark_runner.push import (
     Order,
     Permanent,
     Pusher,
-    PushError,
     PushSettings,
     Retryable,
     RetryPolicy,
-    pushes,
 )
 from spark_runner.push.adjustment import Adjustment
 from spark_runner.push.pushes import Pushes
@@ -140,17 +138,6 @@ def test_a_push_of_a_program_is_that_of_its_job(spark: SparkSession, monkeypatch
     found = mine.document()["mine"]
     assert (found["delivered"], found["limits"]["concurrency"]) == (1, 3)
     assert found["lanes"]["a"]["delivered"] == 1
-
-
-def test_speculation_and_an_order_exclude_each_other(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Spark takes the setting at its start alone.
-    monkeypatch.setattr(
-        pushes, "_setting", lambda _, name, default: {"spark.speculation": "true"}.get(name, default)
-    )
-    with pytest.raises(PushError, match=r"set spark.speculation to false"):
-        Refuses().run(spark.range(3), "refuses", PushSettings(order=Order.STRICT))
 
 
 def test_the_example_sends_the_flights_of_each_plane_in_their_order(

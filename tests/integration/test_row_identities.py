@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import count_distinct, lit, pmod, spark_partition_id
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.elasticsearch.documents import lines
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.options import HttpOptions
 from spark_runner.connectors.http.requests import requests
+from spark_runner.connectors.pushed_rows import settings_of
 from spark_runner.connectors.redis.commands import commands
 from spark_runner.connectors.redis.options import RedisOptions
 from spark_runner.push.settings import Order
@@ -82,3 +84,21 @@ def test_a_version_keeps_all_its_digits(spark: SparkSession, value: str, version
 def test_a_version_that_would_lose_digits_is_refused(spark: SparkSession, kind: str) -> None:
     with pytest.raises(ConnectorError, match=r"version_column': 'v' is .*; a version is a whole number"):
         heads(spark, f"SELECT 1 AS id, CAST(1.9 AS {kind}) AS v", "id", version_column="v")
+
+
+@pytest.mark.parametrize("tasks", [3, 4, 8])
+def test_the_keys_of_a_task_use_all_its_order_groups(spark: SparkSession, tasks: int) -> None:
+    given = HttpOptions(url="http://h/items", concurrency=64, batch_size=10).model_dump()
+    groups = settings_of(given, Order.BY_KEY, tasks, 60.0).key_groups
+    request = WriteRequest("append", Writer("run"), ("id",))
+    rows = requests(spark.range(100 * groups * tasks), given, request, Order.BY_KEY, tasks=tasks)
+    found = rows.select(spark_partition_id().alias("task"), pmod("group", lit(groups)).alias("group"))
+    counts = found.groupBy("task").agg(count_distinct("group").alias("groups")).collect()
+    assert [row.groups for row in counts] == [groups] * tasks
+
+
+def test_a_lane_of_a_huge_text_is_a_short_one(spark: SparkSession) -> None:
+    given = HttpOptions(url="http://h/items", lane="l", body="{n}").model_dump()
+    query = "SELECT n, repeat(n, 3000000) AS l FROM VALUES ('a'), ('b'), ('b') AS t(n)"
+    rows = requests(spark.sql(query), given, WriteRequest("append", Writer("run")), Order.NONE, tasks=1)
+    assert sorted(row.lane for row in rows.select("lane").collect()) == [n * 1000 for n in "abb"]

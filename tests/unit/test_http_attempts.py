@@ -1,15 +1,19 @@
 """Further attempts of requests of the HTTP connector: what their time counts, and what a repeat means."""
 
+import json
+import threading
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from queues.embedded.ports import free_ports
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.http.sender import Row
+from spark_runner.push.engine import Engine
 from spark_runner.push.errors import Refused
 from tests.http_support import ROWS, in_turn, sender
+from tests.push_support import WAIT_S
 from tests.servers.web import Reply, web_server
 
 ITEM = [Row("/items/7", None, '{"id":7}', "key")]
@@ -34,6 +38,24 @@ def test_no_row_is_sent_before_the_time_that_a_busy_server_asks_for() -> None:
         assert all(each in late or each.at - first.at < 0.5 for each in others)
 
 
+def test_a_row_waits_no_longer_for_its_failed_request_than_the_retry_timeout() -> None:
+    with (
+        web_server(in_turn(Reply(500, headers={"Retry-After": "3000"}))) as server,
+        sender(f"{server.url}/items", retry_timeout="0.3") as found,
+        pytest.raises(Unreachable, match=r"took no record for 0\.3 s: .* answers 500"),
+    ):
+        found.write(ROWS[:1])
+
+
+@pytest.mark.parametrize("text", ["a", "ä", "中"])
+def test_a_request_has_as_many_bytes_of_rows_as_allowed_in_any_script(text: str) -> None:
+    body = f'"{text * (996 // len(text.encode()))}"'
+    with web_server() as server, sender(f"{server.url}/items", batch_size="99", batch_bytes="9990") as found:
+        assert found.write([Row("/items", body, body, f"key-{n}") for n in range(40)]) == []
+    sizes = [sum(len(row.encode()) + 2 for row in json.loads(each.body)) for each in server.received]
+    assert sizes == [size for _ in range(4) for size in [10 * len(body.encode())]]
+
+
 @pytest.mark.parametrize(
     "lost", [Reply(drop=True), Reply(headers={"Content-Length": "9"}, close=True), Reply(504)]
 )
@@ -44,6 +66,28 @@ def test_an_item_that_is_missing_after_a_lost_answer_is_deleted(lost: Reply, sta
             assert found.write(ITEM) == []
             assert found.write(ITEM) == [(f"HTTP {status} {{}}", ITEM[0].row)]
         assert len(server.received) == 4
+
+
+def test_an_item_that_is_missing_because_a_rollback_deletes_it_again_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_rolled_back, roll_back = threading.Event(), Engine.roll_back
+
+    def observed(engine: Engine, lane: str | None = None) -> None:
+        roll_back(engine, lane)
+        has_rolled_back.set()
+
+    def reply(_: Any) -> Reply:
+        if has_rolled_back.is_set():
+            return Reply(404)
+        found.driver.roll_back()
+        assert has_rolled_back.wait(WAIT_S)
+        return Reply()
+
+    monkeypatch.setattr(Engine, "roll_back", observed)
+    with web_server(reply) as server, sender(f"{server.url}/items/{{id}}", method="delete") as found:
+        assert found.write(ITEM) == []
+        assert len(server.received) == 2
 
 
 def test_a_lost_answer_makes_no_other_refusal_a_success() -> None:

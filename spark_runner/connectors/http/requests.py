@@ -12,6 +12,7 @@ from spark_runner.connectors.rows import column, row_as_json, row_of, text_of
 from spark_runner.connectors.templates import pieces
 from spark_runner.push.settings import Order
 
+_LANE_CHARS = 1000
 _IDENTITY, _SORT = "__orchestrator_identity", "__orchestrator_sort_"
 
 
@@ -32,13 +33,13 @@ def requests(
     `insert` is the number of the INSERT among those of its run with this URL.
     """
     none, by = sql.lit(None).cast("string"), _IDENTITY if request.primary_key else "row"
-    body = _filled(options["body"], _in_body(options)) if options["body"] else none
+    body = sql.make_valid_utf8(_filled(options["body"], _in_body(options))) if options["body"] else none
     sorting = {f"{_SORT}{place}": column(name) for place, name in enumerate(options["order_by"])}
     found = frame.select(
         _filled(split(options["url"])[1], _in_url, frame).alias("path"),
         body.alias("body"),
         row_of(frame).alias("row"),
-        (text_of(options["lane"], None) if options["lane"] else none).alias("lane"),
+        (_lane(options["lane"]) if options["lane"] else none).alias("lane"),
         *([row_as_json(frame, request.primary_key).alias(_IDENTITY)] if request.primary_key else []),
         *(each.alias(name) for name, each in sorting.items()),
     )
@@ -53,8 +54,14 @@ def requests(
     if order is Order.STRICT:
         found = found.repartition(tasks, "lane") if options["lane"] else found.repartition(1)
         found = found.sortWithinPartitions(*sorting, *sorts)
-    group = sql.hash(by) if order is Order.BY_KEY else sql.lit(None).cast("int")
+    # Another hash than the one that divides rows among tasks, by which those of one task are much alike.
+    group = sql.xxhash64(by) if order is Order.BY_KEY else sql.lit(None).cast("bigint")
     return found.select("path", "body", "row", "key", "lane", group.alias("group"))
+
+
+def _lane(name: str) -> Column:
+    """The lane of each row: a task keeps many of them, so that none may be a huge text."""
+    return sql.make_valid_utf8(sql.substring(text_of(name, None), 1, _LANE_CHARS))
 
 
 def _key(where: str, by: str, sorts: Sequence[str]) -> Column:

@@ -59,8 +59,7 @@ class Sender:
             if reason := self._fault(row):
                 refused.append((reason, row.row))
             else:
-                size = len(str(row.path)) + len(str(row.body)) + len(row.row)
-                found.append(Record(row, size, row.lane or "", row.group))
+                found.append(Record(row, _size(row), row.lane or "", row.group))
         return found
 
     def _fault(self, row: Row) -> str:
@@ -88,10 +87,10 @@ class Sender:
             raise (TimedOut if error.is_late else Refused)(str(error)) from error
         finally:
             self._clients.append(client)
-        self._check(answer, client, number)
+        self._check(answer, client, number, is_repeated=batch.is_repeated)
         self._unclear.discard(number)
 
-    def _check(self, answer: Answer, client: Client, number: int) -> None:
+    def _check(self, answer: Answer, client: Client, number: int, *, is_repeated: bool) -> None:
         status = answer.status
         if status in self._success:
             return
@@ -101,10 +100,13 @@ class Sender:
             if status in _OF_GATEWAYS:
                 self._unclear.add(number)
             words = f"{client.server} answers {client.words(answer)}"
-            raise (Overloaded if status in _BUSY else Retryable)(words, answer.retry_after())
+            if status in _BUSY:
+                raise Overloaded(words, answer.retry_after())
+            # It is of this row alone: others go on, so that its wait must not hold up the end of the write.
+            raise Retryable(words, min(answer.retry_after(), self._options["retry_timeout"]))
         is_deleted = self._options["method"] == "DELETE" and status in _MISSING
-        if is_deleted and number in self._unclear:
-            return  # by the request whose answer was lost
+        if is_deleted and (is_repeated or number in self._unclear):
+            return  # by the request whose answer was lost, or discarded
         raise Permanent(f"HTTP {client.words(answer)}")
 
     def _body(self, rows: Sequence[Row]) -> str:
@@ -121,3 +123,13 @@ class Sender:
             return {}
         key = keys[0] if len(keys) == 1 else sha256("\n".join(keys).encode()).hexdigest()
         return {self._options["idempotency_header"].lower(): key}
+
+
+def _size(row: Row) -> int:
+    """The bytes of a row in a request, and of the other texts that are kept for it."""
+    body = 0 if row.body is None or row.body is row.row else _bytes(row.body)
+    return body + _bytes(row.row)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

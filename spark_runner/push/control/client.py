@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from spark_runner.push.control.budget import TaskId
@@ -57,7 +57,7 @@ class Endpoint:
 
     host: str
     port: int
-    token: str
+    token: str = field(repr=False)
     lease: float
     certificate: str = ""
 

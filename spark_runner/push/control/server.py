@@ -35,6 +35,9 @@ STALE_S = 5.0
 _MAX_CONNECTIONS = 10_000
 _BACKLOG = 1024
 
+Ended = tuple[TaskId, Mapping[str, Any]]
+"""A task that has ended, and its last counts."""
+
 
 @dataclass(slots=True)
 class TaskState:
@@ -67,7 +70,7 @@ class ControlServer:
         self._rollbacks = 0
         self._host, self._port, self._tls = host, port, tls
         self._tasks = dict[TaskId, TaskState]()
-        self._ended = list[tuple[TaskId, Mapping[str, Any]]]()
+        self._ended = list[Ended]()
         self._writers = dict[TaskId, asyncio.StreamWriter]()
         self._grants = dict[TaskId, Grant]()
         self._connected_writers = set[asyncio.StreamWriter]()
@@ -88,9 +91,12 @@ class ControlServer:
         return self._port
 
     def close(self) -> None:
-        """End; tasks that are there get no further answer."""
+        """End; tasks that are there get no further answer, and have ended with their last counts."""
         self._call(self._end)
         self._thread.join()
+        with self._lock:
+            self._ended += [(task, state.counts) for task, state in self._tasks.items()]
+            self._tasks.clear()
 
     def adjust(self, limits: Limits) -> None:
         """Change the limits, for all tasks together."""
@@ -105,11 +111,15 @@ class ControlServer:
         with self._lock:
             return dict(self._tasks)
 
-    def take_ended(self) -> list[tuple[TaskId, Mapping[str, Any]]]:
+    def take_ended(self) -> list[Ended]:
         """The last counts of tasks that have ended since the last call, or whose lease is over."""
+        return self.take()[0]
+
+    def take(self) -> tuple[list[Ended], dict[TaskId, TaskState]]:
+        """Both at the same moment, so that no task is in both, or in none."""
         with self._lock:
             found, self._ended = self._ended, []
-        return found
+            return found, dict(self._tasks)
 
     def _call(self, function: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # it has ended

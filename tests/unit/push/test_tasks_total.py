@@ -74,3 +74,24 @@ def test_a_report_that_is_none_counts_nothing(hostile: dict[str, Any]) -> None:
     found = total.document(1.0)
     assert (found["read"], found["delivered"], found["dead"], found["p99"]) == (0, 0, 0, 0.0)
     assert found["in_flight"] == found["oldest"] == found["push_seconds"] == 0
+
+
+def test_lanes_of_many_tasks_take_bounded_memory_and_their_counts_stay() -> None:
+    total = TasksTotal(0.0)
+    for number in range(300):
+        lanes = {f"lane {number}-{lane}": {"read": 1} for lane in range(20)} | {
+            "x" * 5000 + str(number): {"read": 1}
+        }
+        total.add([(TaskId(0, number), {"lanes": lanes})], {}, 1.0)
+    found = total.document(1.0)
+    assert found["read"] == 300 * 21
+    assert len(found["lanes"]) <= 51
+    assert len(str(found["lanes"])) < 20_000
+    assert sum(lane["read"] for lane in found["lanes"].values()) == 300 * 21
+    assert len(total._lanes()) <= 1001  # noqa: SLF001 - what it keeps
+
+
+def test_a_number_of_a_hostile_task_is_none() -> None:
+    total = TasksTotal(0.0)
+    total.add([(FIRST, report(counts={"read": 10**400}))], {}, 1.0)
+    assert total.document(1.0)["read"] == 0

@@ -1,0 +1,117 @@
+"""The pushes of one driver: two at the same time into one target, and the numbers of ended ones."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spark_runner.push.adjustment import Adjustment
+from spark_runner.push.batch import Batch, Record
+from spark_runner.push.control.budget import TaskId
+from spark_runner.push.errors import PushError
+from spark_runner.push.pushes import PORT, Pushes
+from spark_runner.push.settings import Limits
+from tests.push_support import WAIT_S, settings
+from tests.waiting import wait_until
+
+
+def session(**conf: str) -> Any:
+    """What a push asks of Spark."""
+    return SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]", _gateway=None), conf=conf)
+
+
+@contextmanager
+def task_of(
+    pushes: Pushes, task: TaskId, count: int, gate: threading.Event, limits: Limits
+) -> Iterator[threading.Thread]:
+    """A push with one task, which delivers once the gate opens."""
+
+    def deliver(_: Batch) -> None:
+        assert gate.wait(WAIT_S)
+
+    with pushes.start(session(), "dst", settings(batch_records=1), limits) as made:
+        portions = [[Record(number, 1) for number in range(count)]]
+        thread = threading.Thread(
+            target=lambda: list(made.run(deliver, portions, task)), daemon=True, name="task"
+        )
+        thread.start()
+        yield thread
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
+
+
+def shown(pushes: Pushes, name: str) -> int:
+    return int(pushes.document().get("dst", {}).get(name, 0))
+
+
+def test_two_pushes_into_one_target_at_the_same_time_are_counted_and_steered_both() -> None:
+    pushes, gate = Pushes(), threading.Event()
+    limits = Limits(concurrency=4)
+    with ExitStack() as stack:
+        stack.enter_context(task_of(pushes, TaskId(0, 1), 10, gate, limits))
+        stack.enter_context(task_of(pushes, TaskId(0, 2), 20, gate, limits))
+        stack.callback(gate.set)
+        wait_until(lambda: shown(pushes, "in_flight") == 8, WAIT_S, "both are there")
+        pushes.adjust(Adjustment(concurrency=10))
+        wait_until(lambda: shown(pushes, "in_flight") == 20, WAIT_S, "both follow")
+    assert shown(pushes, "delivered") == 30
+    assert shown(pushes, "tasks") == 0
+
+
+def test_a_later_push_continues_the_numbers_of_the_target() -> None:
+    pushes, gate = Pushes(), threading.Event()
+    gate.set()
+    for number in range(3):
+        with task_of(pushes, TaskId(0, number), 5, gate, Limits()):
+            pass
+        assert shown(pushes, "delivered") == 5 * (number + 1)
+
+
+def test_numbers_of_a_task_that_a_push_ends_without_are_kept_and_it_runs_no_more() -> None:
+    pushes, gate = Pushes(), threading.Event()
+    with pushes.start(session(), "dst", settings(batch_records=1), Limits(concurrency=2)) as made:
+        seen = threading.Event()
+
+        def deliver(batch: Batch) -> None:
+            if batch.numbers[0] >= 2:
+                seen.set()
+                assert gate.wait(WAIT_S)
+
+        portions = [[Record(number, 1) for number in range(4)]]
+        thread = threading.Thread(
+            target=lambda: list(made.run(deliver, portions, TaskId(0, 1))), daemon=True, name="task"
+        )
+        thread.start()
+        assert seen.wait(WAIT_S)
+        wait_until(lambda: shown(pushes, "delivered") == 2, WAIT_S, "the task has reported")
+    found = pushes.document()["dst"]
+    assert (found["delivered"], found["tasks"], found["in_flight"]) == (2, 0, 0)
+    gate.set()
+    thread.join(WAIT_S)
+    with task_of(pushes, TaskId(0, 2), 5, gate, Limits()):
+        pass
+    assert shown(pushes, "delivered") == 7
+
+
+@pytest.mark.parametrize("port", ["70000", "-1", "http"])
+def test_a_port_that_is_none_is_an_error_with_the_name_of_its_setting(port: str) -> None:
+    with (
+        pytest.raises(PushError, match=f"{PORT}.*{port}"),
+        Pushes().start(session(**{PORT: port}), "dst", settings(), Limits()),
+    ):
+        pass
+
+
+def test_a_driver_that_cannot_listen_is_an_error_with_its_address() -> None:
+    with Pushes().start(session(), "dst", settings(), Limits()) as made:
+        taken = str(made.endpoint.port)
+        with (
+            pytest.raises(PushError, match=f"127.0.0.1.*{taken}.*{PORT}"),
+            Pushes().start(
+                session(**{PORT: taken, "spark.port.maxRetries": "0"}), "dst", settings(), Limits()
+            ),
+        ):
+            pass
