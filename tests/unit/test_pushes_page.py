@@ -1,6 +1,6 @@
 """The pushes of a job on a page: plain words, whatever a driver reports."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import Any
 
@@ -119,23 +119,35 @@ def test_a_page_is_bounded() -> None:
     assert shown.count("push 10 of 5,000 into ") == 1
 
 
-NUMBERS = st.floats() | st.integers() | st.sampled_from([10**400, -(10**400), 1e308, -1e308])
+NAMES = [*PUSH, "concurrency", "rate", "buffer", "is_suspended", "paused", "60", "300", "read", ""]
+WRONG = [float("nan"), float("inf"), 10**400, -(10**400), -1, True, "many", None, [None], {"60": "x"}]
 VALUES = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.text(),
+    st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(WRONG) | st.text(),
     lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(), values, max_size=3),
     max_leaves=10,
 )
-FIELDS = st.sampled_from([*PUSH, "concurrency", "rate", "buffer", "is_suspended", "paused", "60", "300", ""])
+FIELDS = st.sampled_from(NAMES)
 NESTED = st.recursive(VALUES, lambda values: st.dictionaries(FIELDS, values, max_size=8), max_leaves=20)
+
+
+def variants(field: str, value: object) -> Iterator[dict[str, Any]]:
+    """Progress with this value at each level."""
+    limits: dict[str, Any] = PUSH["limits"]  # type: ignore[assignment]  # it is a mapping
+    yield {"pushes": value}
+    yield {"pushes": {"a": value}}
+    yield {"pushes": {"a": {**PUSH, field: value}}}
+    yield {"pushes": {"a": {**PUSH, "limits": {**limits, field: value}}}}
+    yield {"pushes": {"a": {**PUSH, "lanes": {"b": value, "c": {field: value}}}}}
+
+
+@pytest.mark.parametrize("field", NAMES)
+def test_a_wrong_value_in_any_place_makes_a_page(field: str) -> None:
+    for value in WRONG:
+        for progress in variants(field, value):
+            assert len(page(progress)) < 3000
 
 
 @given(NESTED, FIELDS)
 def test_values_of_any_type_make_a_page(value: object, field: str) -> None:
-    for progress in (
-        {"pushes": value},
-        {"pushes": {"a": value}},
-        {"pushes": {"a": {**PUSH, field: value}}},
-        {"pushes": {"a": {**PUSH, "limits": {**PUSH["limits"], field: value}}}},  # type: ignore[dict-item]  # it is a mapping
-        {"pushes": {"a": {**PUSH, "lanes": {"b": value, "c": {field: value}}}}},
-    ):
+    for progress in variants(field, value):
         assert len(page(progress)) < MOST_CHARACTERS
