@@ -6,9 +6,20 @@ from typing import Any
 from orchestrator.admin.job_changes import Operator
 from orchestrator.model.errors import AlreadyEnded, DefinitionError
 from orchestrator.model.granted_node import document_of, written
-from orchestrator.model.job import view_of
+from orchestrator.model.job import state_of, view_of
 from orchestrator.model.paths import Nodes
-from queues import Check, Create, NotClaimed, Operation, Refusal, Set, commit_once, encode
+from queues import (
+    Check,
+    Create,
+    NodeData,
+    NotClaimed,
+    Operation,
+    Record,
+    Refusal,
+    Set,
+    commit_once,
+    encode,
+)
 from spark_runner.protocol.adjustment_node import ADJUSTMENT
 from spark_runner.push.adjustment import Adjustment
 from spark_runner.push.errors import SettingError
@@ -45,14 +56,13 @@ class Adjustments:
             if view.is_final:
                 raise AlreadyEnded(f"job {job_id!r} has already ended as {view.status}")
             found = self._session.get(path)
-            said = {} if found is None else document_of(found[0])
+            before = self._before(found, record)
+            more = {"rollbacks": before.rollbacks + 1} if is_rollback else {}
             try:
-                before = Adjustment.of(said if said.get("run_key") == record.run_key else {})
-                more = {"rollbacks": before.rollbacks + 1} if is_rollback else {}
                 after = before.changed({**values, **more}, pause=pause, resume=resume)
             except SettingError as error:
                 raise DefinitionError(str(error)) from error
-            act = self._operator.trail.act("adjust", str(after.document()))
+            act = self._operator.trail.act("adjust", f"{after}, kept" if keep else str(after))
             document = {
                 **after.document(),
                 "run_key": record.run_key,
@@ -70,6 +80,17 @@ class Adjustments:
             if commit_once(self._session, operations, self._set.root.receipts):
                 return after
         raise NotClaimed(job_id, Refusal.MOVED_ON)
+
+    def _before(self, found: NodeData | None, record: Record) -> Adjustment:
+        """All changes so far, with which a job begins if it has not started; of a damaged node, none."""
+        said, state = {} if found is None else document_of(found[0]), state_of(record)
+        if said.get("run_key") != record.run_key:
+            kept = self._session.get(self._nodes.adjustment(state.name)) if not state.first_started else None
+            said = {} if kept is None else document_of(kept[0])
+        try:
+            return Adjustment.of(said)
+        except SettingError:
+            return Adjustment()
 
     def _kept(self, name: str, adjustment: Adjustment) -> list[Operation]:
         """The operation that keeps the limits for the next jobs of a name."""

@@ -22,6 +22,7 @@ from queues import (
     SessionSettings,
     access_below,
 )
+from spark_runner.protocol.adjustment_node import adjustment_path, is_adjustment
 from spark_runner.protocol.attempt import is_attempt, is_made_by_driver
 
 _NAMED = 10  # paths that one finding lists
@@ -89,7 +90,8 @@ def _sorted(
 
 def _is_for_a_driver(path: str, layout: Layout) -> bool:
     """Whether the login of an attempt has rights on such a node."""
-    return is_attempt(path, layout.buckets) or path.startswith(f"{layout.root}/stops/")
+    is_limits = is_adjustment(path, layout.buckets)
+    return is_limits or is_attempt(path, layout.buckets) or path.startswith(f"{layout.root}/stops/")
 
 
 def fix(queue_set: QueueSet) -> None:
@@ -111,12 +113,16 @@ def fix(queue_set: QueueSet) -> None:
 
 
 def _needed(snapshot: ClusterSnapshot) -> set[str]:
-    """The attempt nodes and stop nodes of drivers that have no login."""
+    """The attempts of drivers that have no login, and the nodes from which these drivers read."""
     return {
         path
         for job, attempt in open_attempts(snapshot)
         if not attempt.login
-        for path in (attempt.path, snapshot.layout.stop(job.place.pool, job.record.id))
+        for path in (
+            attempt.path,
+            adjustment_path(attempt.path),
+            snapshot.layout.stop(job.place.pool, job.record.id),
+        )
     }
 
 

@@ -1,5 +1,6 @@
 """What an operator has changed of a push while it runs."""
 
+import reprlib
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -9,6 +10,7 @@ from spark_runner.push.errors import SettingError
 from spark_runner.push.settings import Limits
 
 _MAX_LANES = 1000
+_MOST = 10**9  # of each number: far above any target, and each task can calculate with it
 _LEAST = {"concurrency": 1, "buffer": 1, "rate": sys.float_info.min, "rollbacks": 0}
 
 
@@ -38,9 +40,10 @@ class Adjustment:
         for name, least in _LEAST.items():
             value = known.get(name, 1)
             is_number = type(value) is int or (type(value) is float and name == "rate")
-            if not is_number or not least <= value < float("inf"):
+            if not is_number or not least <= value <= _MOST:
+                above = "0" if least else "-1"
                 raise SettingError(
-                    f"'{name}' is {value!r}; it must be a number above {'0' if least else '-1'}"
+                    f"'{name}' is {reprlib.repr(value)}; it must be a number above {above}, at most {_MOST}"
                 )
         return cls(**{**known, "paused": tuple(paused)})
 
@@ -48,6 +51,11 @@ class Adjustment:
         """The changes by their names."""
         found = {**asdict(self), "paused": list(self.paused)}
         return {name: value for name, value in found.items() if value not in (None, [], False, 0)}
+
+    def __str__(self) -> str:
+        """The changes in one line, for people."""
+        named = {**self.document(), "paused": " ".join(self.paused)}
+        return ", ".join(f"{name} {value}" for name, value in named.items() if value)
 
     def changed(
         self, values: Mapping[str, Any], *, pause: Iterable[str] = (), resume: Iterable[str] = ()

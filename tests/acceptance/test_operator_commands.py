@@ -22,6 +22,7 @@ LISTED = {"id", "name", "pool", "queue", "status", "attempt", "created", "update
 HELP_OF = [
     *("job submit", "job list", "job show", "job wait", "job kill", "job retry", "job remove", "job logs"),
     "job history",
+    "job adjust",
     *(
         "queue list",
         "queue show",
@@ -58,6 +59,7 @@ def test_the_help_of_each_command_has_a_worked_example(shell: Shell, command: st
 @pytest.mark.parametrize(
     "command",
     [
+        ["job", "adjust", "some", "--rate", "2"],
         *(["job", "retry", "some"], ["job", "remove", "some", "--yes"], ["queue", "pause", "default"]),
         *(["queue", "resume", "default"], ["queue", "requeue", "some", "--delay", "1s"]),
         *(["queue", "move", "some", "finish"], ["queue", "replay"], ["queue", "pool", "remove", "some"]),

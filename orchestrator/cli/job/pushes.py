@@ -1,26 +1,34 @@
 """The pushes of a running job as tables. What a driver reports is untrusted: each value may have any type."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from rich.table import Table
 
 from orchestrator.cli.output import duration, table
 from orchestrator.logs.visible import visible
+from spark_runner.protocol.text import shortened
 
-_MAX_PUSHES, _MAX_LANES = 10, 50
+_MAX_PUSHES, _MAX_LANES = 10, 60  # a driver names 50 lanes, and paused ones
+_MAX_NAME = 60  # characters
 _MAX_NUMBER = 1e15
 _COLUMNS = ("read", "delivered", "dead", "retried", "errors", "timeouts")
 
 
 def pushes(progress: Mapping[str, Any]) -> Iterator[tuple[list[str], Table]]:
     """Lines with the numbers of each push, and a table of its lanes."""
-    for target, push in list(_mapping(progress.get("pushes")).items())[:_MAX_PUSHES]:
+    found = _mapping(progress.get("pushes"))
+    for number, (target, push) in enumerate(found.items(), 1):
+        if number > _MAX_PUSHES:
+            return
         if isinstance(push, Mapping):
-            yield [visible(f"push into {target}"), *_lines(push)], _lanes(push)
+            which = f"push {number} of {len(found):,}" if len(found) > _MAX_PUSHES else "push"
+            lanes = _lanes(push)
+            yield [f"{which} into {_name(target)}", *_lines(push, lanes)], _table(push, lanes)
 
 
-def _lines(push: Mapping[str, Any]) -> list[str]:
+def _lines(push: Mapping[str, Any], lanes: Collection[str]) -> list[str]:
     limits, stale = _mapping(push.get("limits")), _number(push.get("stale"))
     speeds = [
         f"{name} {_speed(push, key, '60')} rows/s ({_speed(push, key, '300')} over 5 min)"
@@ -45,6 +53,7 @@ def _lines(push: Mapping[str, Any]) -> list[str]:
             ]
         ),
         _bottleneck(push, limits),
+        *([f"{len(lanes):,} lanes, the first {_MAX_LANES} by name:"] if len(lanes) > _MAX_LANES else []),
     ]
 
 
@@ -52,27 +61,43 @@ def _bottleneck(push: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
     """Which stage the others wait for."""
     if limits.get("is_suspended") is True:
         return "an operator has suspended it"
+    if not _number(push.get("tasks")):
+        return "no task of it runs now"
     if _number(push.get("stopped")):
-        return "its target sets the pace: the buffer is full, and reading waits"
-    if _number(push.get("in_flight")) >= _number(limits.get("concurrency")):
+        causes = ["its target"]
+        causes += ["its rate limit"] if _number(limits.get("rate")) else []
+        causes += ["a paused lane"] if _paused(push) else []
+        return f"{' or '.join(causes)} sets the pace: the buffer is full, and reading waits"
+    if 0 < _number(limits.get("concurrency")) <= _number(push.get("in_flight")):
         return "its target sets the pace: all requests that it may have are in flight"
     return "its source sets the pace: rows are sent as they come"
 
 
-def _lanes(push: Mapping[str, Any]) -> Table:
-    paused = _mapping(push.get("limits")).get("paused")
-    names = [name for name in paused if isinstance(name, str)] if isinstance(paused, list) else []
-    lanes = {**_mapping(push.get("lanes")), **{name: _mapping(push.get("lanes")).get(name) for name in names}}
+def _paused(push: Mapping[str, Any]) -> frozenset[str]:
+    names = _mapping(push.get("limits")).get("paused")
+    return (
+        frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+    )
+
+
+def _lanes(push: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The counts of each lane, and of paused ones before their first row."""
+    counts = _mapping(push.get("lanes"))
+    return {name: _mapping(counts.get(name)) for name in sorted({*counts, *_paused(push)})}
+
+
+def _table(push: Mapping[str, Any], lanes: Mapping[str, Mapping[str, Any]]) -> Table:
+    paused = _paused(push)
     rows = [
-        [
-            name or "(no lane)",
-            *_counts(_mapping(counts)),
-            "paused" if name in names else "",
-        ]
-        for name, counts in sorted(lanes.items())[:_MAX_LANES]
+        [_name(name) or "(no lane)", *_counts(counts), "paused" if name in paused else ""]
+        for name, counts in islice(lanes.items(), _MAX_LANES)
     ]
     total = ["all", *_counts(push), ""]
     return table(["lane", *_COLUMNS, ""], rows if len(rows) == 1 else [*rows, total])
+
+
+def _name(text: str) -> str:
+    return visible(shortened(text, _MAX_NAME)).replace("\n", r"\n")
 
 
 def _speed(push: Mapping[str, Any], name: str, window: str) -> str:

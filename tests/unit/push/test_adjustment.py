@@ -36,6 +36,8 @@ def test_a_push_is_suspended_and_resumed() -> None:
     "document",
     [
         {"concurrency": 0},
+        {"concurrency": 10**10},
+        {"rate": 10**400},
         {"concurrency": True},
         {"concurrency": 2.5},
         {"concurrency": "4"},
@@ -54,6 +56,17 @@ def test_a_push_is_suspended_and_resumed() -> None:
 def test_a_wrong_value_is_named(document: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=f"'{next(iter(document))}'"):
         Adjustment.of(document)
+
+
+def test_the_error_of_a_wrong_value_is_short() -> None:
+    with pytest.raises(SettingError) as caught:
+        Adjustment.of({"rate": "x" * 100_000})
+    assert len(str(caught.value)) < 150
+
+
+def test_the_changes_have_a_line_for_people() -> None:
+    made = Adjustment(concurrency=4, paused=("a", "b"), is_suspended=True)
+    assert str(made) == "concurrency 4, paused a b, is_suspended True"
 
 
 def test_further_fields_are_for_others() -> None:
