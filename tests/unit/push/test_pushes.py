@@ -33,7 +33,7 @@ def task_of(
         assert gate.wait(WAIT_S)
 
     with pushes.start(session(), "dst", settings(batch_records=1), limits) as made:
-        portions = [[Record(number, 1) for number in range(count)]]
+        portions = [([Record(number, 1) for number in range(count)], None)]
         thread = threading.Thread(
             target=lambda: list(made.run(deliver, portions, task)), daemon=True, name="task"
         )
@@ -80,7 +80,7 @@ def test_numbers_of_a_task_that_a_push_ends_without_are_kept_and_it_runs_no_more
                 seen.set()
                 assert gate.wait(WAIT_S)
 
-        portions = [[Record(number, 1) for number in range(4)]]
+        portions = [([Record(number, 1) for number in range(4)], None)]
         thread = threading.Thread(
             target=lambda: list(made.run(deliver, portions, TaskId(0, 1))), daemon=True, name="task"
         )
