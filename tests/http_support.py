@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from spark_runner.connectors.http.sender import Row, Sender
+from spark_runner.connectors.http.bodies import Row
+from spark_runner.connectors.http.sender import Sender
 from spark_runner.connectors.options import to_plan, validate
 from spark_runner.connectors.pushed_rows import delivered, settings_of
 from spark_runner.connectors.written_rows import Rejected

@@ -9,7 +9,7 @@ import pytest
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import ConnectorError, Unreachable
-from spark_runner.connectors.http.sender import Row
+from spark_runner.connectors.http.bodies import Row
 from spark_runner.push.engine import Engine
 from spark_runner.push.errors import Refused
 from tests.http_support import ROWS, in_turn, sender

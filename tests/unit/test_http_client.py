@@ -15,8 +15,8 @@ import pytest
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.http.answers import Answer
+from spark_runner.connectors.http.bodies import Row
 from spark_runner.connectors.http.client import Client
-from spark_runner.connectors.http.sender import Row
 from tests.http_support import ROWS, in_turn, plan, sender
 from tests.servers.secured import Certificates
 from tests.servers.web import Received, Reply, mutual_tls, web_server

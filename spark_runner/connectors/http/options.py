@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from spark_runner.connectors.errors import OptionError
 from spark_runner.connectors.http.address import split, statuses
+from spark_runner.connectors.http.bodies import EVENTS
 from spark_runner.connectors.push_options import PushOptions
 from spark_runner.connectors.templates import columns_of, pieces, unknown_column
 from spark_runner.protocol.text import did_you_mean
@@ -57,9 +58,22 @@ class HttpOptions(PushOptions):
         description="of a row, a text with columns; by default a JSON object with all columns, and nothing"
         " for `DELETE`",
     )
-    batch_format: Annotated[Literal["json", "ndjson"], AnyCase] = Field(
-        "json", description="of several rows: `json`, an array; `ndjson`, a line for each"
+    batch_format: Annotated[Literal["json", "ndjson", "cloudevents"], AnyCase] = Field(
+        "json",
+        description="of several rows: `json`, an array; `ndjson`, a line for each; `cloudevents`, events",
     )
+    event_type: str = Field("", description="of CloudEvents: the type")
+    event_source: str = Field("", description="likewise, the source: a URI")
+    compression: Annotated[Literal["none", "gzip"], AnyCase] = Field(
+        "none", description="of what is sent: `none` or `gzip`"
+    )
+    results: str = Field(
+        "",
+        description="the path to an array in an answer with the result of each row of the batch, such as"
+        " `items`",
+    )
+    result_status: str = Field("status", description="the path to the status in such a result")
+    result_error: str = Field("error", description="the path to the error, where there is no status")
     headers: dict[str, str] = Field({}, description="headers of each request: `header.NAME`, also references")
     token: str = Field("", description="a bearer token, as a reference")
     username: str = Field("", description="of a basic login")
@@ -148,6 +162,10 @@ class HttpOptions(PushOptions):
             raise OptionError("give 'token' or 'username', not both")
         if self.paging == "cursor" and not self.cursor_path:
             raise OptionError("paging 'cursor' needs option 'cursor_path'")
+        if self.batch_format == EVENTS and not (self.event_type and self.event_source):
+            raise OptionError("batch_format 'cloudevents' needs options 'event_type' and 'event_source'")
+        if self.batch_format == EVENTS and not self.idempotency_header:
+            raise OptionError("batch_format 'cloudevents' needs option 'idempotency_header': ids are keys")
         if self.batch_size > 1 and columns_of(split(self.url)[1]):
             raise OptionError("batch_size above 1 needs a URL without columns: a batch is one request")
         if self.batch_size > 1 and self.method == "DELETE" and not self.body:

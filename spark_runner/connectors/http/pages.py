@@ -12,6 +12,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.address import quoted, statuses
 from spark_runner.connectors.http.answers import Answer
 from spark_runner.connectors.http.client import Client, same_server
+from spark_runner.connectors.http.json_path import value_at
 from spark_runner.connectors.templates import columns_of, pieces
 
 MAX_BYTES = 64 * 1024 * 1024  # of one page
@@ -77,7 +78,7 @@ class Pages:
             raise self._error("an answer is no JSON") from error
 
     def _records(self, document: Any) -> list[Any]:
-        found = _at(document, self._options["records"])
+        found = value_at(document, self._options["records"])
         if isinstance(found, dict):
             return [found]
         if isinstance(found, list):
@@ -89,7 +90,7 @@ class Pages:
         if self._paging == "none":
             return None
         given = self._options["cursor_path"]
-        found = _at(document, given) if given else _linked(answer)
+        found = value_at(document, given) if given else _linked(answer)
         if found in (None, "", False, 0):  # each of them is the end somewhere
             return None
         if isinstance(found, bool) or not isinstance(found, str | int):
@@ -110,18 +111,6 @@ class Pages:
 def _with(path: str, parameters: Mapping[str, Any]) -> str:
     added = urlencode(parameters)
     return f"{path}{'&' if '?' in path else '?'}{added}" if added else path
-
-
-def _at(document: Any, path: str) -> Any:
-    """The value at a path such as `data.items` or `data.-1.id`; None without one."""
-    for part in filter(None, path.split(".")):
-        if isinstance(document, dict):
-            document = document.get(part)
-        elif isinstance(document, list) and part.removeprefix("-").isdecimal():
-            document = next(iter(document[int(part) :]), None)
-        else:
-            return None
-    return document
 
 
 def _linked(answer: Answer) -> str | None:

@@ -1,33 +1,23 @@
 """Sends the rows of one task: each batch of the push is a request."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from spark_runner.connectors.http.address import DOTS, split, statuses
 from spark_runner.connectors.http.answers import Answer
-from spark_runner.connectors.http.client import Client, Lost
+from spark_runner.connectors.http.bodies import Bodies, Row
+from spark_runner.connectors.http.client import SHOWN_BYTES, Client, Lost
+from spark_runner.connectors.http.results import BUSY, RowResults
 from spark_runner.connectors.templates import columns_of
 from spark_runner.connectors.written_rows import Rejected
 from spark_runner.push.batch import Batch, Record
 from spark_runner.push.errors import Overloaded, Permanent, Refused, Retryable, TimedOut
+from spark_runner.push.retry import Results
 
-_TYPES = {"json": "application/json", "ndjson": "application/x-ndjson"}
 _OF_ALL = {401, 403, 407, 405, 501, *range(300, 400)}  # no row would be taken
 _MISSING = {404, 410}
-_BUSY = {429, 503}
 _OF_GATEWAYS = {502, 504}  # which got no answer of the server
-
-
-class Row(NamedTuple):
-    """A row, as `requests` makes it."""
-
-    path: str | None
-    body: str | None
-    row: str
-    key: str | None
-    lane: str | None = None
-    group: int | None = None
+_RESULTS_BYTES = 64 * 1024 * 1024  # of an answer with the results of rows
 
 
 class Sender:
@@ -39,12 +29,8 @@ class Sender:
         self._success, self._retried = (
             statuses(options[name]) for name in ("success_status", "retry_status")
         )
-        self._has_body = options["method"] != "DELETE" or bool(options["body"])
+        self._bodies, self._results = Bodies(options), RowResults(options)
         self._of_all = _OF_ALL if columns_of(split(options["url"])[1]) else _OF_ALL | _MISSING
-        given = {name.lower() for name in options}
-        kind = _TYPES["json" if options["batch_size"] == 1 else options["batch_format"]]
-        has_type = not self._has_body or "headers.content-type" in given
-        self._headers = {} if has_type else {"content-type": kind}
         self._unclear = set[int]()  # numbers of rows whose request the server may have carried out
 
     def close(self) -> None:
@@ -67,20 +53,19 @@ class Sender:
             return "a column of its URL is NULL or empty"
         if DOTS.search(row.path):
             return "its URL has a segment '.' or '..'"
-        return "a column of its body is NULL" if row.body is None and self._has_body else ""
+        return "a column of its body is NULL" if row.body is None and self._bodies.are_there else ""
 
-    def deliver(self, batch: Batch) -> None:
-        """Send a batch in one request.
+    def deliver(self, batch: Batch) -> Results:
+        """Send a batch in one request; returns the errors of its rows, where an answer has them.
 
         Raises DeliveryError, and ConnectorError if the server refuses all.
         """
         client = self._clients.pop() if self._clients else Client(self._options, self._secrets)
         rows: Sequence[Row] = [record.value for record in batch.records]
-        body = self._body(rows).encode() if self._has_body else None
-        number = batch.numbers[0]
+        path, body, headers = str(rows[0].path), self._bodies.of(rows), self._bodies.headers(rows)
+        number, most = batch.numbers[0], _RESULTS_BYTES if self._results else SHOWN_BYTES
         try:
-            path, headers = str(rows[0].path), self._headers | self._key(rows)
-            answer = client.request(self._options["method"], path, body, headers)
+            answer = client.request(self._options["method"], path, body, headers, most)
         except Lost as error:
             if error.was_sent:
                 self._unclear.add(number)
@@ -89,6 +74,8 @@ class Sender:
             self._clients.append(client)
         self._check(answer, client, number, is_repeated=batch.is_repeated)
         self._unclear.discard(number)
+        has_results = self._results and answer.status in self._success
+        return self._results.of(answer, len(rows), client) if has_results else None
 
     def _check(self, answer: Answer, client: Client, number: int, *, is_repeated: bool) -> None:
         status = answer.status
@@ -100,7 +87,7 @@ class Sender:
             if status in _OF_GATEWAYS:
                 self._unclear.add(number)
             words = f"{client.server} answers {client.words(answer)}"
-            if status in _BUSY:
+            if status in BUSY:
                 raise Overloaded(words, answer.retry_after())
             # It is of this row alone: others go on, so that its wait must not hold up the end of the write.
             raise Retryable(words, min(answer.retry_after(), self._options["retry_timeout"]))
@@ -108,21 +95,6 @@ class Sender:
         if is_deleted and (is_repeated or number in self._unclear):
             return  # by the request whose answer was lost, or discarded
         raise Permanent(f"HTTP {client.words(answer)}")
-
-    def _body(self, rows: Sequence[Row]) -> str:
-        bodies = [str(each.body) for each in rows]
-        if self._options["batch_size"] == 1:
-            return bodies[0]
-        return (
-            f"[{','.join(bodies)}]" if self._options["batch_format"] == "json" else "\n".join([*bodies, ""])
-        )
-
-    def _key(self, rows: Sequence[Row]) -> dict[str, str]:
-        keys = [each.key for each in rows if each.key]
-        if not keys:
-            return {}
-        key = keys[0] if len(keys) == 1 else sha256("\n".join(keys).encode()).hexdigest()
-        return {self._options["idempotency_header"].lower(): key}
 
 
 def _size(row: Row) -> int:

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.http.bodies import Row
 from spark_runner.connectors.http.client import Client
 from spark_runner.connectors.http.requests import requests
-from spark_runner.connectors.http.sender import Row, Sender
+from spark_runner.connectors.http.sender import Sender
 from spark_runner.connectors.pushed_rows import delivered, order_of, pushed_by, settings_of, tasks_of
 from spark_runner.connectors.written_rows import Rejected
 from spark_runner.protocol.redacted import spellings_within
