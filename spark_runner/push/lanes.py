@@ -123,10 +123,8 @@ class Lanes:
         if self.limits.is_suspended:
             return
         idle = self.limits.concurrency - self.in_flight - self.ready
-        if self._settings.is_repeatable and idle == self.limits.concurrency:
-            idle = 1  # nothing else makes room
-        elif self._settings.is_repeatable or idle <= 0:
-            return
+        if idle <= 0 or (self._settings.is_repeatable and idle < self.limits.concurrency):
+            return  # what is in flight makes room
         found = [
             (lane.name in stopped, len(group.tail or ()), lane, group)
             for lane in self

@@ -326,3 +326,22 @@ def test_a_lane_with_a_rate_gets_about_so_many_requests() -> None:
 
 def threads_of(name: str) -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith(f"{name}-")}
+
+
+def test_a_full_buffer_of_batches_that_are_not_full_uses_all_requests() -> None:
+    go_on, in_flight = threading.Event(), list[Batch]()
+
+    def deliver(batch: Batch) -> None:
+        in_flight.append(batch)
+        assert go_on.wait(WAIT_S)
+
+    limits = Limits(concurrency=8, buffer_records=40)
+    engine = Engine(deliver, settings(batch_records=10, is_repeatable=True), limits)
+    records = [Record(n, 1, str(n % 40)) for n in range(80)]
+    producer = threading.Thread(target=engine.put, args=(records,), daemon=True)
+    producer.start()
+    wait_until(lambda: len(in_flight) == 8, WAIT_S, "as many as allowed are in flight")
+    go_on.set()
+    producer.join(WAIT_S)
+    engine.drain()
+    assert engine.counts()["delivered"] == 80
