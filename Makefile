@@ -13,7 +13,7 @@ SINCE  ?= HEAD
 TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
 	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
-.PHONY: run demo-streaming servers test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills
+.PHONY: run demo-streaming servers test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills soak-push
 .PHONY: fuzz campaigns format lock audit audit-where-reachable clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
@@ -78,10 +78,14 @@ log-kills: $(VENV)/installed-test  ## processes that log killed at random: make 
 
 CONNECTOR_KILLS = tests/integration/jdbc/test_kills.py tests/integration/test_drain_kills.py \
 	tests/integration/test_elasticsearch_kills.py tests/integration/test_http_kills.py \
-	tests/integration/test_lake_kills.py tests/integration/test_executor_kills.py
+	tests/integration/test_lake_kills.py tests/integration/test_executor_kills.py $(PUSH_KILLS)
+PUSH_KILLS = tests/integration/test_push_kills.py
 
 connector-kills: prepared  ## drivers and executors killed at random while they write: make connector-kills
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest $(CONNECTOR_KILLS)
+
+soak-push: prepared  ## the same of pushes, 50 kills, while their target fails, too: make soak-push
+	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest $(PUSH_KILLS)
 
 fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long as you like: make fuzz MINUTES=120
 	for target in definition script settings nodes log_lines; do \

@@ -1,6 +1,7 @@
 """Changes of the limits of pushes while their jobs run."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.admin.job_changes import Operator
@@ -96,5 +97,5 @@ class Adjustments:
         """The operation that keeps the limits for the next jobs of a name."""
         self._session.ensure_path(self._nodes.adjustments)
         path = self._nodes.adjustment(name)
-        found, data = self._session.get(path), encode({**adjustment.document(), "rollbacks": 0})
+        found, data = self._session.get(path), encode(replace(adjustment, rollbacks=0).document())
         return [Create(path, data)] if found is None else [Set(path, data, found[1].version)]

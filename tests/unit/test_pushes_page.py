@@ -15,11 +15,12 @@ MOST_CHARACTERS = 200_000  # of a page with all that is shown
 COUNTS = {"read": 1200, "delivered": 1000, "dead": 3, "retried": 7, "errors": 2, "timeouts": 1}
 PUSH = {
     **COUNTS,
+    "requests": 200,
     "tasks": 2,
     "stale": 0,
     "stopped": 0,
     "in_flight": 3,
-    "buffered": 197,
+    "buffered": 20,
     "oldest": 1.25,
     "threads": 4,
     "active": 3,
@@ -51,7 +52,7 @@ def test_a_push_is_shown_with_its_numbers() -> None:
     assert [line.rstrip() for line in page_of(limits={"rate": 2.5}).splitlines()] == [
         "push into dst",
         "in 1,234 rows/s (99 over 5 min) · out 1,000 rows/s (80 over 5 min)",
-        "3 of 4 requests in flight, at most 2.5 a second · 197 of 1,000 rows buffered · the oldest for 1.2 s",
+        "3 of 4 requests in flight, at most 2.5 a second · 20 of 1,000 rows buffered · the oldest for 1.2 s",
         "latency 21 ms, p99 400 ms · 2 tasks · 3 of 4 threads busy",
         "its source sets the pace: rows are sent as they come",
         "lane    read   delivered   dead   retried   errors   timeouts",
@@ -71,6 +72,15 @@ def test_a_push_is_shown_with_its_numbers() -> None:
         (
             {"stopped": 1, "limits": {"paused": ["a"]}},
             "its target or a paused lane sets the pace: the buffer is full, and reading waits",
+        ),
+        ({"buffered": 41}, "its target sets the pace: rows wait for it"),
+        (
+            {"buffered": 41, "in_flight": 0, "limits": {"rate": 2}},
+            "its target or its rate limit sets the pace: rows wait for it",
+        ),
+        (
+            {"buffered": 41, "requests": 0, "delivered": 0},
+            "its source sets the pace: rows are sent as they come",
         ),
         ({"in_flight": 4}, "its target sets the pace: all requests that it may have are in flight"),
         ({}, "its source sets the pace: rows are sent as they come"),

@@ -13,6 +13,7 @@ from spark_runner.protocol.text import shortened
 _MAX_PUSHES, _MAX_LANES = 10, 60  # a driver names 50 lanes, and paused ones
 _MAX_NAME = 60  # characters
 _MAX_NUMBER = 1e15
+_MANY = 2  # as many rows as all requests that may be in flight have: some wait
 _COLUMNS = ("read", "delivered", "dead", "retried", "errors", "timeouts")
 
 
@@ -63,13 +64,21 @@ def _bottleneck(push: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
         return "an operator has suspended it"
     if not _number(push.get("tasks")):
         return "no task of it runs now"
+    causes = ["its target"]
+    causes += ["its rate limit"] if _number(limits.get("rate")) else []
+    causes += ["a paused lane"] if _paused(push) else []
     if _number(push.get("stopped")):
-        causes = ["its target"]
-        causes += ["its rate limit"] if _number(limits.get("rate")) else []
-        causes += ["a paused lane"] if _paused(push) else []
         return f"{' or '.join(causes)} sets the pace: the buffer is full, and reading waits"
-    if 0 < _number(limits.get("concurrency")) <= _number(push.get("in_flight")):
+    concurrency = _number(limits.get("concurrency"))
+    if 0 < concurrency <= _number(push.get("in_flight")):
         return "its target sets the pace: all requests that it may have are in flight"
+    requests, delivered = (_number(push.get(name)) for name in ("requests", "delivered"))
+    if (
+        requests
+        and concurrency
+        and _number(push.get("buffered")) > _MANY * concurrency * delivered / requests
+    ):
+        return f"{' or '.join(causes)} sets the pace: rows wait for it"
     return "its source sets the pace: rows are sent as they come"
 
 
