@@ -10,6 +10,7 @@ from spark_runner.push.settings import Limits
 
 _MAX_LANES = 1000
 _LEAST = {"concurrency": 1, "buffer": 1, "rate": sys.float_info.min, "rollbacks": 0}
+_MOST = {"concurrency": 10_000, "rate": 1_000_000, "buffer": 10**9}  # of threads, too: tasks must live
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Adjustment:
                 raise SettingError(
                     f"'{name}' is {value!r}; it must be a number above {'0' if least else '-1'}"
                 )
+            if value > (most := _MOST.get(name, value)):
+                raise SettingError(f"'{name}' is {value!r}; it must be at most {most}")
         return cls(**{**known, "paused": tuple(paused)})
 
     def document(self) -> dict[str, Any]:
