@@ -12,6 +12,7 @@ from spark_runner.push.settings import Limits
 _MAX_LANES = 1000
 _MOST = 10**9  # of each number: far above any target, and each task can calculate with it
 _LEAST = {"concurrency": 1, "buffer": 1, "rate": sys.float_info.min, "rollbacks": 0}
+_MOST = {"concurrency": 10_000, "rate": 1_000_000, "buffer": 10**9}  # of threads, too: tasks must live
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Adjustment:
                 raise SettingError(
                     f"'{name}' is {reprlib.repr(value)}; it must be a number above {above}, at most {_MOST}"
                 )
+            if value > (most := _MOST.get(name, value)):
+                raise SettingError(f"'{name}' is {value!r}; it must be at most {most}")
         return cls(**{**known, "paused": tuple(paused)})
 
     def document(self) -> dict[str, Any]:

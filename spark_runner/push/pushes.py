@@ -18,12 +18,13 @@ from spark_runner.push.control.server import ControlServer, Ended, TaskState
 from spark_runner.push.errors import PushError, SettingError
 from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.task import PushTask
-from spark_runner.push.tasks_total import TasksTotal
+from spark_runner.push.tasks_total import MAX_LANES, TasksTotal
 
 PORT = "spark.orchestrator.push.port"
 """The setting with the first port at which a driver listens for its tasks; by default any free one."""
 _LOOPBACK = "127.0.0.1"
 _MAX_PORT = 65_535
+_MAX_LANES = 500  # of all targets that are shown: a node of ZooKeeper has at most a megabyte
 _LEASE_S = 10.0  # beyond the longest request
 
 
@@ -95,10 +96,11 @@ class Pushes:
         """The numbers of each push, by its target, and its limits."""
         with self._lock:
             found = {}
+            most = max(1, min(MAX_LANES, _MAX_LANES // max(1, len(self._totals))))
             for target, total in self._totals.items():
                 self._count(target)
                 limits = self._adjustment.applied(self._limits[target])
-                found[target] = {**total.document(time.monotonic()), "limits": limits.document()}
+                found[target] = {**total.document(time.monotonic(), most), "limits": limits.document()}
             return found
 
     def _begin(self, target: str, server: ControlServer, limits: Limits) -> None:

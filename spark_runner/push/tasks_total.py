@@ -9,7 +9,7 @@ from spark_runner.push.control.server import TaskState
 from spark_runner.push.measures import WINDOWS_S, Counts, Delay, Latencies, Speed
 from spark_runner.push.monitor import OTHERS
 
-_MAX_LANES = 50  # that are shown
+MAX_LANES = 50  # that are shown
 _MAX_KEPT = 1000  # lanes with counts of their own; the tasks of a stream may name others without end
 _NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
 _LANES, _LATENCIES = "lanes", "latencies"
@@ -62,13 +62,16 @@ class TasksTotal:
             found += counts
         return found
 
-    def document(self, now: float) -> dict[str, Any]:
-        """All numbers: times in seconds, speeds in records per second, over the windows in seconds."""
+    def document(self, now: float, most: int = MAX_LANES) -> dict[str, Any]:
+        """All numbers: times in seconds, speeds in records per second, over the windows in seconds.
+
+        Of the lanes, the `most` with the most records, and the others together.
+        """
         latencies = Latencies({int(key[1]): n for key, n in self._all.items() if key[0] == _LATENCIES})
         lanes = self._lanes()
         shown = sorted(lanes, key=lambda name: -lanes[name].read)
         others = Counts()
-        for name in shown[_MAX_LANES:]:
+        for name in shown[most:]:
             others += lanes.pop(name)
         if others.read:
             lanes[OTHERS] = lanes.get(OTHERS, Counts())

@@ -56,6 +56,7 @@ class WebServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
     context: ssl.SSLContext | None = None
 
     def get_request(self) -> Any:
@@ -90,6 +91,7 @@ def web_server(
 def _handler(found: WebServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # else a client that delays its ACK waits 40 ms for the body
 
         def setup(self) -> None:
             super().setup()

@@ -2,21 +2,26 @@
 
 import base64
 import math
+import socket
 import ssl
+import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from email.message import Message
 from email.utils import format_datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.http import connection
 from spark_runner.connectors.http.answers import Answer
 from spark_runner.connectors.http.bodies import Row
-from spark_runner.connectors.http.client import Client
+from spark_runner.connectors.http.client import Client, Lost
 from tests.http_support import ROWS, in_turn, plan, sender
 from tests.servers.secured import Certificates
 from tests.servers.web import Received, Reply, mutual_tls, web_server
@@ -60,6 +65,39 @@ def test_a_connection_that_the_server_has_closed_between_requests_is_opened_agai
         client.request("POST", "/items", b"2")
         assert [each.body for each in server.received] == [b"1", b"2"]
         assert server.connections == 2
+
+
+def test_all_addresses_of_a_server_together_have_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        fills = stack.enter_context(socket.create_connection(full.getsockname()))
+        assert fills.fileno() >= 0
+        host, port = full.getsockname()
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: found * 8)
+        options = plan(f"http://{host}:{port}", connect_timeout="0.5")
+        client = stack.enter_context(closing(Client(options)))
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match="timed out"):
+            client.connect()
+        assert 0.3 < time.monotonic() - began < 2.0
+
+
+def test_nothing_is_sent_when_the_address_was_found_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve, now = socket.getaddrinfo, [0.0]
+
+    def slow(*given: Any, **more: Any) -> Any:
+        now[0] += 6.0
+        return resolve(*given, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with web_server() as server:
+        with closing(Client(plan(server.url, connect_timeout="5"))) as client:
+            with pytest.raises(Lost, match="timed out") as lost:
+                client.request("POST", "/items", b"1")
+            assert not lost.value.was_sent
+        assert server.received == []
 
 
 def test_attempts_end_after_the_retry_timeout() -> None:

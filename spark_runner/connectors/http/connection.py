@@ -4,6 +4,7 @@ import http.client
 import select
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ LOST = (OSError, http.client.HTTPException)
 """Errors of a connection that is lost, or was never open."""
 
 _CHUNK = 256 * 1024
+_LEAST_S = 0.001  # to agree on TLS; 0 would mean something else
 # Alerts of TLS about a client; others are of a connection that broke, such as a damaged record.
 _OF_CLIENT = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE", "DECRYPT_ERROR")
 
@@ -34,19 +36,24 @@ class Connection:
         self._socket: TimedSocket | None = None
 
     def open(self) -> None:
-        """Open the connection, if it is not open; raises LOST, ConnectorError."""
+        """Open the connection within `connect_timeout`, if it is not open; raises LOST, ConnectorError."""
         if self.is_idle():
             return
         self.close()
+        deadline = time.monotonic() + self._options["connect_timeout"]
         found = socket.getaddrinfo(self._server.host, self._server.port, type=socket.SOCK_STREAM)
         if any(is_metadata(str(address[0])) for *_, address in found):
             words = "has an address that is link-local, or that of a cloud's metadata; no table may reach it"
             raise ConnectorError(f"{self._server} {words}")
-        failure: OSError = TimeoutError()
-        for *_, address in found:
+        failure: OSError = TimeoutError("timed out")
+        for place, (*_, address) in enumerate(found):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
             try:
-                place = str(address[0]), int(address[1])
-                made = socket.create_connection(place, self._options["connect_timeout"])
+                where, share = (str(address[0]), int(address[1])), left / (len(found) - place)
+                made = socket.create_connection(where, share)
+                made.settimeout(max(_LEAST_S, deadline - time.monotonic()))
             except OSError as error:
                 failure = error
             else:

@@ -71,3 +71,9 @@ def test_the_changes_have_a_line_for_people() -> None:
 
 def test_further_fields_are_for_others() -> None:
     assert Adjustment.of({"by": "digest:ada", "concurrency": 2}) == Adjustment(concurrency=2)
+
+
+@pytest.mark.parametrize("name", ["concurrency", "rate", "buffer"])
+def test_a_limit_that_no_script_may_have_is_none(name: str) -> None:
+    with pytest.raises(SettingError, match=f"'{name}' is 1.*; it must be at most 1"):
+        Adjustment.of({name: 10**400})

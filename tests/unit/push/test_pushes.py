@@ -1,5 +1,6 @@
 """The pushes of one driver: two at the same time into one target, and the numbers of ended ones."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -115,3 +116,16 @@ def test_a_driver_that_cannot_listen_is_an_error_with_its_address() -> None:
             ),
         ):
             pass
+
+
+def test_the_numbers_of_many_targets_fit_into_a_node() -> None:
+    pushes = Pushes()
+    for number in range(100):
+        with pushes.start(session(), f"target {number}", settings(batch_records=1), Limits()) as made:
+            records = [Record(0, 1, f"{lane} {'long' * 20}") for lane in range(60)]
+            list(made.run(lambda _: None, [records], TaskId(0, number)))
+    found = pushes.document()
+    assert len(found) == 100
+    assert len(json.dumps(found)) < 500_000
+    assert {push["delivered"] for push in found.values()} == {60}
+    assert {sum(lane["read"] for lane in push["lanes"].values()) for push in found.values()} == {60}
