@@ -10,9 +10,12 @@ from spark_runner.push.errors import SettingError
 from spark_runner.push.settings import Limits
 
 _MAX_LANES = 1000
-_MOST = 10**9  # of each number: far above any target, and each task can calculate with it
-_LEAST = {"concurrency": 1, "buffer": 1, "rate": sys.float_info.min, "rollbacks": 0}
-_MOST = {"concurrency": 10_000, "rate": 1_000_000, "buffer": 10**9}  # of threads, too: tasks must live
+_BOUNDS = {
+    "concurrency": (1, 10_000),  # of threads, too: tasks must live
+    "buffer": (1, 10**9),
+    "rate": (sys.float_info.min, 1_000_000),
+    "rollbacks": (0, 10**9),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +41,14 @@ class Adjustment:
             raise SettingError(f"'paused' must be a list of at most {_MAX_LANES} names of lanes")
         if not isinstance(known.setdefault("is_suspended", False), bool):
             raise SettingError("'is_suspended' must be true or false")
-        for name, least in _LEAST.items():
+        for name, (least, most) in _BOUNDS.items():
             value = known.get(name, 1)
             is_number = type(value) is int or (type(value) is float and name == "rate")
-            if not is_number or not least <= value <= _MOST:
-                above = "0" if least else "-1"
+            if not is_number or not least <= value <= most:
+                above = "above 0" if least else "of at least 0"
                 raise SettingError(
-                    f"'{name}' is {reprlib.repr(value)}; it must be a number above {above}, at most {_MOST}"
+                    f"'{name}' is {reprlib.repr(value)}; it must be a number {above}, and at most {most}"
                 )
-            if value > (most := _MOST.get(name, value)):
-                raise SettingError(f"'{name}' is {value!r}; it must be at most {most}")
         return cls(**{**known, "paused": tuple(paused)})
 
     def document(self) -> dict[str, Any]:

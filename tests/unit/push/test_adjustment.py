@@ -75,5 +75,5 @@ def test_further_fields_are_for_others() -> None:
 
 @pytest.mark.parametrize("name", ["concurrency", "rate", "buffer"])
 def test_a_limit_that_no_script_may_have_is_none(name: str) -> None:
-    with pytest.raises(SettingError, match=f"'{name}' is 1.*; it must be at most 1"):
+    with pytest.raises(SettingError, match=f"'{name}' is 1.*; it must be a number above 0, and at most 1"):
         Adjustment.of({name: 10**400})

@@ -123,7 +123,7 @@ def test_the_numbers_of_many_targets_fit_into_a_node() -> None:
     for number in range(100):
         with pushes.start(session(), f"target {number}", settings(batch_records=1), Limits()) as made:
             records = [Record(0, 1, f"{lane} {'long' * 20}") for lane in range(60)]
-            list(made.run(lambda _: None, [records], TaskId(0, number)))
+            list(made.run(lambda _: None, [(records, None)], TaskId(0, number)))
     found = pushes.document()
     assert len(found) == 100
     assert len(json.dumps(found)) < 500_000
