@@ -176,7 +176,7 @@ class Tables:
         proxy = self._proxy(int(server.url.rpartition(":")[2]))
         scheme = "https" if self._certificates else "http"
         options = {"url": f"{scheme}://{self._host}:{proxy.port}/items", "batch_size": "50"}
-        options["batch_format"] = "ndjson"
+        options |= {"batch_format": "ndjson", "concurrency": "2"}  # a connection has a fault after many bytes
         if self._certificates:
             options["ssl_ca"] = Path(self._certificates.ca).read_text("utf-8")
 
