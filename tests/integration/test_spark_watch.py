@@ -15,6 +15,7 @@ from tests.waiting import wait_until
 
 ROWS = 20_000
 BEAT_S = 0.02
+SHOWN_S = 120  # a Python worker of Spark starts slowly beside other tests
 MB = 1 << 20
 
 
@@ -35,22 +36,22 @@ def test_progress_and_measurements_of_a_run(
     spark.range(ROWS).selectExpr("id", "id % 10 AS k").write.parquet(numbers)
     spark.read.parquet(numbers).groupBy("k").count().write.parquet(str(tmp_path / "counts"))
 
-    wait_until(lambda: watch.shown().get("written", {}).get("rows") == ROWS + 10, 20, "rows are shown")
+    wait_until(lambda: watch.shown().get("written", {}).get("rows") == ROWS + 10, SHOWN_S, "rows are shown")
     assert watch.shown()["read"]["rows"] >= ROWS
     assert watch.shown()["read"]["bytes"] > 0
 
     rdd = context.parallelize(range(3), 3).map(lambda number: _hold(str(go)) if number == 0 else number)
     thread = threading.Thread(target=rdd.count)
     thread.start()
-    wait_until(lambda: [s["done"] for s in watch.shown()["stages"]] == [2], 20, "a stage is shown")
+    wait_until(lambda: [s["done"] for s in watch.shown()["stages"]] == [2], SHOWN_S, "a stage is shown")
     load = {"number": 1, "active_tasks": 1, "failed_tasks": 0}
-    wait_until(lambda: watch.shown()["executors"] == load, 20, "the load of the executors is shown")
+    wait_until(lambda: watch.shown()["executors"] == load, SHOWN_S, "the load of the executors is shown")
     go.touch()
     thread.join()
 
     with pytest.raises(Exception, match="ZeroDivisionError"):
         context.parallelize([1], 1).map(lambda number: number // 0).count()
-    wait_until(lambda: watch.shown()["executors"]["failed_tasks"] == 1, 20, "the failed task is shown")
+    wait_until(lambda: watch.shown()["executors"]["failed_tasks"] == 1, SHOWN_S, "the failed task is shown")
 
     beats = _beats(spark)
     assert statistics.median(beats) < BEAT_S, beats
