@@ -14,7 +14,7 @@ from tests.spark_support import LocalSpark
 from tests.waiting import wait_until
 
 ROWS = 20_000
-MOST_QUESTIONS = 60  # 19 to 43 were seen
+MOST_QUESTIONS = 25
 SHOWN_S = 120  # a Python worker of Spark starts slowly beside other tests
 MB = 1 << 20
 
@@ -86,9 +86,8 @@ def _hold(go: str) -> int:
 
 
 def _questions(spark: Any, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The questions to the JVM of a look at what has not changed."""
-    metrics = RunMetrics(SparkStatus(spark), pytest.fail)
-    metrics.look()
+    """The questions to the JVM of the shortest of ten looks: nothing has changed since the one before."""
+    metrics, found = RunMetrics(SparkStatus(spark), pytest.fail), list[int]()
     client, asked = spark.sparkContext._gateway._gateway_client, list[threading.Thread]()  # noqa: SLF001 - what a look costs
     send = client.send_command
 
@@ -99,5 +98,8 @@ def _questions(spark: Any, monkeypatch: pytest.MonkeyPatch) -> int:
 
     with monkeypatch.context() as patched:
         patched.setattr(client, "send_command", counted)
-        metrics.look()
-    return asked.count(threading.current_thread())  # the monitor looks, too
+        for _ in range(10):
+            asked.clear()
+            metrics.look()
+            found.append(asked.count(threading.current_thread()))  # the monitor looks, too
+    return min(found)
