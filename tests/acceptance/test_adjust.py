@@ -185,7 +185,7 @@ def test_only_a_job_that_has_not_ended_is_adjusted(operator: Shell, stage: Stage
     assert_error(
         operator.type("job", "adjust", "ended", "--rate", "2"), 5, "'ended' has already ended as SUCCESS"
     )
-    assert_error(operator.type("job", "adjust", "nobody", "--rate", "2"), 4, "nobody")
+    assert_error(operator.type("job", "adjust", "unknown", "--rate", "2"), 4, "unknown")
     assert_error(operator.type("job", "adjust", "no/id", "--rate", "2"), 2, "'no/id' is not valid")
     ended = operator.type("job", "adjust", "waits", "--rate", "2", "--pause-lane", "a", "--pause-lane", "b")
     assert ended.code == 0

@@ -96,7 +96,7 @@ def test_the_limits_of_a_job_that_has_ended_stay_as_they_are(stage: Stage) -> No
 
 def test_a_job_that_is_unknown_has_no_limits(stage: Stage) -> None:
     with pytest.raises(ItemNotFound):
-        stage.client.adjust("nobody", {"concurrency": 4})
+        stage.client.adjust("unknown", {"concurrency": 4})
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_kept_limits_that_cannot_be_read_hold_up_no_job(deployment: Deployment) 
 # ---------------------------------------------------------------------- a driver follows them
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> list[Adjustment]:
-    """What the pushes of drivers in this process are told."""
+    """The adjustments that the pushes of drivers in this process get."""
     found, adjust = list[Adjustment](), Pushes.adjust
 
     def noted(self: Pushes, adjustment: Adjustment) -> None:
