@@ -64,13 +64,7 @@ class Adjustments:
             except SettingError as error:
                 raise DefinitionError(str(error)) from error
             act = self._operator.trail.act("adjust", f"{after}, kept" if keep else str(after))
-            document = {
-                **after.document(),
-                "run_key": record.run_key,
-                "since": act.at,
-                "by": act.by,
-                "host": act.host,
-            }
+            document = {**after.document(), "run_key": record.run_key, **act.note()}
             login = self._operator.side_nodes.login(record)
             operations = [
                 Check(self._set.layout.record(job_id), version),

@@ -36,12 +36,7 @@ class SideNodes:
     def stop_creation(self, record: Record, act: Act, *, graceful: bool = False) -> list[Operation]:
         """The operations that request the end of a job; none when it is requested already."""
         path = self._layout.stop(record.pool, record.id)
-        asked: dict[str, object] = {
-            "run_key": record.run_key,
-            "since": act.at,
-            "by": act.by,
-            "host": act.host,
-        }
+        asked: dict[str, object] = {"run_key": record.run_key, **act.note()}
         if graceful:
             asked[GRACEFUL] = True
         return request_to_stop(path, self._session.get(path), asked, login=self.login(record))

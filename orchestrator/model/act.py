@@ -32,6 +32,10 @@ class Act(BaseModel):
         host = os.uname().nodename
         return cls(at=timestamp(), by=str(session.whoami()), action=action, host=host, detail=detail)
 
+    def note(self) -> dict[str, str]:
+        """The fields of a node by which `noted` finds it."""
+        return {"since": self.at, "by": self.by, "host": self.host}
+
     @classmethod
     def noted(cls, document: dict[str, Any], action: str) -> "Act | None":
         """The act in the document of a node; None where it names none."""
