@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from orchestrator.admission.high_water import reports_in
 from orchestrator.admission.hosts import announced, serves
 from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
@@ -34,6 +35,7 @@ class Waits:
         self._nodes = Nodes(queue_set.layout.root)
         self._limits: dict[str, PoolLimits] = {}
         self._running: dict[str, int] = {}
+        self._full: dict[str, Waiting | None] = {}
 
     def of(
         self,
@@ -73,6 +75,7 @@ class Waits:
         return (
             self._without_worker(main)
             or self._at_cap(main)
+            or self._at_high_water(main)
             or self._refused(main)
             or self._left(state)
             or Waiting(reason=Reason.TURN, message="it is due; the next worker that polls claims it")
@@ -104,6 +107,14 @@ class Waits:
             )  # some jobs may have started before the pool had a cap
         running_now = self._running[main]
         return at_cap(main, running_now, cap) if running_now >= cap else None
+
+    def _at_high_water(self, main: str) -> Waiting | None:
+        if not self._limits_of(main).high_water:
+            return None
+        if main not in self._full:
+            report = next(reports_in(self._set.session, self._nodes, main), None)
+            self._full[main] = None if report is None else report.waiting(main)
+        return self._full[main]
 
     def _limits_of(self, pool: str) -> PoolLimits:
         if pool not in self._limits:

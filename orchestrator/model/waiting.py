@@ -16,6 +16,7 @@ class Reason(StrEnum):
     PAUSED = "paused"
     NO_WORKER = "no-worker"
     CAP = "cap"
+    HIGH_WATER = "high-water"  # the target of its pool takes rows too slowly
     CONCURRENCY = "concurrency"
     SLOTS = "slots"
     PRESSURE = "pressure"
