@@ -50,5 +50,5 @@ def at_checkpoint(name: str) -> Waiting:
 
 def at_concurrency(name: str, running: int, limit: int) -> Waiting:
     """As many jobs of one name run as its concurrency allows."""
-    words = f"{running} jobs named {name} run, and its concurrency is {limit}"
+    words = f"concurrency is {limit} for jobs named {name}, and {running} {'runs' if running == 1 else 'run'}"
     return Waiting(reason=Reason.CONCURRENCY, message=words)
