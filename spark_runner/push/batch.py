@@ -74,12 +74,16 @@ class DeadLetter:
 class Portion:
     """Records that were read together, `count` of them, and the `position` of the source after them.
 
-    `left` of them are neither delivered nor dead letters. The open portions are a list, linked both ways.
+    `left` of them are neither delivered nor dead letters. All before `delivered` are delivered, once none is
+    left; None: not all. If it `has_dead`, a dead letter comes after that. The open portions are a list,
+    linked both ways.
     """
 
     count: int
     left: int
     position: Any
+    delivered: Any = None
+    has_dead: bool = False
     previous: "Portion | None" = None
     next: "Portion | None" = None
 
