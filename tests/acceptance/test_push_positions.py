@@ -46,7 +46,9 @@ if fails == "yes":
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_the_next_job_of_the_name_goes_on_after_the_last_one(shared_shell: Shell) -> None:
+def test_the_next_job_of_the_name_goes_on_after_the_last_one(
+    shared_shell: Shell, zookeeper_root: str
+) -> None:
     shell = shared_shell
     shell.write("count_up.py", PROGRAM)
     worker = shell.start("worker", "--slots", "1")
@@ -64,7 +66,7 @@ def test_the_next_job_of_the_name_goes_on_after_the_last_one(shared_shell: Shell
             assert shell.type("job", "submit", "numbers.yaml", "--id", f"numbers-{number}").code == 0
             ended = shell.type("job", "wait", f"numbers-{number}", "--timeout", "5m")
             assert (ended.code == 0) is (fails == "no"), ended.stderr
-            kept = json.loads(shell.type("zkcli", "get", "/orchestrator/positions/numbers").stdout)
+            kept = json.loads(shell.type("zkcli", "get", f"{zookeeper_root}/positions/numbers").stdout)
             assert kept["numbers"]["acknowledged"] == kept["numbers"]["read"] == {"offset": end}
             assert kept["numbers"]["job"] == f"numbers-{number}"
         sent = [value for each in server.received for value in json.loads(each.body)]
