@@ -9,7 +9,7 @@ from loguru import logger
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.model.granted_node import document_of
 from orchestrator.model.paths import Nodes
-from queues import Conflict, Create, Set, commit, encode, timestamp
+from queues import AccessDenied, Conflict, Create, Set, commit, encode, timestamp
 from spark_runner.protocol.attempt import Attempt, attempt_path
 from spark_runner.protocol.positions_node import MAX_BYTES, positions_path
 from spark_runner.push.positions import MAX_CHARACTERS, OF_ATTEMPT, OF_NAME
@@ -22,11 +22,7 @@ def positions_before(job: JobContext, attempt: Attempt) -> dict[str, Any]:
     """The positions after which the driver of an attempt goes on."""
     before = attempt_path(job.record_path, job.run_key, attempt.number - 1)
     kept = Nodes(job.context.layout.root).position(job.definition.name)
-    of_attempt, of_name = job.context.session.get_many([positions_path(before), kept])
-    found = {
-        OF_ATTEMPT: document_of(of_attempt[0]).get(OF_ATTEMPT) if of_attempt is not None else None,
-        OF_NAME: document_of(of_name[0]) if of_name is not None else None,
-    }
+    found = {OF_ATTEMPT: _of_driver(job, before).get(OF_ATTEMPT), OF_NAME: _of_name(job, kept)[0]}
     return {kind: each for kind, each in found.items() if each}
 
 
@@ -36,16 +32,14 @@ def keep_positions(job: JobContext) -> None:
     An ended attempt never changes, so a repetition after a crash changes nothing.
     """
     path = attempt_path(job.record_path, job.run_key, job.state.attempt)
-    found = job.context.session.get(positions_path(path)) if job.state.attempt else None
-    ours = {} if found is None else _checked(document_of(found[0]).get(OF_NAME))
+    ours = _checked(_of_driver(job, path).get(OF_NAME))
     if not ours:
         return
     session, nodes = job.context.session, Nodes(job.context.layout.root)
     session.ensure_path(nodes.positions)
     kept, fields = nodes.position(job.definition.name), {"job": job.id, "since": timestamp()}
     for _ in range(_MAX_TRIES):
-        node = session.get(kept)
-        known = {} if node is None else document_of(node[0])
+        known, version = _of_name(job, kept)
         changed = {name: {**each, **fields} for name, each in ours.items() if not _is_in(known, name, each)}
         if not changed:
             return
@@ -54,9 +48,24 @@ def keep_positions(job: JobContext) -> None:
             logger.warning("{} has positions of too many pushes: those of {} are not kept", kept, job.id)
             return
         with contextlib.suppress(Conflict):
-            commit(session, [Create(kept, data) if node is None else Set(kept, data, node[1].version)])
+            commit(session, [Create(kept, data) if version is None else Set(kept, data, version)])
             return
     logger.warning("{} is changed by others all the time: the positions of {} are not kept", kept, job.id)
+
+
+def _of_name(job: JobContext, path: str) -> tuple[dict[str, Any], int | None]:
+    """The positions of a job name, and the version of their node; None without one."""
+    found = job.context.session.get(path)
+    return ({}, None) if found is None else (document_of(found[0]), found[1].version)
+
+
+def _of_driver(job: JobContext, attempt: str) -> dict[str, Any]:
+    """What the driver of an attempt has kept; empty where its program made something else of the node."""
+    try:
+        found = job.context.session.get(positions_path(attempt))
+    except AccessDenied:
+        return {}
+    return {} if found is None or len(found[0]) > MAX_BYTES else document_of(found[0])
 
 
 def _checked(document: object) -> dict[str, dict[str, Any]]:

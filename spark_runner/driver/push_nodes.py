@@ -1,5 +1,6 @@
 """The nodes by which operators steer the pushes of an attempt, and by which others go on after them."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from spark_runner.protocol.adjustment_node import adjustment_path
@@ -7,6 +8,7 @@ from spark_runner.protocol.positions_node import MAX_BYTES, positions_path
 from spark_runner.protocol.run_plan import RunPlan
 from spark_runner.protocol.zookeeper import (
     AccessDenied,
+    Conflict,
     Create,
     Delete,
     Operation,
@@ -50,16 +52,17 @@ class PushNodes:
             raise ValueError(f"{self._adjustment_path} cannot be followed: {error}") from error
 
     def keep_positions(self, *, is_done: bool = False) -> None:
-        """Keep how far the pushes have delivered."""
+        """Keep how far the pushes have delivered; a node that the program has changed stays as it is."""
         path, found = self._positions_path, self._pushes.positions(is_done=is_done)
         data = encode(found) if found else None
         if data is not None and len(data) > MAX_BYTES:
             data = None
         if data == self._positions:
             return
-        is_there = self._session.exists(path) is not None
-        if data is not None:
-            self._commit([Set(path, data, -1) if is_there else Create(path, data)])
-        elif is_there:
-            self._commit([Delete(path)])
-        self._positions = data
+        with contextlib.suppress(Conflict, AccessDenied):
+            is_there = self._session.exists(path) is not None
+            if data is not None:
+                self._commit([Set(path, data, -1) if is_there else Create(path, data)])
+            elif is_there:
+                self._commit([Delete(path)])
+            self._positions = data
