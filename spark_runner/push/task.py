@@ -24,7 +24,7 @@ _NOT_YET = Limits(concurrency=1, buffer_records=1, buffer_bytes=1, is_suspended=
 class News(NamedTuple):
     """What has become of records since the last news.
 
-    `delivered` counts records. Each record before the `position` is delivered, or among the dead letters.
+    `delivered` counts rows. Each record before the `position` is delivered, or among the dead letters.
     """
 
     delivered: int
