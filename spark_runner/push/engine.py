@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record, total_size
+from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record, total_rows, total_size
 from spark_runner.push.errors import DeliveryError, PushEnded
 from spark_runner.push.lanes import Lanes
 from spark_runner.push.monitor import Monitor
@@ -108,12 +108,12 @@ class Engine:
             self._end()
 
     def abort(self) -> int:
-        """End after the requests in flight; returns the number of records that are not settled then.
+        """End after the requests in flight; returns the number of rows that are not settled then.
 
         A producer that waits meanwhile gets PushEnded.
         """
         self._end()
-        return self._lanes.records
+        return self._lanes.rows
 
     def fail(self, error: BaseException) -> None:
         """End the push: its producer raises the error."""
@@ -141,7 +141,7 @@ class Engine:
             end = 0 if to.lane in full else self._fitting(to.lane, records)
             if end:
                 self._lanes.add(to, records[:end], numbers[:end], portion, now)
-                self._monitor.read(to.lane, end, now)
+                self._monitor.read(to.lane, total_rows(records[:end]), now)
             if end < len(records):
                 left[to] = records[end:], numbers[end:]
                 full.add(to.lane)
@@ -149,13 +149,13 @@ class Engine:
 
     def _fitting(self, lane: str, records: Sequence[Record]) -> int:
         """How many of these records have room; an empty buffer takes any record."""
-        room, size = self._lanes.room(lane)
-        if len(records) <= room and total_size(records) <= size:
+        most, rows, size = self._lanes.room(lane)
+        if len(records) <= most and total_rows(records) <= rows and total_size(records) <= size:
             return len(records)
         end = 1 if self._lanes.is_empty else 0
-        size -= total_size(records[:end])
-        while end < min(room, len(records)) and records[end].size <= size:
-            size -= records[end].size
+        rows, size = rows - total_rows(records[:end]), size - total_size(records[:end])
+        while end < min(most, len(records)) and records[end].rows <= rows and records[end].size <= size:
+            rows, size = rows - records[end].rows, size - records[end].size
             end += 1
         return end
 
@@ -257,7 +257,7 @@ class Engine:
             lanes = self._lanes
             return {
                 "in_flight": lanes.in_flight,
-                "buffered": lanes.records,
+                "buffered": lanes.rows,
                 "buffered_bytes": lanes.bytes,
                 "oldest": round(lanes.oldest(self._clock()), 3),
                 "threads": len(self._workers),

@@ -32,7 +32,7 @@ class Monitor:
         return found
 
     def read(self, lane: str, count: int, now: float) -> None:
-        """Records of a lane came."""
+        """Rows of a lane came."""
         self._of(lane).read += count
         self.speed_in.add(count, now)
 
@@ -56,7 +56,7 @@ class Monitor:
         if is_late:
             counts.late += 1
         else:
-            counts.retried += sum(map(len, follow.rest))
+            counts.retried += sum(each.rows for each in follow.rest)
 
     def document(self) -> dict[str, Any]:
         """All numbers: those of the lanes with the most records, and of the others together."""
@@ -78,10 +78,11 @@ class Monitor:
     def acknowledged(self, batch: Batch, now: float) -> None:
         """Each record of a batch is delivered, or a dead letter."""
         counts = self._of(batch.lane)
-        counts.dead += len(batch.dead)
-        counts.delivered += len(batch) - len(batch.dead)
-        if len(batch):
-            self.speed_out.add(len(batch), now)
+        dead = sum(letter.rows for letter in batch.dead)
+        counts.dead += dead
+        counts.delivered += batch.rows - dead
+        if batch.rows:
+            self.speed_out.add(batch.rows, now)
             self.delay.add(now)
 
     def _of(self, lane: str) -> Counts:

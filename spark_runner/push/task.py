@@ -33,7 +33,7 @@ class Portion(NamedTuple):
 class News(NamedTuple):
     """What has become of records since the last news.
 
-    `delivered` counts records. Each record before the `position` is delivered, or among the dead letters.
+    `delivered` counts rows. Each record before the `position` is delivered, or among the dead letters.
     """
 
     delivered: int
