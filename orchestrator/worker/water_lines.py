@@ -3,7 +3,7 @@
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.admission.high_water import REFRESH_SECONDS, read_each
@@ -33,6 +33,7 @@ from spark_runner.protocol.attempt import attempt_path
 _LOOK_SECONDS = 2.0  # a driver writes its progress each 2 s at most
 _REST = 5  # progress of thousands of jobs takes long to read: at most a sixth of the time
 _STALE_SECONDS = 30.0  # a driver that pushes writes its progress each 2 s, so an older one proves nothing
+_AT_ONCE = 50  # progress in one reply; usual are some kilobytes, and a megabyte is possible
 _STOP_SECONDS = 0.5  # the session removes the reports without an answer
 
 
@@ -53,7 +54,7 @@ class _Written:
 
 
 class WaterLines:
-    """A loop over the running jobs in pools with `high_water`; each 2 s one read for a hundred of them.
+    """A loop over the running jobs in pools with `high_water`; each 2 s one read for fifty of them.
 
     It holds one ephemeral node for each pool in which a job of this worker is at or above the limit.
     """
@@ -98,10 +99,10 @@ class WaterLines:
                 paths[path] = job
         lines = dict.fromkeys(limits, 0.0)
         high = defaultdict[str, list[tuple[WaterLine, str]]](list)
-        found = dict(zip(paths, read_each(self._session, list(paths)), strict=True))
         before, self._jobs = self._jobs, {}
-        for path, job in paths.items():
-            pool, line = _main(job), self._line(path, found[path], before.get(path))
+        for path, found in self._read(list(paths)):
+            job = paths[path]
+            pool, line = _main(job), self._line(path, found, before.get(path))
             lines[pool] = max(lines[pool], line.line)
             if self._is_high(path, line, before.get(path), limits[pool]):
                 high[pool].append((line, job.id))
@@ -112,6 +113,11 @@ class WaterLines:
             else:
                 self._withdraw(pool)
         return max(_LOOK_SECONDS, _REST * (self._clock() - started))
+
+    def _read(self, paths: Sequence[str]) -> Iterator[tuple[str, NodeData | None]]:
+        for start in range(0, len(paths), _AT_ONCE):
+            some = paths[start : start + _AT_ONCE]
+            yield from zip(some, read_each(self._session, some), strict=True)
 
     def _limits(self, running: Sequence[JobContext]) -> dict[str, float]:
         """`high_water` of each pool that has one and runs a job here; from memory while none changes."""

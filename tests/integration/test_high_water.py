@@ -13,6 +13,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.waiting import Reason
 from orchestrator.worker import water_lines
+from orchestrator.worker.water_lines import WaterLines
 from orchestrator.worker.worker import Worker
 from queues.model.codec import decode, encode
 from queues.model.operations import Create, Delete, Set
@@ -345,6 +346,24 @@ def test_a_pool_is_asked_for_without_requests_while_there_is_no_report(
     now[0] += 2.0
     assert all(rule.report(POOL) for _ in range(1000))
     assert requests() == before + 1
+
+
+def test_following_jobs_costs_one_read_of_their_progress_and_none_in_other_pools(
+    target: Target, scripted_deployment: ScriptedDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = scripted_deployment.worker(slots=3)
+    jobs = [target.occupy(name) for name in ("a", "b")]
+    for job_id in jobs:
+        target.fill(job_id, 0.5)
+    session, pools = scripted_deployment.session(), scripted_deployment.queues.pools
+    follower = WaterLines(session, target.nodes, pools, "another", worker.dispatcher.in_flight.in_running)
+    requests = count_requests(session, monkeypatch)
+    follower.step()
+    assert (requests(), follower.lines) == (1, {POOL: 0.5})
+    target.client.change_pool(POOL, high_water=0.0)
+    wait_until(lambda: not pools.limits(POOL)[0].high_water, WAIT_S, "the limit is gone")
+    follower.step()
+    assert (requests(), follower.lines) == (1, {})
 
 
 def test_jobs_that_are_held_back_are_not_claimed_again_and_again(
