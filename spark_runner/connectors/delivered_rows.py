@@ -1,7 +1,7 @@
 """Passes over the rows of a partition that an earlier attempt of the job has delivered.
 
-The position of a partition is the number of its rows so far, and a digest of their idempotency keys: where
-the rows are others, or in another order, none is passed over.
+The position of a partition is the number of its rows so far, and a digest of their idempotency keys
+and contents: where the rows are others, or in another order, none is passed over.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ class DeliveredRows:
         """The position after all rows so far."""
         return [self._count, self._digest.hexdigest()]
 
-    def pass_over(self, keys: Sequence[str]) -> int:
-        """How many of the next rows, which have these keys, are delivered already; raises OtherRows."""
-        passed = max(0, min(len(keys), self._most - self._count))
-        self._add(keys[:passed])
+    def pass_over(self, rows: Sequence[str]) -> int:
+        """How many of the next rows, as texts, are delivered already; raises OtherRows."""
+        passed = max(0, min(len(rows), self._most - self._count))
+        self._add(rows[:passed])
         if passed and self._count == self._most:
             self._check()
-        self._add(keys[passed:])
+        self._add(rows[passed:])
         self.passed += passed
         return passed
 
@@ -43,10 +43,10 @@ class DeliveredRows:
         if self._count < self._most:
             self._check()
 
-    def _add(self, keys: Sequence[str]) -> None:
-        if keys:
-            self._count += len(keys)
-            self._digest.update("\n".join([*keys, ""]).encode())
+    def _add(self, rows: Sequence[str]) -> None:
+        if rows:
+            self._count += len(rows)
+            self._digest.update("\n".join([*rows, ""]).encode())
 
     def _check(self) -> None:
         if self.position != self._expected:

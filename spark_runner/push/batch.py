@@ -41,6 +41,15 @@ class Record(NamedTuple):
     rows: int = 1
 
 
+RECORD_BYTES = 600
+"""What the objects of a record take in the buffer beside its value, with its key and lane, about."""
+
+
+def buffer_size(records: Sequence[Record]) -> int:
+    """The bytes of records in the buffer."""
+    return total_size(records) + RECORD_BYTES * len(records)
+
+
 def total_size(records: Iterable[Record]) -> int:
     """The bytes of records together."""
     return sum(map(_SIZE, records))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record, total_rows, total_size
+from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record, buffer_size, total_rows
 from spark_runner.push.errors import DeliveryError, PushEnded
 from spark_runner.push.lanes import Lanes
 from spark_runner.push.monitor import Monitor
@@ -150,12 +150,14 @@ class Engine:
     def _fitting(self, lane: str, records: Sequence[Record]) -> int:
         """How many of these records have room; an empty buffer takes any record."""
         most, rows, size = self._lanes.room(lane)
-        if len(records) <= most and total_rows(records) <= rows and total_size(records) <= size:
+        if len(records) <= most and total_rows(records) <= rows and buffer_size(records) <= size:
             return len(records)
         end = 1 if self._lanes.is_empty else 0
-        rows, size = rows - total_rows(records[:end]), size - total_size(records[:end])
-        while end < min(most, len(records)) and records[end].rows <= rows and records[end].size <= size:
-            rows, size = rows - records[end].rows, size - records[end].size
+        rows, size = rows - total_rows(records[:end]), size - buffer_size(records[:end])
+        for record in records[end:most]:
+            rows, size = rows - record.rows, size - buffer_size([record])
+            if rows < 0 or size < 0:
+                break
             end += 1
         return end
 
@@ -258,7 +260,7 @@ class Engine:
             return {
                 "in_flight": lanes.in_flight,
                 "buffered": lanes.rows,
-                "buffered_bytes": lanes.bytes,
+                "buffered_bytes": lanes.buffered_bytes,
                 "oldest": round(lanes.oldest(self._clock()), 3),
                 "threads": len(self._workers),
                 "core_threads": self._workers.core,

@@ -358,6 +358,34 @@ def test_a_further_attempt_goes_on_after_the_rows_that_are_delivered(
         assert {json.loads(each.body)["id"] for each in server.received} == set(range(1, rows))
 
 
+def test_a_row_that_has_changed_meanwhile_is_sent_although_its_key_was_delivered(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def fails(_: Received) -> Reply:
+        return Reply(503 if len(server.received) > 1700 else 200)
+
+    columns = "(id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED)"
+    insert = "INSERT INTO dst SELECT id, if(id < 5, '{}', 'same') AS v FROM range(3000)".format
+    with web_server(fails) as server:
+        made = table(server.url, "retry_timeout 0.3, parallelism 1, concurrency 4", columns)
+        first, second = StreamControl(), StreamControl()
+        with pytest.raises(SqlError, match="answers 503"):
+            execute(
+                spark,
+                plan_of(made + insert("old"), tmp_path),
+                lambda _: None,
+                Writer("run", 1),
+                control=first,
+            )
+        server.reply = lambda _: Reply()
+        server.received.clear()
+        second.pushes.follow(first.pushes.positions())
+        script = plan_of(made + insert("new"), tmp_path)
+        execute(spark, script, lambda _: None, Writer("run", 2), control=second)
+        sent = [json.loads(each.body) for each in server.received]
+    assert {row["id"] for row in sent if row["v"] == "new"} == set(range(5))
+
+
 def test_refused_rows_come_again_in_a_further_attempt(spark: SparkSession, tmp_path: Path) -> None:
     def reply(received: Received) -> Reply:
         is_late = len(server.received) > 2500

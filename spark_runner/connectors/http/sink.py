@@ -106,7 +106,7 @@ class Sends:
             for start in range(0, len(all_rows), _PORTION):
                 rows = all_rows[start : start + _PORTION]
                 if has_keys:
-                    del rows[: known.pass_over([str(row.key) for row in rows])]
+                    del rows[: known.pass_over([f"{row.key} {row.row}" for row in rows])]
                 records = sender.records(rows, refused)
                 # A further attempt must meet a row again that cannot be sent: no quarantine has it yet.
                 is_clean = is_clean and not refused

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_runner.push.batch import Batch, DeadLetter, Priority, Record
+from spark_runner.push.batch import RECORD_BYTES, Batch, DeadLetter, Priority, Record
 from spark_runner.push.engine import Engine
 from spark_runner.push.errors import Overloaded, Permanent, Refused, Retryable, TargetDown
 from spark_runner.push.retry import Results
@@ -96,10 +96,23 @@ def test_the_buffer_is_bounded_in_bytes_but_takes_a_record_that_is_larger() -> N
     target.go_on.clear()
     with Engine(target, settings(), Limits(concurrency=1, buffer_bytes=100)) as engine:
         engine.put(records([1], size=1000))
-        assert engine.report()["buffered_bytes"] == 1000
+        assert engine.report()["buffered_bytes"] == 1000 + RECORD_BYTES
         producer = threading.Thread(target=engine.put, args=(records([2], size=1),))
         producer.start()
         wait_until(lambda: engine.report()["is_full"], WAIT_S, "the producer waits")
+        target.go_on.set()
+        producer.join(WAIT_S)
+
+
+def test_small_records_take_no_more_memory_than_the_buffer_has() -> None:
+    target = Target()
+    target.go_on.clear()
+    limits = Limits(concurrency=1, buffer_records=10**6, buffer_bytes=100 * RECORD_BYTES)
+    with Engine(target, settings(), limits) as engine:
+        producer = threading.Thread(target=engine.put, args=(records(range(1000), size=0),))
+        producer.start()
+        wait_until(lambda: engine.report()["is_full"], WAIT_S, "the producer waits")
+        assert engine.report()["buffered"] <= 100, "the objects of records count"
         target.go_on.set()
         producer.join(WAIT_S)
 

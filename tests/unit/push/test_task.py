@@ -79,17 +79,28 @@ def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
 
 
 def test_limits_hold_for_two_tasks_together_and_change_while_they_run() -> None:
-    target = Target()
+    target, have_shares = Target(), threading.Event()
+    target.open.set()
     with driver(Limits(concurrency=6)) as (server, endpoint):
         tasks = [PushTask(settings(batch_records=1), endpoint) for _ in range(2)]
         ids = iter(range(2))
 
+        def read() -> Iterator[Portion]:
+            first, *others = portions(40)
+            yield first
+            assert have_shares.wait(WAIT_S)
+            yield from others
+
         def run(task: PushTask) -> None:
-            list(task.run(target, portions(40), TaskId(next(ids), 0)))
+            list(task.run(target, read(), TaskId(next(ids), 0)))
 
         threads = [threading.Thread(target=run, args=(task,), daemon=True) for task in tasks]
         for thread in threads:
             thread.start()
+        # The second one has a share only once the first one is within its own.
+        wait_until(lambda: len(target.values) == 20, WAIT_S, "both deliver")
+        target.open.clear()
+        have_shares.set()
         wait_until(lambda: target.in_flight == 6, WAIT_S, "they use all")
         server.adjust(Limits(concurrency=8, lanes={"": LaneLimits(is_paused=True)}))
         target.open.set()
