@@ -23,9 +23,9 @@ class Placed(NamedTuple):
     @classmethod
     def of(cls, name: str, location: str, place: str, options: Mapping[str, Any]) -> "Placed":
         """A table with these options of a plan."""
-        return cls(
-            name, location, place, str(options.get("mark", "")), frozenset(options.get("skip_mark", ()))
-        )
+        skipped = options.get("skip_mark", ())  # of another connector, it may be anything
+        marks = frozenset(map(str, skipped)) if isinstance(skipped, list | tuple) else frozenset[str]()
+        return cls(name, location, place, str(options.get("mark", "")), marks)
 
     def passes_over(self, target: "Placed") -> bool:
         """Whether a query that reads it leaves out what is written to the target."""
