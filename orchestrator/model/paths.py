@@ -87,6 +87,15 @@ class Nodes:
         return f"{self.adjustments}/{name}"
 
     @property
+    def positions(self) -> str:
+        """The folder of how far the pushes of each job name have read their sources."""
+        return f"{self.root}/positions"
+
+    def position(self, name: str) -> str:
+        """The node with those of one job name."""
+        return f"{self.positions}/{name}"
+
+    @property
     def audit(self) -> str:
         """The folder of the changes of operators that are not in a log spool yet."""
         return f"{self.root}/audit"

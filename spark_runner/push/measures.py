@@ -78,7 +78,7 @@ class Counts:
     NAMES = ("read", "delivered", "dead", "retried", "requests", "errors", "timeouts", "late")
 
     def __init__(self) -> None:
-        self.read = self.delivered = self.dead = self.retried = 0  # records
+        self.read = self.delivered = self.dead = self.retried = 0  # rows
         self.requests = self.errors = self.timeouts = self.late = 0  # requests
 
     def __iadd__(self, other: "Counts") -> Self:

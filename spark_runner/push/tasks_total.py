@@ -8,6 +8,7 @@ from spark_runner.push.control.budget import TaskId
 from spark_runner.push.control.server import TaskState
 from spark_runner.push.measures import WINDOWS_S, Counts, Delay, Latencies, Speed
 from spark_runner.push.monitor import OTHERS
+from spark_runner.push.settings import Limits
 
 MAX_LANES = 50  # that are shown
 _MAX_KEPT = 1000  # lanes with counts of their own; the tasks of a stream may name others without end
@@ -15,7 +16,7 @@ _NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
 NOW_S = WINDOWS_S[0]
 """The window of the speed of a lane."""
 _LANES, _LATENCIES = "lanes", "latencies"
-_SECONDS = ("push_seconds", "stopped_seconds")
+_TOTALS = ("recovered", "read_seconds", "push_seconds", "stopped_seconds")
 _GAUGES = ("in_flight", "buffered", "buffered_bytes", "threads", "core_threads", "active")
 _Sums = Counter[tuple[str, ...]]
 
@@ -27,6 +28,7 @@ class TasksTotal:
         self._ended, self._all = _Sums(), _Sums()
         self._names = set[str]()  # of lanes with counts of their own
         self._gauges = dict[str, float]()
+        self._available: float | None = None  # records of the source
         self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
         self._speeds, self._began = dict[str, Speed](), now  # of lanes
 
@@ -51,6 +53,8 @@ class TasksTotal:
             "oldest": max((_number(report.get("oldest")) for report in reports), default=0.0),
             **{name: sum(_number(report.get(name)) for report in reports) for name in _GAUGES},
         }
+        available = [report["available"] for report in reports if report.get("available") is not None]
+        self._available = sum(map(_number, available)) if available else None
         after = self.counts()
         self._read.add(max(0, after.read - before.read), now)
         settled = after.delivered + after.dead - before.delivered - before.dead
@@ -70,11 +74,16 @@ class TasksTotal:
             found += counts
         return found
 
-    def document(self, now: float, most: int = MAX_LANES) -> dict[str, Any]:
+    def document(self, limits: Limits, now: float, most: int = MAX_LANES) -> dict[str, Any]:
         """All numbers: times in seconds, speeds in records per second, over the windows in seconds.
 
         Of the lanes, the `most` with the most records, and the others together.
         """
+        records, size = self._gauges.get("buffered", 0.0), self._gauges.get("buffered_bytes", 0.0)
+        behind = {}
+        if self._available is not None:
+            behind = {"available": self._available, "lag": self._available + records}
+        water_line = min(1.0, max(records / limits.buffer_records, size / limits.buffer_bytes))
         latencies = Latencies({int(key[1]): n for key, n in self._all.items() if key[0] == _LATENCIES})
         lanes, speeds = self._lanes(), Counter[str]()
         shown = sorted(lanes, key=lambda name: -lanes[name].read)
@@ -90,8 +99,10 @@ class TasksTotal:
             lanes[OTHERS] += others
         return {
             **self._gauges,
+            "water_line": round(water_line, 3),
+            **behind,
             **self.counts().document(),
-            **{name: round(self._all[(name,)], 3) for name in _SECONDS},
+            **{name: round(self._all[(name,)], 3) for name in _TOTALS},
             "delay": round(self._delay.seconds(), 3),
             "p50": round(latencies.quantile(0.5), 4),
             "p99": round(latencies.quantile(0.99), 4),
@@ -100,6 +111,7 @@ class TasksTotal:
             "lanes": {
                 name: {**counts.document(), "speed": round(speeds[name], 1)} for name, counts in lanes.items()
             },
+            "limits": limits.document(),
         }
 
     def _lanes(self) -> dict[str, Counts]:
@@ -120,7 +132,7 @@ class TasksTotal:
         for bucket, count in _mapping(report.get(_LATENCIES)).items():
             if bucket.isdecimal() and len(bucket) <= 3:  # noqa: PLR2004 - digits; a bucket is far below 1000
                 found[_LATENCIES, bucket] += int(_number(count))
-        for name in _SECONDS:
+        for name in _TOTALS:
             found[name,] += _number(report.get(name))  # type: ignore[assignment]  # a Counter of floats works
         return found
 

@@ -85,8 +85,13 @@ def test_an_operator_watches_a_push_slows_it_down_pauses_a_lane_suspends_it_and_
 
         push = wait_for_push(shell, lambda push: {*LANES} <= {*push.get("lanes", ())})
         assert push["limits"] == {
-            "concurrency": 6, "rate": 0.0, "buffer": 100_000, "is_suspended": False, "paused": []
-        }  # fmt: skip
+            "concurrency": 6,
+            "rate": 0.0,
+            "buffer": 100_000,
+            "buffer_bytes": 64 * 1024 * 1024,
+            "is_suspended": False,
+            "paused": [],
+        }
         assert push["read"] == sum(counts["read"] for counts in push["lanes"].values())
         shown = shell.type("job", "show", "items-1").stdout
         assert "push into items" in shown

@@ -24,6 +24,9 @@ PUSH = {
     "oldest": 1.25,
     "threads": 4,
     "active": 3,
+    "read_seconds": 61.0,
+    "push_seconds": 3700.0,
+    "stopped_seconds": 0.0,
     "p50": 0.0213,
     "p99": 0.4,
     "speed_in": {"10": 2000.0, "60": 1234.4, "300": 99.0},
@@ -55,10 +58,19 @@ def test_a_push_is_shown_with_its_numbers() -> None:
         "3 of 4 requests in flight, at most 2.5 a second · 20 of 1,000 rows buffered · the oldest for 1.2 s",
         "latency 21 ms, p99 400 ms · 2 tasks · 3 of 4 threads busy",
         "its source sets the pace: rows are sent as they come",
+        "time: 1 min 01 s to read and transform, 1 h 01 min in requests, 0.0 s stopped by a full buffer",
         "lane    read   waiting   delivered   rows/s   dead   retried   errors   timeouts",
         "───────────────────────────────────────────────────────────────────────────────────",
         "a      1,200       197       1,000       12      3         7        2          1",
     ]
+
+
+def test_what_a_source_has_and_scheduling_errors_are_shown_where_there_are_any() -> None:
+    shown = page_of(lag=1200, available=1000, recovered=2, late=3)
+    assert "1,200 rows behind its source, which has 1,000 more" in shown
+    assert "scheduling: 3 answers after a rollback, 2 order groups recovered" in shown
+    assert "behind" not in page_of()
+    assert "scheduling" not in page_of(recovered=0, late=0)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +114,7 @@ def test_tasks_without_contact_are_named() -> None:
 
 def test_paused_lanes_are_marked_also_before_their_first_row() -> None:
     shown = page_of(lanes={"a": COUNTS, "b": COUNTS}, limits={"paused": ["b", "c"]}).splitlines()
-    marks = {line.split()[0]: line.split()[-1] for line in shown[7:]}
+    marks = {line.split()[0]: line.split()[-1] for line in shown[8:]}
     assert marks == {"a": "1", "b": "paused", "c": "paused", "all": "1"}
 
 
@@ -142,6 +154,10 @@ def test_a_page_is_bounded() -> None:
 
 NAMES = [
     *PUSH,
+    "lag",
+    "available",
+    "recovered",
+    "late",
     "concurrency",
     "rate",
     "buffer",

@@ -55,8 +55,27 @@ def _lines(push: Mapping[str, Any], lanes: Collection[str]) -> list[str]:
             ]
         ),
         _bottleneck(push, limits),
+        _times(push),
+        *_behind(push),
         *([f"{len(lanes):,} lanes, the first {_MAX_LANES} by name:"] if len(lanes) > _MAX_LANES else []),
     ]
+
+
+def _behind(push: Mapping[str, Any]) -> Iterator[str]:
+    """How far it is behind its source, and what went wrong in the order of its answers."""
+    if "lag" in push:
+        yield f"{_count(push, 'lag')} rows behind its source, which has {_count(push, 'available')} more"
+    recovered, late = _number(push.get("recovered")), _number(push.get("late"))
+    if recovered or late:
+        yield f"scheduling: {late:,.0f} answers after a rollback, {recovered:,.0f} order groups recovered"
+
+
+def _times(push: Mapping[str, Any]) -> str:
+    """The profile: where its tasks and requests spent their time."""
+    read, pushed, stopped = (
+        duration(_number(push.get(name))) for name in ("read_seconds", "push_seconds", "stopped_seconds")
+    )
+    return f"time: {read} to read and transform, {pushed} in requests, {stopped} stopped by a full buffer"
 
 
 def _bottleneck(push: Mapping[str, Any], limits: Mapping[str, Any]) -> str:

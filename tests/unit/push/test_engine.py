@@ -345,3 +345,39 @@ def test_a_full_buffer_of_batches_that_are_not_full_uses_all_requests() -> None:
     producer.join(WAIT_S)
     engine.drain()
     assert engine.counts()["delivered"] == 80
+
+
+def test_an_acknowledgement_that_does_not_come_in_order_is_recovered_and_reported() -> None:
+    first, is_first = threading.Event(), True
+    delivered = list[int]()
+
+    def deliver(batch: Batch) -> None:
+        nonlocal is_first
+        value = batch.records[0].value
+        if value == 0 and is_first:
+            is_first = False
+            assert first.wait(WAIT_S)
+        delivered.append(value)
+
+    made = settings(batch_records=1, order=Order.STRICT, window=2, acknowledgement_wait=0.05)
+    with Engine(deliver, made, Limits(concurrency=2)) as engine:
+        engine.put(records(range(2)))
+        wait_until(lambda: delivered == [1], WAIT_S, "the second one overtakes the first one")
+        assert engine.position is None
+        wait_until(lambda: engine.recover() == 1, WAIT_S, "the order group is rolled back")
+        assert engine.report()["recovered"] == 1
+        first.set()
+    assert delivered == [1, 0, 0, 1], "what came before the rollback does not count"
+    counts = engine.counts()
+    assert (counts["delivered"], counts["late"]) == (2, 1)
+
+
+def test_the_time_in_which_records_come_and_that_of_a_full_buffer_are_told_apart() -> None:
+    target, now = Target(), 0.0
+    with Engine(target, settings(), Limits(), clock=lambda: now) as engine:
+        engine.put(records(range(2)))
+        now = 3.0
+        engine.put(records(range(2)))
+        now = 4.0
+    report = engine.report()
+    assert (report["read_seconds"], report["stopped_seconds"]) == (4.0, 0.0)

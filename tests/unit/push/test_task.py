@@ -13,7 +13,7 @@ from spark_runner.push.control.client import Endpoint
 from spark_runner.push.control.server import ControlServer
 from spark_runner.push.errors import Permanent, SettingError
 from spark_runner.push.settings import LaneLimits, Limits
-from spark_runner.push.task import PushTask
+from spark_runner.push.task import Portion, PushTask
 from tests.push_support import WAIT_S, settings
 from tests.waiting import wait_until
 
@@ -53,9 +53,11 @@ class Target:
             self.values += values
 
 
-def portions(count: int) -> Iterator[tuple[list[Record], int]]:
+def portions(count: int) -> Iterator[Portion]:
     for start in range(0, count, 10):
-        yield [Record(value, 1) for value in range(start, start + 10)], start + 10
+        yield Portion(
+            [Record(value, 1) for value in range(start, start + 10)], start + 10, count - start - 10
+        )
 
 
 def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
@@ -63,7 +65,7 @@ def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
     target.open.set()
     with driver(Limits(concurrency=4)) as (server, endpoint):
         task = PushTask(settings(batch_records=3, is_repeatable=True), endpoint)
-        found = list(task.run(target, [*portions(100), ([Record("bad", 1)], 101)]))
+        found = list(task.run(target, [*portions(100), Portion([Record("bad", 1)], 101, 0)]))
         assert sum(news.delivered for news in found) == 100
         assert found[-1].position == 101
         (dead,) = (letter for news in found for letter in news.dead)
@@ -73,6 +75,7 @@ def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
         assert target.sizes.count(3) >= 33, "batches are full although the first orders come late"
         ((_, counts),) = server.take_ended()
         assert counts["lanes"][""]["delivered"] == 100
+        assert (counts["available"], counts["position"], counts["read_position"]) == (0, 100, 101)
 
 
 def test_limits_hold_for_two_tasks_together_and_change_while_they_run() -> None:
