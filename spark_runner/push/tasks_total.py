@@ -13,6 +13,8 @@ from spark_runner.push.settings import Limits
 MAX_LANES = 50  # that are shown
 _MAX_KEPT = 1000  # lanes with counts of their own; the tasks of a stream may name others without end
 _NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
+NOW_S = WINDOWS_S[0]
+"""The window of the speed of a lane."""
 _LANES, _LATENCIES = "lanes", "latencies"
 _TOTALS = ("recovered", "read_seconds", "push_seconds", "stopped_seconds")
 _GAUGES = ("in_flight", "buffered", "buffered_bytes", "threads", "core_threads", "active")
@@ -28,6 +30,7 @@ class TasksTotal:
         self._gauges = dict[str, float]()
         self._available: float | None = None  # records of the source
         self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
+        self._speeds, self._began = dict[str, Speed](), now  # of lanes
 
     def add(
         self,
@@ -36,7 +39,7 @@ class TasksTotal:
         now: float,
     ) -> None:
         """Take the last reports of the tasks that run, and of those that have ended since the last call."""
-        before = self.counts()
+        before, lanes = self.counts(), self._lanes()
         for _, report in ended:
             self._ended += self._sums(report)
         self._all = self._ended.copy()
@@ -58,6 +61,11 @@ class TasksTotal:
         self._settled.add(max(0, settled), now)
         if settled > 0:
             self._delay.add(now)
+        for name, counts in self._lanes().items():
+            earlier = lanes.get(name, Counts())
+            settled = counts.delivered + counts.dead - earlier.delivered - earlier.dead
+            if settled > 0:
+                self._speeds.setdefault(name, Speed(self._began, NOW_S)).add(settled, now)
 
     def counts(self) -> Counts:
         """The counts of all lanes."""
@@ -77,11 +85,15 @@ class TasksTotal:
             behind = {"available": self._available, "lag": self._available + records}
         water_line = min(1.0, max(records / limits.buffer_records, size / limits.buffer_bytes))
         latencies = Latencies({int(key[1]): n for key, n in self._all.items() if key[0] == _LATENCIES})
-        lanes = self._lanes()
+        lanes, speeds = self._lanes(), Counter[str]()
         shown = sorted(lanes, key=lambda name: -lanes[name].read)
         others = Counts()
-        for name in shown[most:]:
-            others += lanes.pop(name)
+        for place, name in enumerate(shown):
+            is_shown = place < most
+            speed = self._speeds[name].over(NOW_S, now) if name in self._speeds else 0.0
+            speeds[name if is_shown else OTHERS] += speed  # type: ignore[assignment]  # a Counter of floats works
+            if not is_shown:
+                others += lanes.pop(name)
         if others.read:
             lanes[OTHERS] = lanes.get(OTHERS, Counts())
             lanes[OTHERS] += others
@@ -96,7 +108,9 @@ class TasksTotal:
             "p99": round(latencies.quantile(0.99), 4),
             "speed_in": {str(window): round(self._read.over(window, now), 1) for window in WINDOWS_S},
             "speed_out": {str(window): round(self._settled.over(window, now), 1) for window in WINDOWS_S},
-            "lanes": {name: counts.document() for name, counts in lanes.items()},
+            "lanes": {
+                name: {**counts.document(), "speed": round(speeds[name], 1)} for name, counts in lanes.items()
+            },
             "limits": limits.document(),
         }
 

@@ -41,11 +41,26 @@ def test_speeds_are_those_of_the_last_minutes_and_latencies_those_of_all_request
         counts = {"read": 100 * second, "delivered": 50 * second, "dead": 0}
         total.add([], {FIRST: TaskState(report(counts=counts))}, float(second))
     found = total.document(LIMITS, 400.0)
-    assert found["speed_in"] == {"60": 100.0, "300": 100.0}
-    assert found["speed_out"] == {"60": 50.0, "300": 50.0}
+    assert found["speed_in"] == {"10": 100.0, "60": 100.0, "300": 100.0}
+    assert found["speed_out"] == {"10": 50.0, "60": 50.0, "300": 50.0}
     assert 0.0002 < found["p50"] == found["p99"] <= 0.0003
     assert found["delay"] == 399.0
-    assert total.document(LIMITS, 1000.0)["speed_in"] == {"60": 0.0, "300": 0.0}
+    assert total.document(LIMITS, 1000.0)["speed_in"] == {"10": 0.0, "60": 0.0, "300": 0.0}
+
+
+def test_each_lane_has_the_speed_of_the_last_seconds() -> None:
+    total = TasksTotal(0.0)
+    for second in range(1, 41):
+        lanes = {
+            "quick": {"read": 60 * second, "delivered": 50 * second},
+            "slow": {"delivered": 2 * min(second, 25), "dead": second},
+        }
+        total.add([], {FIRST: TaskState({"lanes": lanes})}, float(second))
+    found = total.document(LIMITS, 40.0)["lanes"]
+    assert (found["quick"]["speed"], found["slow"]["speed"]) == (50.0, 1.0)
+    assert total.document(LIMITS, 55.0)["lanes"]["quick"]["speed"] == 0.0
+    together = total.document(LIMITS, 40.0, most=0)["lanes"]
+    assert {name: each["speed"] for name, each in together.items()} == {OTHERS: 51.0}
 
 
 def test_of_many_lanes_those_with_the_most_records_are_named() -> None:
