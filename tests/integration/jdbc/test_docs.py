@@ -63,12 +63,10 @@ def test_two_tables_that_copy_each_other_take_no_row_of_their_own_for_news(
     def rows(table: str) -> list[list[str]]:
         return database.run(f"SELECT id, name, origin FROM {table} ORDER BY id")
 
-    assert run() == [1, 1]
-    assert [[*row[:2]] for row in rows("customers")] == [[*row[:2]] for row in rows("people")]
-    database.run("UPDATE people SET name = 'changed', origin = NULL WHERE id = 0")
-    run()
-    assert [row[1] for row in rows("customers")] == ["changed", "new"]
-    assert rows("customers")[0][2] == "people", "its next run does not copy it back"
+    for _ in range(2):
+        assert run() == [1, 1], "no row goes back to where it came from"
+        assert [row[:2] for row in rows("customers")] == [row[:2] for row in rows("people")]
+    assert rows("people")[0][2] == "customers"
 
 
 def test_the_setting_for_rejected_rows_is_one() -> None:
