@@ -75,7 +75,7 @@ class PushTask:
 
         channel = ControlClient(
             self.endpoint,
-            task or _this_task(),
+            task or this_task(),
             report=engine.report,
             follow=follower.follow,
             extend=engine.extend,
@@ -108,6 +108,7 @@ class _Follower:
         self._rollbacks = orders.rollbacks
 
 
-def _this_task() -> TaskId:
+def this_task() -> TaskId:
+    """The task of Spark in which this runs."""
     context = TaskContext.get()
     return TaskId(context.partitionId(), context.taskAttemptId()) if context else TaskId(0, 0)
