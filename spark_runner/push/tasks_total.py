@@ -1,5 +1,6 @@
 """The numbers of all tasks of a push together, from their reports."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,18 +14,20 @@ MAX_LANES = 50  # that are shown
 _MAX_KEPT = 1000  # lanes with counts of their own; the tasks of a stream may name others without end
 _NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
 _LANES, _LATENCIES = "lanes", "latencies"
+_ADDRESS = re.compile(r"https?://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}/rows")
 _SECONDS = ("push_seconds", "stopped_seconds")
 _GAUGES = ("in_flight", "buffered", "buffered_bytes", "threads", "core_threads", "active")
 _Sums = Counter[tuple[str, ...]]
 
 
 class TasksTotal:
-    """Adds up the reports of tasks, of which nothing but numbers is taken: their machines are not trusted."""
+    """Adds up the reports of tasks, taking numbers and an address alone: their machines are not trusted."""
 
     def __init__(self, now: float) -> None:
         self._ended, self._all = _Sums(), _Sums()
         self._names = set[str]()  # of lanes with counts of their own
         self._gauges = dict[str, float]()
+        self._address = ""  # at which clients fetch rows
         self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
 
     def add(
@@ -41,6 +44,7 @@ class TasksTotal:
         for state in running.values():
             self._all += self._sums(state.counts)
         reports = [state.counts for state in running.values()]
+        latest = sorted(running, key=lambda task: task.attempt, reverse=True)
         self._gauges = {
             "tasks": len(running),
             "stale": sum(state.is_stale for state in running.values()),
@@ -48,6 +52,7 @@ class TasksTotal:
             "oldest": max((_number(report.get("oldest")) for report in reports), default=0.0),
             **{name: sum(_number(report.get(name)) for report in reports) for name in _GAUGES},
         }
+        self._address = next(filter(None, (_address(running[task].counts) for task in latest)), "")
         after = self.counts()
         self._read.add(max(0, after.read - before.read), now)
         settled = after.delivered + after.dead - before.delivered - before.dead
@@ -86,6 +91,7 @@ class TasksTotal:
             "speed_in": {str(window): round(self._read.over(window, now), 1) for window in WINDOWS_S},
             "speed_out": {str(window): round(self._settled.over(window, now), 1) for window in WINDOWS_S},
             "lanes": {name: counts.document() for name, counts in lanes.items()},
+            **({"address": self._address} if self._address else {}),
         }
 
     def _lanes(self) -> dict[str, Counts]:
@@ -117,6 +123,12 @@ class TasksTotal:
             return OTHERS
         self._names.add(name)
         return name
+
+
+def _address(report: Mapping[str, Any]) -> str:
+    """The URL of the rows that a task serves; empty without one, or for another text."""
+    found = report.get("address")
+    return found if isinstance(found, str) and _ADDRESS.fullmatch(found) else ""
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
