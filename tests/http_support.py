@@ -17,7 +17,7 @@ from spark_runner.connectors.written_rows import Rejected
 from spark_runner.push.control.client import Endpoint
 from spark_runner.push.control.server import ControlServer
 from spark_runner.push.settings import Limits, Order
-from spark_runner.push.task import PushTask
+from spark_runner.push.task import Portion, PushTask
 from tests.servers.web import Reply
 
 ROWS = [Row("/items", f'{{"n":{n}}}', f'{{"n":{n}}}', f"key-{n}") for n in range(4)]
@@ -49,7 +49,10 @@ class Pushing:
             task = PushTask(self._settings, Endpoint("127.0.0.1", server.start(), "t", 90.0))
             try:
                 for _, found in delivered(
-                    task, sender.deliver, [sender.records(rows, refused)], lambda record: record.value.row
+                    task,
+                    sender.deliver,
+                    [Portion(sender.records(rows, refused))],
+                    lambda record: record.value.row,
                 ):
                     refused += found
             finally:

@@ -1,6 +1,6 @@
 """A batch of records, and what happens to it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from operator import itemgetter
@@ -29,7 +29,8 @@ class Record(NamedTuple):
     """A record to deliver.
 
     `size` is its bytes. The records of a `lane` share limits. In a push with an order by key, those with an
-    equal `key` keep their order. A push in order does not use the `priority`: nothing may overtake.
+    equal `key` keep their order. A push in order does not use the `priority`: nothing may overtake. A record
+    of many rows counts as `rows`; a request has at least one record as a whole.
     """
 
     value: Any
@@ -37,6 +38,16 @@ class Record(NamedTuple):
     lane: str = ""
     key: Any = None
     priority: Priority = Priority.MEDIUM
+    rows: int = 1
+
+
+RECORD_BYTES = 600
+"""What the objects of a record take in the buffer beside its value, with its key and lane, about."""
+
+
+def buffer_size(records: Sequence[Record]) -> int:
+    """The bytes of records in the buffer."""
+    return total_size(records) + RECORD_BYTES * len(records)
 
 
 def total_size(records: Iterable[Record]) -> int:
@@ -44,7 +55,14 @@ def total_size(records: Iterable[Record]) -> int:
     return sum(map(_SIZE, records))
 
 
-_SIZE = itemgetter(Record._fields.index("size"))  # in C, for it runs for each record several times
+def total_rows(records: Iterable[Record]) -> int:
+    """The rows of records together."""
+    return sum(map(_ROWS, records))
+
+
+# In C, for they run for each record several times.
+_SIZE, _ROWS = (itemgetter(Record._fields.index(name)) for name in ("size", "rows"))
+_AS_THEY_ARE: Mapping[int, Record] = {}
 
 
 class Destination(NamedTuple):
@@ -57,11 +75,20 @@ class Destination(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that is not delivered any more, with the error of each attempt."""
+    """A record that is not delivered any more, with the error of each attempt.
+
+    Of a record of many rows, it may be only some: the target `rejected` them.
+    """
 
     record: Record
     number: int
     errors: tuple[str, ...]
+    rejected: Sequence[Any] | None = None
+
+    @property
+    def rows(self) -> int:
+        """The rows that are not delivered."""
+        return self.record.rows if self.rejected is None else len(self.rejected)
 
     @property
     def reason(self) -> str:
@@ -74,12 +101,16 @@ class DeadLetter:
 class Portion:
     """Records that were read together, `count` of them, and the `position` of the source after them.
 
-    `left` of them are neither delivered nor dead letters. The open portions are a list, linked both ways.
+    `left` of them are neither delivered nor dead letters. All before `delivered` are delivered, once none is
+    left; None: not all. If it `has_dead`, a dead letter comes after that. The open portions are a list,
+    linked both ways.
     """
 
     count: int
     left: int
     position: Any
+    delivered: Any = None
+    has_dead: bool = False
     previous: "Portion | None" = None
     next: "Portion | None" = None
 
@@ -102,6 +133,7 @@ class Batch:
     numbers: list[int] = field(default_factory=list)
     parts: list[tuple[Portion, int]] = field(default_factory=list)
     size: int = 0
+    rows: int = 0
     errors: dict[int, tuple[str, ...]] = field(default_factory=dict)
     busy: dict[int, int] = field(default_factory=dict)
     dead: Sequence[DeadLetter] = ()
@@ -122,15 +154,21 @@ class Batch:
         self.numbers += numbers
         self.parts.append((portion, len(records)))
         self.size += total_size(records)
+        self.rows += total_rows(records)
 
-    def part(self, indices: Sequence[int], state: State | None = None) -> "Batch":
-        """Some of its records as a closed batch."""
+    def part(
+        self,
+        indices: Sequence[int],
+        state: State | None = None,
+        left: Mapping[int, Record] = _AS_THEY_ARE,
+    ) -> "Batch":
+        """Some of its records as a closed batch; of those in `left`, by their index, what is left."""
         made = Batch(self.lane, self.priority, self.created, state=state or self.state, is_closed=True)
         made.tries, made.is_repeated = self.tries, self.is_repeated
         portions = [portion for portion, count in self.parts for _ in range(count)]
         for index in indices:
             number = self.numbers[index]
-            made.extend([self.records[index]], [number], portions[index])
+            made.extend([left.get(index, self.records[index])], [number], portions[index])
             if number in self.errors:
                 made.errors[number] = self.errors[number]
             if number in self.busy:
@@ -138,6 +176,9 @@ class Batch:
         return made
 
     def without(self, batches: Sequence["Batch"]) -> "Batch":
-        """The records that none of these batches has."""
+        """The records that none of these batches has, and the rows that these lack of others."""
         kept = {number for batch in batches for number in batch.numbers}
-        return self.part([index for index, number in enumerate(self.numbers) if number not in kept])
+        made = self.part([index for index, number in enumerate(self.numbers) if number not in kept])
+        made.size = self.size - sum(batch.size for batch in batches)
+        made.rows = self.rows - sum(batch.rows for batch in batches)
+        return made

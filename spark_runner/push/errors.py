@@ -1,5 +1,11 @@
 """The errors of a push."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spark_runner.push.batch import Record
+
 
 class PushError(Exception):
     """A push cannot go on."""
@@ -43,3 +49,17 @@ class Refused(Retryable):
 
 class Permanent(DeliveryError):
     """The target will never take the record; a batch of several records is divided to find it."""
+
+
+class Partial(DeliveryError):
+    """The target settled some rows of a record of many.
+
+    The `rejected` ones are its dead letters. What is `left` of the record comes again: after a pause because
+    of an `error`, or else at once.
+    """
+
+    def __init__(
+        self, rejected: Sequence[Any] = (), left: "Record | None" = None, error: Retryable | None = None
+    ) -> None:
+        super().__init__(str(error) if error else "rows of it are rejected")
+        self.rejected, self.left, self.error = rejected, left, error

@@ -6,7 +6,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from spark_runner.push.adaptive_limit import AdaptiveLimit
-from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record, State, total_size
+from spark_runner.push.batch import (
+    RECORD_BYTES,
+    Batch,
+    Destination,
+    Portion,
+    Priority,
+    Record,
+    State,
+    total_size,
+)
 from spark_runner.push.errors import Overloaded, Retryable, TimedOut
 from spark_runner.push.order_group import OrderGroup
 from spark_runner.push.retry import FollowUp
@@ -39,8 +48,13 @@ class Lane:
         """How long its target has taken nothing, but for the time in which nothing was to be sent."""
         self.limits = limits.of(name)
         self._bucket = TokenBucket(self.limits.rate)
-        self.records = self.bytes = 0  # read, and not acknowledged in their group
+        self.records = self.rows = self.bytes = 0  # read, and not acknowledged in their group
         self.adjust(limits, 0.0)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes of its records in the buffer."""
+        return self.bytes + RECORD_BYTES * self.records
 
     def adjust(self, limits: Limits, now: float) -> None:
         """Change the limits, of which some are those of this lane."""
@@ -93,10 +107,11 @@ class Lane:
             if batch is None:
                 batch = Batch(self.name, to.priority, now)
                 group.add(batch)
-            end = self._fitting(batch, records, start)
+            end, rows, size = self._fitting(batch, records, start), batch.rows, batch.size
             batch.extend(records[start:end], numbers[start:end], portion)
             self.records += end - start
-            self.bytes += total_size(records[start:end])
+            self.rows += batch.rows - rows
+            self.bytes += batch.size - size
             if self._is_full(batch) or end < len(records):
                 batch.is_closed = True
             self._list(group, now)
@@ -277,6 +292,7 @@ class Lane:
     def forget(self, batch: Batch) -> None:
         """All records of a batch are acknowledged."""
         self.records -= len(batch)
+        self.rows -= batch.rows
         self.bytes -= batch.size
 
     def roll_back(self, now: float) -> int:

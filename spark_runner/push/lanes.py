@@ -4,9 +4,10 @@ import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 
 from spark_runner.push.acknowledgements import Acknowledgements
-from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record
+from spark_runner.push.batch import RECORD_BYTES, Batch, Destination, Portion, Priority, Record
 from spark_runner.push.circuit_breaker import CircuitBreaker
 from spark_runner.push.errors import Overloaded, Retryable, TargetDown
 from spark_runner.push.lane import Lane
@@ -35,6 +36,14 @@ class Settled:
     failure: TargetDown | None = None
 
 
+class Room(NamedTuple):
+    """What a lane may still take."""
+
+    records: int
+    rows: int
+    size: int
+
+
 class Lanes:
     """The lanes of a push in one task; not safe for threads. All times are those of one monotonic clock.
 
@@ -61,7 +70,7 @@ class Lanes:
         self._usual = 0.0  # latency of a request
         self._busy = 0  # lanes with records
         self._low = 0.0  # the share of a request that is due to the lowest priority
-        self.in_flight = self.records = self.bytes = 0
+        self.in_flight = self.records = self.rows = self.bytes = 0
         self.until = float("inf")
         """The lease of the limits: no request starts that might not end before this time."""
 
@@ -83,19 +92,25 @@ class Lanes:
         """Whether no record is left."""
         return not self.records and not self.in_flight
 
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes of all records in the buffer."""
+        return self.bytes + RECORD_BYTES * self.records
+
     def oldest(self, now: float) -> float:
         """The age of the oldest batch that is not acknowledged, in seconds."""
         return max((lane.oldest(now) for lane in self), default=0.0)
 
     # ------------------------------------------------------------------ records come
-    def room(self, name: str) -> tuple[int, int]:
-        """How many records, and bytes, a lane takes now; an empty buffer takes a larger record, too."""
+    def room(self, name: str) -> Room:
+        """What a lane may take now; an empty buffer takes a larger record, too."""
         lane = self._lanes.get(name)
-        records, size = (lane.records, lane.bytes) if lane else (0, 0)
-        most = _room(self.limits.buffer_records - self.records, records)
+        records, rows, size = (lane.records, lane.rows, lane.buffered_bytes) if lane else (0, 0, 0)
+        free = _room(self.limits.buffer_records - self.rows, rows)
+        most = free
         if self._settings.order is Order.STRICT:
             most = min(most, (self._settings.window + 1) * self._settings.batch_records - records)
-        return most, _room(self.limits.buffer_bytes - self.bytes, size)
+        return Room(most, free, _room(self.limits.buffer_bytes - self.buffered_bytes, size))
 
     def read(self, count: int, position: object) -> Portion:
         """A portion of the source that was read, whose records are added next."""
@@ -108,11 +123,12 @@ class Lanes:
         lane = self._lanes.get(to.lane)
         if lane is None:
             lane = self._made(to.lane)
-        before = lane.bytes
+        rows, size = lane.rows, lane.bytes
         self._busy += not lane.records
         lane.add(to, records, numbers, portion, now)
         self.records += len(records)
-        self.bytes += lane.bytes - before
+        self.rows += lane.rows - rows
+        self.bytes += lane.bytes - size
         self._turns.update(lane, now)
 
     def release(self, now: float, stopped: Collection[str]) -> None:
@@ -209,6 +225,8 @@ class Lanes:
         known = self._usual or latency
         self._usual = known + _SMOOTHING * (min(latency, _SLOW * known) - known)
         lane.observe(batch, error, max(follow.pause, self.breaker.wait(now) or 0.0), now)
+        if batch.rows > sum(each.rows for each in follow.rest):
+            lane.failing_seconds = 0.0  # it took some rows of a record, although not all
         found = lane.settle(batch, follow, now)
         self.in_flight -= 1
         for each in {lane, *self._held}:
@@ -232,6 +250,7 @@ class Lanes:
         lane.forget(batch)
         self._busy -= len(batch) > 0 and not lane.records
         self.records -= len(batch)
+        self.rows -= batch.rows
         self.bytes -= batch.size
 
     def roll_back(self, now: float, lane: str | None = None) -> int:

@@ -20,7 +20,9 @@ class Monitor:
         self.lanes = dict[str, Counts]()
         self.speed_in, self.speed_out = Speed(now), Speed(now)
         self.latencies, self.delay = Latencies(), Delay()
-        self.push_seconds = self.stopped_seconds = 0.0
+        self.push_seconds = self.stopped_seconds = self.read_seconds = 0.0
+        self.recovered = 0
+        """Order groups that were rolled back because acknowledgements did not come in order."""
 
     def total(self) -> Counts:
         """The counts of all lanes."""
@@ -30,9 +32,13 @@ class Monitor:
         return found
 
     def read(self, lane: str, count: int, now: float) -> None:
-        """Records of a lane came."""
+        """Rows of a lane came."""
         self._of(lane).read += count
         self.speed_in.add(count, now)
+
+    def pulled(self, seconds: float) -> None:
+        """The producer took so long to have its next records."""
+        self.read_seconds += seconds
 
     def stopped(self, seconds: float) -> None:
         """The producer waited for room."""
@@ -50,7 +56,7 @@ class Monitor:
         if is_late:
             counts.late += 1
         else:
-            counts.retried += sum(map(len, follow.rest))
+            counts.retried += sum(each.rows for each in follow.rest)
 
     def document(self) -> dict[str, Any]:
         """All numbers: those of the lanes with the most records, and of the others together."""
@@ -62,6 +68,8 @@ class Monitor:
         return {
             "lanes": {name: counts.document() for name, counts in found.items()},
             "latencies": {str(bucket): count for bucket, count in self.latencies.counts.items()},
+            "recovered": self.recovered,
+            "read_seconds": round(self.read_seconds, 3),
             "push_seconds": round(self.push_seconds, 3),
             "stopped_seconds": round(self.stopped_seconds, 3),
             "delay": round(self.delay.seconds(), 3),
@@ -70,10 +78,11 @@ class Monitor:
     def acknowledged(self, batch: Batch, now: float) -> None:
         """Each record of a batch is delivered, or a dead letter."""
         counts = self._of(batch.lane)
-        counts.dead += len(batch.dead)
-        counts.delivered += len(batch) - len(batch.dead)
-        if len(batch):
-            self.speed_out.add(len(batch), now)
+        dead = sum(letter.rows for letter in batch.dead)
+        counts.dead += dead
+        counts.delivered += batch.rows - dead
+        if batch.rows:
+            self.speed_out.add(batch.rows, now)
             self.delay.add(now)
 
     def _of(self, lane: str) -> Counts:

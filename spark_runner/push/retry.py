@@ -1,11 +1,11 @@
 """What follows a request: which records come again and when, and which are dead letters."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_runner.push.batch import Batch, DeadLetter, State
-from spark_runner.push.errors import DeliveryError, Overloaded, Refused, Retryable, TimedOut
+from spark_runner.push.batch import Batch, DeadLetter, Record, State
+from spark_runner.push.errors import DeliveryError, Overloaded, Partial, Refused, Retryable, TimedOut
 
 _WORDS_CHARS = 500  # of an error that a dead letter keeps
 _MAX_RETRY_AFTER_S = 3600.0  # a target that asks for more is asked again
@@ -63,24 +63,33 @@ def follow_up(
             parts = range(half), range(half, len(batch))
             return FollowUp([batch.part(each, State.ERROR) for each in parts])
         results = dict.fromkeys(range(len(batch)), results)
-    again, dead = dict[int, Retryable](), list[DeadLetter]()
+    again, left, dead = dict[int, Retryable | None](), dict[int, Record](), list[DeadLetter]()
     for index, error in sorted(results.items()):
-        if isinstance(error, Retryable) and _may_come_again(batch, index, error, policy, is_up=is_up):
+        if isinstance(error, Partial) and error.left is not None:
+            again[index], left[index] = error.error, error.left
+        elif isinstance(error, Retryable) and _may_come_again(batch, index, error, policy, is_up=is_up):
             again[index] = error
-        else:
-            number = batch.numbers[index]
-            errors = (*batch.errors.get(number, ()), _words(error))
-            dead.append(DeadLetter(batch.records[index], number, errors))
+        dead += _dead(batch, index, error) if index not in again or isinstance(error, Partial) else ()
     if not again:
         return FollowUp(dead=dead)
-    rest = _rest(batch, again, dead, is_ordered=is_ordered, is_up=is_up)
-    pause = policy.pause(batch.tries, max(error.retry_after for error in again.values()))
-    return FollowUp([rest], dead, pause)
+    indices = list(again)
+    if is_ordered:
+        gone = {letter.number for letter in dead} - {batch.numbers[index] for index in again}
+        indices = [index for index in range(indices[0], len(batch)) if batch.numbers[index] not in gone]
+    rest = _rest(batch, indices, again, left, is_up=is_up)
+    waits = [error.retry_after for error in again.values() if error is not None]
+    if not waits:  # the target is well
+        rest.tries = 1
+    return FollowUp([rest], dead, policy.pause(batch.tries, max(waits)) if waits else 0.0)
 
 
 def retryable(batch: Batch, results: Results) -> Retryable | None:
-    """The error of a target that took no record of a batch; None if it took some, or will never take them."""
+    """The error of a target that took no record of a batch; None if it took some, or will never take them.
+
+    It takes a record of many rows as a whole.
+    """
     errors = list(results.values()) if isinstance(results, Mapping) else [results] * len(batch)
+    errors = [error.error if isinstance(error, Partial) else error for error in errors]
     found = [error for error in errors if isinstance(error, Retryable)]
     return found[0] if len(found) == len(batch) else None
 
@@ -94,17 +103,30 @@ def _may_come_again(batch: Batch, index: int, error: Retryable, policy: RetryPol
     return batch.busy.get(number, 0) + 1 < policy.busy_attempts
 
 
+def _dead(batch: Batch, index: int, error: DeliveryError) -> list[DeadLetter]:
+    """What is not delivered any more of a record."""
+    record, number = batch.records[index], batch.numbers[index]
+    errors = (*batch.errors.get(number, ()), _words(error))
+    if not isinstance(error, Partial):
+        return [DeadLetter(record, number, errors)]
+    return [DeadLetter(record, number, errors, error.rejected)] if error.rejected else []
+
+
 def _rest(
-    batch: Batch, again: Mapping[int, Retryable], dead: list[DeadLetter], *, is_ordered: bool, is_up: bool
+    batch: Batch,
+    indices: Sequence[int],
+    again: Mapping[int, Retryable | None],
+    left: Mapping[int, Record],
+    *,
+    is_up: bool,
 ) -> Batch:
-    """The records that come again, with the errors that count."""
-    indices, gone = list(again), {letter.number for letter in dead}
-    if is_ordered:
-        indices = [index for index in range(indices[0], len(batch)) if batch.numbers[index] not in gone]
+    """The records that come again, with the errors that count, and what is `left` of some."""
     is_late = any(isinstance(error, TimedOut) for error in again.values())
-    rest = batch.part(indices, State.TIMEOUT if is_late else State.ERROR)
+    rest = batch.part(indices, State.TIMEOUT if is_late else State.ERROR, left)
     for index, error in again.items():
         number = batch.numbers[index]
+        if error is None:
+            continue
         if is_up and _counts(error):
             rest.errors[number] = (*rest.errors.get(number, ()), _words(error))
         elif is_up:
