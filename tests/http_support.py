@@ -49,7 +49,10 @@ class Pushing:
             task = PushTask(self._settings, Endpoint("127.0.0.1", server.start(), "t", 90.0))
             try:
                 for _, found in delivered(
-                    task, sender.deliver, [sender.records(rows, refused)], lambda record: record.value.row
+                    task,
+                    sender.deliver,
+                    [sender.records(rows, refused)],
+                    lambda letter: [(letter.reason, letter.record.value.row)],
                 ):
                     refused += found
             finally:

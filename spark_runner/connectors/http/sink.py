@@ -75,7 +75,10 @@ class Sends:
         with closing(Sender(self.options, self.secrets)) as sender:
             portions = (sender.records(self._rows(batch), refused) for batch in batches)
             for count, rejected in delivered(
-                self.task, sender.deliver, portions, lambda record: str(record.value.row)
+                self.task,
+                sender.deliver,
+                portions,
+                lambda letter: [(letter.reason, str(letter.record.value.row))],
             ):
                 found, refused[:] = refused[:], []
                 yield count, found + rejected

@@ -4,14 +4,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from redis.exceptions import RedisClusterException, ResponseError
+from redis.exceptions import BusyLoadingError, RedisClusterException, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import MasterNotFoundError
 
-from spark_runner.connectors.errors import Unreachable
-from spark_runner.connectors.patience import Patience
 from spark_runner.connectors.redis.client import LOST, REFUSED, Servers, clear_errors, passes, where
 from spark_runner.connectors.redis.commands import expiry_of
 from spark_runner.connectors.redis.kinds import REPLACING
+from spark_runner.connectors.redis.round_trips import round_trips
+from spark_runner.push.batch import Batch, Record
+from spark_runner.push.errors import Overloaded, Partial, Refused, Retryable, TimedOut
+from spark_runner.push.retry import Results
 
 _NO_KEY = "a column of its key is NULL"
 _NO_VALUE = "a column of its value is NULL"
@@ -22,69 +25,103 @@ _NOWHERE = (*LOST, MasterNotFoundError, RedisClusterException)
 class Row(NamedTuple):
     """What is sent for one row."""
 
-    number: int  # among those of its round trip
+    number: int  # among those of its batch
     key: bytes
     command: bytes  # or several of them
     replies: int = 1  # the number of commands
+
+
+class Part(NamedTuple):
+    """Rows of one round trip to each server, and keys of rows that are written, which are to expire.
+
+    `texts` are those of all rows of its batch, by their numbers.
+    """
+
+    rows: Sequence[Row]
+    texts: Any
+    written: Sequence[bytes] = ()
 
 
 _Refused = tuple[Row, ResponseError]
 
 
 class Pipeline:
-    """The connections of one task."""
+    """The connections of one task, which sends one part after the other."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options
         self._expires = bool(options["ttl"]) and options["command"] != "SET"  # which has it as an argument
         self._replaces = options["command"] in REPLACING
         self._servers = Servers(options)
-        self._patience = Patience(options["retry_timeout"])
 
-    def write(
+    def records(
         self,
         keys: Sequence[bytes | None],
         commands: Sequence[bytes | None],
-        replies: Sequence[int] | None = None,
-    ) -> dict[int, str]:
-        """Write rows in one round trip for each server; returns why some are rejected, by their index.
+        replies: Sequence[int],
+        texts: Any,
+    ) -> tuple[list[Record], dict[int, str]]:
+        """Rows as records of the push, and why others are rejected before they are sent, by their numbers.
 
-        `replies` are the numbers of commands of each row, by default one. Rows without a reply are sent
-        again. Raises Unreachable when the time for that is over, and ConnectorError where the server refuses
-        all.
+        `replies` are the numbers of commands of each row.
         """
-        rejected, rows = dict[int, str](), list[Row]()
-        for index, (key, command) in enumerate(zip(keys, commands, strict=True)):
-            if key is None or command is None:
-                rejected[index] = _NO_KEY if key is None else _NO_VALUE
-            else:
-                rows.append(Row(index, key, command, replies[index] if replies else 1))
+        records, rejected = list[Record](), dict[int, str]()
+        for trip in round_trips([len(each or b"") for each in commands], self._options["batch_size"]):
+            rows = list[Row]()
+            found = zip(keys[trip], commands[trip], replies[trip], strict=True)
+            for number, (key, command, count) in enumerate(found, trip.start):
+                if key is None or command is None:
+                    rejected[number] = _NO_KEY if key is None else _NO_VALUE
+                else:
+                    rows.append(Row(number, key, command, count))
+            if rows:
+                records.append(_record(Part(rows, texts)))
+        return records, rejected
+
+    def deliver(self, batch: Batch) -> Results:
+        """Send a part; returns what is rejected, as reasons with numbers of rows, and what is left.
+
+        Raises DeliveryError, and ConnectorError where the server refuses all.
+        """
+        (record,) = batch.records
+        part: Part = record.value
+        refused, written = list[_Refused](), part.written
         with clear_errors(self._options):
-            rejected |= {row.number: str(error) for row, error in self._deliver(rows)}
-            if self._expires:  # the key of a rejected row belongs to someone else
-                written = dict.fromkeys(row.key for row in rows if row.number not in rejected)
-                for _, error in self._deliver(
-                    [Row(0, key, expiry_of(key, self._options["ttl"])) for key in written]
-                ):
-                    raise error
-        return rejected
+            later, reason = self._sent(part.rows, refused) if part.rows else ([], None)
+            if self._expires:  # but for the key of a rejected row, which belongs to someone else
+                kept = {row.number for row in later} | {row.number for row, _ in refused}
+                done = [row.key for row in part.rows if row.number not in kept]
+                written = list(dict.fromkeys([*written, *done]))
+            if written and not later:
+                written, reason = self._expired(written)
+        error = None if reason is None else self._error(reason)
+        if error is not None and len(later) == len(part.rows) > 0:
+            raise error
+        rejected = [(str(why), row.number) for row, why in refused]
+        if not later and not written:
+            return {0: Partial(rejected)} if rejected else None
+        return {0: Partial(rejected, _record(Part(later, part.texts, written)), error)}
 
     def close(self) -> None:
         """Close all connections."""
         self._servers.close()
 
-    def _deliver(self, rows: list[Row]) -> list[_Refused]:
-        """Send rows until each has an answer; returns those that are refused."""
+    def _expired(self, keys: Sequence[bytes]) -> tuple[list[bytes], Exception | None]:
+        """Let keys expire; returns those that are left, and why."""
         refused = list[_Refused]()
-        while rows:
-            rows, reason = self._sent(rows, refused)
-            if not rows:
-                self._patience.succeeded()
-            elif not self._patience.wait():
-                raise Unreachable(f"{where(self._options)} does not take rows: {reason}")
-        return refused
+        rows = [Row(0, key, expiry_of(key, self._options["ttl"])) for key in keys]
+        later, reason = self._sent(rows, refused)
+        for _, error in refused:
+            raise error
+        return [row.key for row in later], reason
 
-    def _sent(self, rows: list[Row], refused: list[_Refused]) -> tuple[list[Row], Exception | None]:
+    def _error(self, reason: Exception) -> Retryable:
+        words = f"{where(self._options)} does not take rows: {reason}"
+        if isinstance(reason, RedisTimeoutError | TimeoutError):
+            return TimedOut(words)
+        return (Overloaded if isinstance(reason, ResponseError | BusyLoadingError) else Refused)(words)
+
+    def _sent(self, rows: Sequence[Row], refused: list[_Refused]) -> tuple[list[Row], Exception | None]:
         """Send rows to their servers; returns those that must be sent again, and why."""
         later: list[Row] = []
         reason: Exception | None = None
@@ -93,7 +130,7 @@ class Pipeline:
         except REFUSED:  # of which redis-py has one as a lost connection
             raise
         except _NOWHERE as error:
-            shares, later, reason = {}, rows, error
+            shares, later, reason = {}, list(rows), error
         for name, share in shares.items():
             failed = self._sent_to(name, share, refused)
             later += failed[0]
@@ -102,7 +139,7 @@ class Pipeline:
             self._servers.close()
         return later, reason
 
-    def _shares(self, rows: list[Row]) -> dict[str, list[Row]]:
+    def _shares(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
         shares = defaultdict[str, list[Row]](list)
         for row in rows:
             shares[self._servers.of_key(row.key)].append(row)
@@ -151,3 +188,7 @@ class Pipeline:
                 raise
             return error
         return None
+
+
+def _record(part: Part) -> Record:
+    return Record(part, sum(len(row.command) for row in part.rows), rows=len(part.rows))
