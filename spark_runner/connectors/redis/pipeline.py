@@ -28,18 +28,23 @@ class Row(NamedTuple):
     number: int  # among those of its batch
     key: bytes
     command: bytes  # or several of them
-    replies: int = 1  # the number of commands
+    replies: int  # the number of commands
 
 
 class Part(NamedTuple):
     """Rows of one round trip to each server, and keys of rows that are written, which are to expire.
 
-    `texts` are those of all rows of its batch, by their numbers.
+    They are columns until they are sent: many objects that live for long slow Python down. `texts` are those
+    of all rows of the batch, by their numbers.
     """
 
-    rows: Sequence[Row]
+    columns: Sequence[Sequence[Any]]  # those of `Row`
     texts: Any
     written: Sequence[bytes] = ()
+
+    def rows(self) -> list[Row]:
+        """The rows that are to be sent."""
+        return list(map(Row, *self.columns))
 
 
 _Refused = tuple[Row, ResponseError]
@@ -65,17 +70,26 @@ class Pipeline:
 
         `replies` are the numbers of commands of each row.
         """
-        records, rejected = list[Record](), dict[int, str]()
-        for trip in round_trips([len(each or b"") for each in commands], self._options["batch_size"]):
-            rows = list[Row]()
-            found = zip(keys[trip], commands[trip], replies[trip], strict=True)
-            for number, (key, command, count) in enumerate(found, trip.start):
-                if key is None or command is None:
-                    rejected[number] = _NO_KEY if key is None else _NO_VALUE
-                else:
-                    rows.append(Row(number, key, command, count))
-            if rows:
-                records.append(_record(Part(rows, texts)))
+        numbers: Sequence[int] = range(len(keys))
+        rejected = dict[int, str]()
+        if None in keys or None in commands:
+            pairs = enumerate(zip(keys, commands, strict=True))
+            rejected = {
+                number: _NO_KEY if key is None else _NO_VALUE
+                for number, (key, command) in pairs
+                if key is None or command is None
+            }
+            numbers = [number for number in numbers if number not in rejected]
+            keys, commands, replies = ([each[n] for n in numbers] for each in (keys, commands, replies))  # type: ignore[assignment]  # mypy sees one type for all three
+        sizes = [len(each or b"") for each in commands]
+        records = [
+            Record(
+                Part([each[trip] for each in (numbers, keys, commands, replies)], texts),
+                sum(sizes[trip]),
+                rows=trip.stop - trip.start,
+            )
+            for trip in round_trips(sizes, self._options["batch_size"])
+        ]
         return records, rejected
 
     def deliver(self, batch: Batch) -> Results:
@@ -85,22 +99,26 @@ class Pipeline:
         """
         (record,) = batch.records
         part: Part = record.value
-        refused, written = list[_Refused](), part.written
+        rows, refused, written = part.rows(), list[_Refused](), part.written
         with clear_errors(self._options):
-            later, reason = self._sent(part.rows, refused) if part.rows else ([], None)
+            later, reason = self._sent(rows, refused) if rows else ([], None)
             if self._expires:  # but for the key of a rejected row, which belongs to someone else
                 kept = {row.number for row in later} | {row.number for row, _ in refused}
-                done = [row.key for row in part.rows if row.number not in kept]
+                done = [row.key for row in rows if row.number not in kept]
                 written = list(dict.fromkeys([*written, *done]))
             if written and not later:
                 written, reason = self._expired(written)
         error = None if reason is None else self._error(reason)
-        if error is not None and len(later) == len(part.rows) > 0:
+        if error is not None and len(later) == len(rows) > 0:
             raise error
         rejected = [(str(why), row.number) for row, why in refused]
         if not later and not written:
             return {0: Partial(rejected)} if rejected else None
-        return {0: Partial(rejected, _record(Part(later, part.texts, written)), error)}
+        columns = tuple(zip(*later, strict=True)) or ((),) * len(Row._fields)
+        left = Record(
+            Part(columns, part.texts, written), sum(len(row.command) for row in later), rows=len(later)
+        )
+        return {0: Partial(rejected, left, error)}
 
     def close(self) -> None:
         """Close all connections."""
@@ -109,7 +127,7 @@ class Pipeline:
     def _expired(self, keys: Sequence[bytes]) -> tuple[list[bytes], Exception | None]:
         """Let keys expire; returns those that are left, and why."""
         refused = list[_Refused]()
-        rows = [Row(0, key, expiry_of(key, self._options["ttl"])) for key in keys]
+        rows = [Row(0, key, expiry_of(key, self._options["ttl"]), 1) for key in keys]
         later, reason = self._sent(rows, refused)
         for _, error in refused:
             raise error
@@ -140,6 +158,8 @@ class Pipeline:
         return later, reason
 
     def _shares(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
+        if self._options["mode"] != "cluster":
+            return {"": list(rows)}
         shares = defaultdict[str, list[Row]](list)
         for row in rows:
             shares[self._servers.of_key(row.key)].append(row)
@@ -157,8 +177,10 @@ class Pipeline:
             try:
                 connection.send_packed_command([b"".join([row.command for row in rows])])
                 for row in rows:
-                    errors = [self._reply(connection) for _ in range(row.replies)]
-                    error = next(filter(None, errors), None)
+                    error = self._reply(connection)
+                    for _ in range(1, row.replies):
+                        further = self._reply(connection)
+                        error = error or further
                     done += 1
                     # A row that replaces another one must follow it again.
                     if (error and passes(error)) or (self._replaces and not error and row.key in waiting):
@@ -188,7 +210,3 @@ class Pipeline:
                 raise
             return error
         return None
-
-
-def _record(part: Part) -> Record:
-    return Record(part, sum(len(row.command) for row in part.rows), rows=len(part.rows))
