@@ -7,13 +7,13 @@ that of one request at a time, as in `foreachPartition`.
 `slow_lane_loss`: ten lanes, of which one takes 100 times as long: how much later the nine others are
 delivered, 0 for no loss.
 `stop_seconds`, `recover_seconds`: a target that takes a tenth of what comes: when reading stops, and when it
-is at 90 % of its speed after the target is as fast as before; `buffer`: the most that was buffered, as a
-share of the limit.
+is at 90 % of its speed after the target is as fast as before; `buffer` and `memory`: the most that was
+buffered, and by how much the memory of the process grew, as shares of `buffer_bytes`.
 `adjust_p99_seconds`: from a change of the limits in the driver to its effect in each of 20 tasks;
 `control_share`: the processor share of the channel of one of them.
 `lost`, `out_of_order`, `dead`: 1 % errors, 1 % requests without an answer, 0.1 % records that are refused.
 
-    python benchmarks/push.py [--records 50000] [--concurrency 8] [--rounds 3] [--bulk]
+    python benchmarks/push.py [--records 50000] [--concurrency 8] [--rounds 3] [--slow-seconds 60] [--bulk]
 """
 
 import argparse
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--concurrency", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--slow-seconds", type=float, default=10)
     parser.add_argument("--bulk", action="store_true")
     given = parser.parse_args()
     found, stolen = defaultdict[str, list[float]](list), Stolen()
@@ -46,9 +47,9 @@ def main() -> None:
         for _ in range(given.rounds):
             wait_idle()
             one = {
+                **push_rounds.throttled(to, given.slow_seconds),
                 **push_rounds.window(to, given.records, given.concurrency),
                 **push_rounds.slow_lane(to, given.records),
-                **push_rounds.throttled(to),
                 **push_rounds.faults(to, given.records),
                 **push_adjust.measure(),
                 **(push_bulk.measure(given.records) if given.bulk else {}),

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ SLOW = "lane-3"
 TIMEOUT_S, SHORT_TIMEOUT_S = 10.0, 0.5
 STATUSES = {400: Permanent, 429: Overloaded, 500: Retryable}
 FULL_RATE, LOW_RATE, PHASE_S = 200.0, 20.0, 10.0  # requests per second
-BUFFER = 20_000
+BUFFER = 16 * 1024 * 1024  # bytes
 LOOK_S = 0.02
 
 
@@ -158,14 +159,14 @@ class Reader(threading.Thread):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(daemon=True)
-        self._engine, self._found = engine, records(CHUNK)
+        self._engine = engine
         self.times = list[float]()  # of each chunk
         self.is_ending = False
 
     def run(self) -> None:
         """Read until the end."""
         while not self.is_ending:
-            self._engine.put(self._found)
+            self._engine.put(records(CHUNK))
             self.times.append(time.monotonic())
 
     def rate(self, since: float, until: float) -> float:
@@ -173,25 +174,27 @@ class Reader(threading.Thread):
         return sum(since < at <= until for at in self.times) * CHUNK / (until - since)
 
 
-def throttled(to: Target) -> dict[str, float]:
-    """When reading stops as the target slows down, and is fast again; and the buffer meanwhile."""
+def throttled(to: Target, slow_seconds: float) -> dict[str, float]:
+    """When reading stops as the target slows down, and is fast again; the buffer and the memory meanwhile."""
     to.set(rate=FULL_RATE)
-    limits = Limits(concurrency=16, buffer_records=BUFFER)
-    with Engine(to.deliver, settings(retry_timeout=PHASE_S * 6), limits) as engine:
+    limits = Limits(concurrency=16, buffer_records=10**9, buffer_bytes=BUFFER)
+    before = most_memory = resident()
+    with Engine(to.deliver, settings(retry_timeout=slow_seconds * 6), limits) as engine:
         reader = Reader(engine)
         reader.start()
         time.sleep(PHASE_S)
         usual = reader.rate(time.monotonic() - PHASE_S / 2, time.monotonic())
         to.set(rate=LOW_RATE)
         slow_at, most = time.monotonic(), 0
-        while time.monotonic() < slow_at + PHASE_S:
-            most = max(most, engine.report()["buffered"])
+        while time.monotonic() < slow_at + slow_seconds:
+            most = max(most, engine.report()["buffered_bytes"])
+            most_memory = max(most_memory, resident())
             time.sleep(LOOK_S)
         low = LOW_RATE * BATCH
         stop = next(
             seconds / 10
-            for seconds in range(1, int(10 * PHASE_S))
-            if reader.rate(slow_at + seconds / 10, slow_at + PHASE_S) < 2 * low
+            for seconds in range(1, int(10 * slow_seconds))
+            if reader.rate(slow_at + seconds / 10, slow_at + slow_seconds) < 2 * low
         )
         to.set(rate=FULL_RATE)
         fast_at = time.monotonic()
@@ -201,7 +204,13 @@ def throttled(to: Target) -> dict[str, float]:
         reader.is_ending = True
         to.set()
         reader.join()
-    return {"stop_seconds": stop, "recover_seconds": recover, "buffer": most / BUFFER}
+    memory = (most_memory - before) / BUFFER
+    return {"stop_seconds": stop, "recover_seconds": recover, "buffer": most / BUFFER, "memory": memory}
+
+
+def resident() -> int:
+    """The bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def faults(to: Target, count: int) -> dict[str, float]:

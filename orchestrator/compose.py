@@ -11,6 +11,7 @@ from loguru import logger
 
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.guard import Guard
+from orchestrator.admission.high_water import HighWater
 from orchestrator.admission.host import Host
 from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
@@ -204,6 +205,7 @@ def build_worker(
     queue_set = build_queue_set(session, settings, owner=name)
     nodes = Nodes(settings.root)
     slots = Slots(session, nodes, queue_set.pools)
+    high_water = HighWater(session, nodes, queue_set.pools)
     config = ClusterConfig(
         session,
         nodes,
@@ -241,6 +243,7 @@ def build_worker(
         drivers=DriverControl(runners, settings.kill_grace, settings.zookeeper_drivers),
         admission=Admission(
             slots=slots,
+            high_water=high_water,
             declined=Declined(slots.name_capacity),
             elsewhere=Declined(slots.name_capacity),
             hosts=Hosts(session, nodes),
@@ -282,5 +285,6 @@ def build_worker(
     )
     metrics.registry.register(WorkerMeasures(worker))
     slots.on_change(worker.look_again)
+    high_water.on_change(worker.look_again)
     config.on_change(worker.look_again)
     return worker

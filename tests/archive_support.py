@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.admission.declined import Declined
+from orchestrator.admission.high_water import HighWater
 from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
@@ -78,6 +79,7 @@ def held(queues: QueueSet, job_id: str, archive: Archive | None, runners: Runner
         drivers=DriverControl(runners, kill_grace=1.0),
         admission=Admission(
             slots=slots,
+            high_water=HighWater(queues.session, Nodes(queues.layout.root), queues.pools),
             declined=Declined(slots.name_capacity),
             elsewhere=Declined(slots.name_capacity),
             hosts=Hosts(queues.session, Nodes(queues.layout.root)),

@@ -17,7 +17,7 @@ from spark_runner.connectors.written_rows import Rejected
 from spark_runner.push.control.client import Endpoint
 from spark_runner.push.control.server import ControlServer
 from spark_runner.push.settings import Limits, Order
-from spark_runner.push.task import PushTask
+from spark_runner.push.task import Portion, PushTask
 from tests.servers.web import Reply
 
 ROWS = [Row("/items", f'{{"n":{n}}}', f'{{"n":{n}}}', f"key-{n}") for n in range(4)]
@@ -51,7 +51,7 @@ class Pushing:
                 for _, found in delivered(
                     task,
                     sender.deliver,
-                    [sender.records(rows, refused)],
+                    [Portion(sender.records(rows, refused))],
                     lambda letter: [(letter.reason, letter.record.value.row)],
                 ):
                     refused += found

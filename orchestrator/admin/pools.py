@@ -6,20 +6,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.admin.queue_views import QueueViews, pool_order
+from orchestrator.admission.high_water import reports_in
 from orchestrator.audit.trail import Trail
 from orchestrator.config.live_limits import Change, ClusterConfig
 from orchestrator.model.errors import NoSuchPool
+from orchestrator.model.paths import Nodes
 from queues import DEFAULT_POOL, LimitsChangeOperations, Operation, PoolLimits, QueueSet, read_announcements
 
 
 @dataclass(frozen=True, slots=True)
 class PoolLoad:
-    """The jobs of a pool in all its queues, the number of workers that serve it, and its limits."""
+    """The jobs of a pool in all its queues, the number of workers that serve it, and its limits.
+
+    `water_line` is that of the running job that holds back the next ones; None while none does.
+    """
 
     pool: str
     jobs: int
     workers: int
     limits: PoolLimits
+    water_line: float | None = None
 
 
 class PoolOperations:
@@ -45,12 +51,17 @@ class PoolOperations:
                 sum(by_pool.get(pool, 0) for by_pool in counts.values()),
                 sum(member.serves(pool) for member in members),
                 limits[pool],
+                self._water_line(pool) if limits[pool].high_water else None,
             )
             for pool in sorted(limits, key=pool_order)
         ]
 
+    def _water_line(self, pool: str) -> float | None:
+        nodes = Nodes(self._set.layout.root)
+        return max((report.line for report in reports_in(self._set.session, nodes, pool)), default=None)
+
     def change(self, pool: str, **limits: Any) -> PoolLimits:
-        """Change limits of a pool: weight, bound, cap, paused, low_share.
+        """Change limits of a pool: weight, bound, cap, paused, low_share, high_water.
 
         Raises InvalidLimit and NoSuchPool; then nothing is changed.
         """

@@ -2,12 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from orchestrator.admission.high_water import reports_in
 from orchestrator.admission.hosts import announced, serves
+from orchestrator.admission.same_name import listed, slot_owners
 from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
@@ -34,6 +36,8 @@ class Waits:
         self._nodes = Nodes(queue_set.layout.root)
         self._limits: dict[str, PoolLimits] = {}
         self._running: dict[str, int] = {}
+        self._named: dict[str, Sequence[str]] = {}
+        self._full: dict[str, Waiting | None] = {}
 
     def of(
         self,
@@ -73,6 +77,7 @@ class Waits:
         return (
             self._without_worker(main)
             or self._at_cap(main)
+            or self._at_high_water(main)
             or self._refused(main)
             or self._left(state)
             or Waiting(reason=Reason.TURN, message="it is due; the next worker that polls claims it")
@@ -105,10 +110,24 @@ class Waits:
         running_now = self._running[main]
         return at_cap(main, running_now, cap) if running_now >= cap else None
 
+    def _at_high_water(self, main: str) -> Waiting | None:
+        if not self._limits_of(main).high_water:
+            return None
+        if main not in self._full:
+            report = next(reports_in(self._set.session, self._nodes, main), None)
+            self._full[main] = None if report is None else report.waiting(main)
+        return self._full[main]
+
     def _limits_of(self, pool: str) -> PoolLimits:
         if pool not in self._limits:
             self._limits[pool] = self._set.pools.read(pool)[0]
         return self._limits[pool]
+
+    def _of_name(self, name: str) -> Sequence[str]:
+        """The running jobs of a name with `concurrency`."""
+        if name not in self._named:
+            self._named[name] = slot_owners(self._set.session, self._nodes, name)
+        return self._named[name]
 
     # ------------------------------------------------------------------ workers
     def _without_worker(self, pool: str) -> Waiting | None:
@@ -148,6 +167,8 @@ class Waits:
         if said is None or said.worker not in self._workers:
             return None
         words = f"worker {said.worker} deferred it at {local_time(said.at)}: {_line(said.message)}"
+        if said.reason == Reason.CONCURRENCY and (now := self._of_name(state.name)):
+            words += f"; running now: {listed(now)}"
         return said.model_copy(update={"message": words})
 
 

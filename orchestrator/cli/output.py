@@ -1,5 +1,7 @@
 """Data on stdout, a table for people and JSON for programs; the end of a job as message and exit code."""
 
+import contextlib
+import io
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -118,12 +120,33 @@ def repeat(show: Callable[[], None], seconds: float | None) -> None:
     """Show once, or every `seconds` until interrupted."""
     while True:
         if seconds is not None and sys.stdout.isatty():
-            stdout_console().clear()
-        show()
+            _show_anew(show)
+        else:
+            show()
         if seconds is None:
             return
         sys.stdout.flush()
         time.sleep(seconds)
+
+
+class _Page(io.StringIO):
+    """What a terminal shows next."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # that of the terminal, which may have no lines for tables
+        return sys.__stdout__.encoding if sys.__stdout__ else "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _show_anew(show: Callable[[], None]) -> None:
+    """Replace what the terminal shows, at once: it is not empty while ZooKeeper is asked."""
+    page = _Page()
+    with contextlib.redirect_stdout(page):
+        show()
+    stdout_console().clear()
+    sys.stdout.write(page.getvalue())
 
 
 def short_path(location: str) -> str:

@@ -99,6 +99,22 @@ class Jobs:
         )
         return view_of(record)
 
+    def rule_applied(self, definition: Definition, plan: Plan | None, job_id: str) -> str:
+        """What `concurrency` means for a job that was just enqueued; empty if no other of its name runs.
+
+        Raises the errors of reads.
+        """
+        from orchestrator.admission.same_name import rule_applied  # noqa: PLC0415 - programs rarely need it
+
+        return rule_applied(
+            self._session,
+            self._layout,
+            job_id=job_id,
+            name=definition.name,
+            pool=definition.pool,
+            concurrency=bound_to_checkpoint(definition, plan).concurrency,
+        )
+
     def get(self, job_id: str) -> JobView:
         """One job; raises ItemNotFound, CorruptRecord."""
         return view_of(self._entrance.get(job_id))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from orchestrator.admin.queue_views import QueueViews
 from orchestrator.admin.views import decoded
+from orchestrator.admission.high_water import reports_in
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.errors import CorruptSchedule
@@ -147,14 +148,13 @@ def _without_limited(snapshot: ClusterSnapshot, tokens: list[Token]) -> list[Tok
 
 
 def _is_bound(snapshot: ClusterSnapshot, pool: str) -> bool:
-    """Whether a pause or the cap holds back the jobs of a pool."""
-    limits = snapshot.limits.get(pool.removesuffix(LOW_LANE_SUFFIX))
+    """Whether a pause, the cap or `high_water` holds back the jobs of a pool."""
+    main = pool.removesuffix(LOW_LANE_SUFFIX)
+    limits = snapshot.limits.get(main)
     if limits is None:
         return False
     if limits.paused or snapshot.limits[pool].paused:
         return True
-    return (
-        0
-        < limits.cap
-        <= len(snapshot.session.children(snapshot.nodes.slots(pool.removesuffix(LOW_LANE_SUFFIX))) or ())
-    )
+    if limits.high_water and any(reports_in(snapshot.session, snapshot.nodes, main)):
+        return True
+    return 0 < limits.cap <= len(snapshot.session.children(snapshot.nodes.slots(main)) or ())

@@ -1,5 +1,6 @@
 """accept: a due job gets an attempt, which ZooKeeper stores before anything is submitted."""
 
+from orchestrator.admission.slots import SlotReservation
 from orchestrator.handlers import submission
 from orchestrator.handlers.actions import Action, Release, SetStatus
 from orchestrator.handlers.job_context import JobContext
@@ -33,7 +34,7 @@ def failed_in_accept(before: JobState, waited_seconds: float) -> JobState:
 
 
 def handle(job: JobContext) -> Action:
-    """Write the intent, unless the job was stopped, has waited too long, or has no slot or memory here."""
+    """Write the intent, unless the job was stopped, has waited too long, or may not start here now."""
     context, state, record = job.context, job.state, job.claim.record
     request = job.stop_request()
     if request is not None:
@@ -43,20 +44,14 @@ def handle(job: JobContext) -> Action:
     if 0 < state.queued_limit < waited:
         error = queued_too_long(waited, state.queued_limit)
         return SetStatus(Status.ERROR_FAIL, changes={"error": error, "ended": timestamp()})
-    definition = job.definition
     try:
         spark = job.spark
         place = context.drivers.runners.for_target(spark.target).place()
     except SubmissionError as error:
         return _unplaced(job, error)
     number = state.attempt + 1
-    owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
-    taken = context.admission.slots.take(record.pool, definition.name, definition.concurrency, owner=owner)
+    taken = _reserved(job, number)
     if isinstance(taken, Waiting):
-        if definition.concurrency:
-            context.admission.declined.add_named(job.id, definition.name, definition.concurrency)
-        if taken.reason == Reason.CONCURRENCY and definition.checkpoint is not None:
-            taken = at_checkpoint(definition.name)
         return _declined(job, taken)
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
@@ -83,6 +78,21 @@ def handle(job: JobContext) -> Action:
         **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "last_seen")),
     }
     return SetStatus(Status.RUNNING, changes=changes, extra=(announced, *taken.operations))
+
+
+def _reserved(job: JobContext, number: int) -> SlotReservation | Waiting:
+    """The slots of the job, or why its pool or its name has none for it now."""
+    admission, definition, pool = job.context.admission, job.definition, job.claim.record.pool
+    if (report := admission.high_water.report(pool)) is not None:
+        return report.waiting(pool)
+    owner: dict[str, object] = {"id": job.id, "run_key": job.run_key, "attempt": number}
+    taken = admission.slots.take(pool, definition.name, definition.concurrency, owner=owner)
+    if isinstance(taken, Waiting):
+        if definition.concurrency:
+            admission.declined.add_named(job.id, definition.name, definition.concurrency)
+        if taken.reason == Reason.CONCURRENCY and definition.checkpoint is not None:
+            return at_checkpoint(definition.name)
+    return taken
 
 
 def _checkpoint(job: JobContext, backend: str) -> str | None:

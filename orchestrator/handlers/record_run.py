@@ -7,6 +7,7 @@ from typing import Any
 from loguru import logger
 
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.positions import keep_positions
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.history import History, is_run, run_of
 from orchestrator.history.hours import StreamTotals, hour_of
@@ -17,14 +18,18 @@ from spark_runner.protocol.errors import RefusedSubmission
 
 
 def record_run(job: JobContext) -> None:
-    """Record the last attempt once, before the job leaves the queue of its outcome.
+    """Record the last attempt once, and how far its pushes have come, before the job leaves its queue.
 
     An ended attempt never changes, so a repetition after a crash changes nothing, and neither claim nor fence
     is needed. Raises when ZooKeeper is unreachable, as every handler does; no other error of the history
     stops a job.
     """
     history, state = job.context.reporting.history, job.state
-    if history is None or state.attempt in {0, job.recorded_run}:
+    if state.attempt in {0, job.recorded_run}:
+        return
+    keep_positions(job)
+    if history is None:
+        job.recorded_run = state.attempt
         return
     attempt = job.attempt()
     if attempt is None or not is_run(attempt):

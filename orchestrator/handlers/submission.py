@@ -9,6 +9,7 @@ from orchestrator.handlers.adjustments import pass_on_adjustment
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import age
+from orchestrator.handlers.positions import positions_before
 from orchestrator.handlers.submit_request import is_short, submit_request
 from orchestrator.handlers.verdict import Verdict, error_of, move_by, reported_error
 from orchestrator.model.backoff import jittered
@@ -140,6 +141,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             quarantine=job.context.rules.quarantine,
             checkpoints=job.context.rules.checkpoints,
             installation=job.context.rules.installations.of(pool.removesuffix(LOW_LANE_SUFFIX)),
+            delivered=positions_before(job, attempt),
         )
         pass_on_adjustment(job, attempt)
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))

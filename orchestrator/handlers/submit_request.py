@@ -71,6 +71,7 @@ def submit_request(
     checkpoints: Checkpoints | None = None,
     references: ReferenceSettings | None = None,
     installation: SparkInstallation | None = None,
+    delivered: Mapping[str, Any] | None = None,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
@@ -79,7 +80,8 @@ def submit_request(
     requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
     replace the packages of connectors, `functions` are those of the operator, `references` are the sources of
     values for the plan, `quarantine` is the URL of the folder for rows that do not fit, `checkpoints` are the
-    folders for the progress of streams, `installation` is the Spark of the pool.
+    folders for the progress of streams, `installation` is the Spark of the pool, `delivered` is how far the
+    pushes of earlier attempts have come.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -130,6 +132,7 @@ def submit_request(
         directory=directory,
         secrets=tuple(secrets),
         references=references.sources(scopes).to_json() if used else {},
+        delivered=delivered or {},
     )
     may_share = script is not None and not (
         script["names_files"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.admission.declined import Declined
 from orchestrator.admission.guard import Guard
+from orchestrator.admission.high_water import HighWater
 from orchestrator.admission.hosts import Hosts
 from orchestrator.admission.slots import Slots
 from orchestrator.archive.base import Archive
@@ -38,6 +39,7 @@ class Admission:
     """The jobs that may start on this worker now."""
 
     slots: Slots
+    high_water: HighWater
     declined: Declined  # jobs in accept that cannot start now
     elsewhere: Declined  # jobs in running that belong to the workers of another host
     hosts: Hosts

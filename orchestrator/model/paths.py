@@ -59,6 +59,14 @@ class Nodes:
         """The slot of one running job of a name with limited `concurrency`."""
         return f"{self.name_slots(name)}/{number}"
 
+    def water_reports(self, pool: str) -> str:
+        """The folder of the workers whose jobs in a pool have reached its `high_water`."""
+        return f"{self.root}/high-water/{pool}"
+
+    def water_report(self, pool: str, worker: str) -> str:
+        """The ephemeral node in which a worker reports the fullest of these jobs."""
+        return f"{self.water_reports(pool)}/{worker}"
+
     @property
     def schedules(self) -> str:
         """The folder of the periodic jobs."""
@@ -85,6 +93,15 @@ class Nodes:
     def adjustment(self, name: str) -> str:
         """The node with those of one job name."""
         return f"{self.adjustments}/{name}"
+
+    @property
+    def positions(self) -> str:
+        """The folder of how far the pushes of each job name have read their sources."""
+        return f"{self.root}/positions"
+
+    def position(self, name: str) -> str:
+        """The node with those of one job name."""
+        return f"{self.positions}/{name}"
 
     @property
     def audit(self) -> str:

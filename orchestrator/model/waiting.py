@@ -16,6 +16,7 @@ class Reason(StrEnum):
     PAUSED = "paused"
     NO_WORKER = "no-worker"
     CAP = "cap"
+    HIGH_WATER = "high-water"  # the target of its pool takes rows too slowly
     CONCURRENCY = "concurrency"
     SLOTS = "slots"
     PRESSURE = "pressure"
@@ -49,5 +50,5 @@ def at_checkpoint(name: str) -> Waiting:
 
 def at_concurrency(name: str, running: int, limit: int) -> Waiting:
     """As many jobs of one name run as its concurrency allows."""
-    words = f"{running} jobs named {name} run, and its concurrency is {limit}"
+    words = f"concurrency is {limit} for jobs named {name}, and {running} {'runs' if running == 1 else 'run'}"
     return Waiting(reason=Reason.CONCURRENCY, message=words)

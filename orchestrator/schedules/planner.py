@@ -159,18 +159,18 @@ class Planner:
         definition, job_id = record.definition, run_id(known.name, fire)
         if record.was_early(fire):
             return record.passing(fire)
-        if definition.schedule.overlap == "skip" and record.last_run is not None:
-            before = self._job(record.last_run)
-            if before is not None and not before.is_final:
-                logger.info("schedule {}: {} is skipped, {} has not ended", known.name, job_id, before.id)
-                return record.skipping(fire, fire, f"{before.id} had not ended (overlap: skip)")
+        before = "" if record.last_run is None or not self._runs(record.last_run) else record.last_run
+        if before and definition.schedule.overlap == "skip":
+            words = "schedule {}: {} is skipped, {} has not ended (overlap: skip)"
+            logger.info(words, known.name, job_id, before)
+            return record.skipping(fire, fire, f"{before} had not ended (overlap: skip)")
         try:
             self._submit(
                 run_definition(definition, fire),
                 run_plan(definition, record.plan, fire),
                 job_id=job_id,
                 extra_operations=[*self._fenced, *self._store.unchanged(record, known.version)],
-                origin=_origin(record),
+                origin=_origin(record, before),
             )
         except IdTaken:
             pass  # the leader before, or another one at the same time, has enqueued it
@@ -178,8 +178,14 @@ class Planner:
             logger.error("schedule {}: {} cannot be enqueued: {}", known.name, job_id, error)
             return record.skipping(fire, fire, f"it could not be enqueued: {error}"[:500])
         else:
-            logger.info("schedule {}: enqueued {}", known.name, job_id)
+            beside = f"; {before} has not ended (overlap: queue)" if before else ""
+            logger.info("schedule {}: enqueued {}{}", known.name, job_id, beside)
         return record.fired(fire)
+
+    def _runs(self, job_id: str) -> bool:
+        """Whether a run has not ended."""
+        job = self._job(job_id)
+        return job is not None and not job.is_final
 
     def _job(self, job_id: str) -> JobView | None:
         """The job with this id; None if there is none, or if it is corrupt and will move to dead."""
@@ -189,9 +195,11 @@ class Planner:
             return None
 
 
-def _origin(record: ScheduleRecord) -> str:
+def _origin(record: ScheduleRecord, before: str) -> str:
+    """On whose behalf a run is enqueued, and by which rule, if the run `before` has not ended."""
     by = f", registered by {record.registered_by}" if record.registered_by else ""
-    return f"schedule {record.definition.name}{by}"
+    rule = f"; {before} had not ended (overlap: queue)" if before else ""
+    return f"schedule {record.definition.name}{by}{rule}"
 
 
 def _is_ahead(record: ScheduleRecord, now: int) -> bool:

@@ -13,6 +13,7 @@ from orchestrator.audit.trail import Trail
 from orchestrator.connections.store import ConnectionStore
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import CorruptSchedule, ScheduleNotFound
+from orchestrator.model.job import view_of
 from orchestrator.model.paths import Nodes
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import compile_registration
@@ -20,10 +21,13 @@ from orchestrator.schedules.view import ScheduleView
 from queues import (
     Check,
     Conflict,
+    CorruptRecord,
     Create,
     Delete,
     InvalidName,
+    Layout,
     Operation,
+    Record,
     Session,
     Set,
     WatchedFolder,
@@ -58,8 +62,18 @@ class ScheduleStore:
         return tuple(views)
 
     def get(self, name: str) -> ScheduleView:
-        """One schedule; raises ScheduleNotFound, CorruptSchedule."""
-        return self._view(self._read(name)[0])
+        """One schedule, and whether its last run has not ended; raises ScheduleNotFound, CorruptSchedule."""
+        view = self._view(self._read(name)[0])
+        return (
+            view if view.last_run is None else view.model_copy(update={"running": self._runs(view.last_run)})
+        )
+
+    def _runs(self, job_id: str) -> bool:
+        found = self.session.get(Layout(self.nodes.root).record(job_id), await_creation=False)
+        try:
+            return found is not None and not view_of(Record.decode(job_id, found[0])).is_final
+        except CorruptRecord:  # it will move to dead
+            return False
 
     def put(self, definition: Definition) -> ScheduleView:
         """Register a definition with a schedule, or replace the one of its name; a paused one stays paused.

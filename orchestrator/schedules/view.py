@@ -21,6 +21,7 @@ class ScheduleView(BaseModel):
     next: str | None  # None while it is paused
     last: str | None  # fire time of the last run
     last_run: str | None
+    running: bool = False  # whether that run has not ended; only for one schedule
     paused: bool
     overlap: Literal["skip", "queue"]
     catch_up: bool
@@ -53,6 +54,17 @@ class ScheduleView(BaseModel):
             definition={},
             error=reason,
         )
+
+    @property
+    def rule(self) -> str:
+        """What `overlap` means for the next fire time."""
+        if not self.running:
+            return self.overlap
+        if self.overlap == "skip":
+            return f"skip: a fire time has no run while {self.last_run} has not ended"
+        limit = self.definition.get("concurrency", 0)
+        then = f"concurrency is {limit} for jobs of the name" if limit else "no concurrency limits them"
+        return f"queue: the next run is enqueued although {self.last_run} has not ended; {then}"
 
     @classmethod
     def of(cls, record: ScheduleRecord, path: str, now: int) -> "ScheduleView":

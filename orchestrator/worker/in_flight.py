@@ -74,8 +74,12 @@ class JobsInFlight(InFlight[JobContext]):
 
     def running(self) -> list[str]:
         """The ids of the jobs in running, sorted."""
+        return sorted(job.id for job in self.in_running())
+
+    def in_running(self) -> list[JobContext]:
+        """The jobs in running."""
         with self._guard:
-            return sorted(job.id for job, (queue, _) in self._where.items() if queue is Queue.RUNNING)
+            return [job for job, (queue, _) in self._where.items() if queue is Queue.RUNNING]
 
     def __len__(self) -> int:
         with self._guard:

@@ -1,6 +1,7 @@
 """The metrics of a worker: its own state, and the jobs that it has handled."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
@@ -21,7 +22,8 @@ _END_OF = {Status.SUCCESS: "success", Status.KILL: "kill", Status.CANCEL: "kill"
 # Drivers can report any error class: unknown ones share one label, so that the number of series is bounded.
 _CLASSES = (*get_args(ErrorClass), "definition", "handler")  # the last two are never retried
 _OTHER = "other"
-_DECLINES = (Reason.CAP, Reason.CONCURRENCY, Reason.MEMORY)
+_DECLINES = (Reason.CAP, Reason.HIGH_WATER, Reason.CONCURRENCY, Reason.MEMORY)
+_MAX_POOLS = 200  # as of the depth of queues
 _REFUSALS = (Reason.SLOTS, Reason.PRESSURE, Reason.DRAINING)
 
 
@@ -121,6 +123,11 @@ class WorkerMeasures(Collector):
         for reason in _REFUSALS:
             refuses.add_metric((reason.value,), float(refused is not None and refused.reason == reason))
         yield refuses
+        description = "Largest water line of the pushes of held jobs, by pool with high_water"
+        lines = GaugeMetricFamily("orchestrator_water_line", description, labels=("pool",))
+        for pool, line in islice(sorted(self._worker.water.lines.items()), _MAX_POOLS):
+            lines.add_metric((pool,), line)
+        yield lines
 
     def _connection(self) -> Iterator[Metric]:
         sessions = self._worker.sessions

@@ -17,6 +17,7 @@ from orchestrator.model.waiting import Reason, Waiting
 from orchestrator.worker.announcement import Announcement
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.polling import LogCopies, Polling
+from orchestrator.worker.water_lines import WaterLines
 from queues import Consumer, QueueSet, SessionState, check_pool
 
 # Ending jobs come first: they are short and free slots. Then running jobs, then new ones.
@@ -74,6 +75,9 @@ class Worker:
         self._copies = None if logs is None else LogCopies(self.dispatcher.timers.parked)
         self._log_checks = {} if logs is None else logs.checks
         nodes = Nodes(queue_set.layout.root)
+        self.water = WaterLines(
+            queue_set.session, nodes, queue_set.pools, name, self.dispatcher.in_flight.in_running
+        )
         self._sparks = context.rules.installations.versions()
         served = None if pools is None else sorted(pools)
         if accepts is not None:  # no other job may wait for this worker
@@ -100,6 +104,7 @@ class Worker:
         self._set.claimer.sessions.on_change(self._on_session_change)  # of all sessions that own locks
         self.dispatcher.start()
         self._polling.start()
+        self.water.start()
         if self._copies is not None:
             self._copies.start()
         self._consumer.start()
@@ -120,6 +125,7 @@ class Worker:
             "consumer": self._consumer.trouble,
             **self.dispatcher.checks,
             "polling": self._polling.trouble,
+            "water-lines": self.water.trouble,
             "announcement": self._announcement.trouble,
             "config": self._config.trouble,
             "leadership": self._leadership.trouble,
@@ -157,6 +163,7 @@ class Worker:
         self._leadership.stop()
         self._context.drivers.runners.stop()
         self._polling.stop()
+        self.water.stop()
         if self._copies is not None:
             self._copies.stop(0)
         self._consumer.stop(_CONSUMER_SECONDS)
@@ -208,6 +215,8 @@ class Worker:
     def _pool_capacity(self, queue: str, pool: str) -> int | None:
         if Queue(queue) is not Queue.ACCEPT:
             return None
+        if self._context.admission.high_water.report(pool) is not None:
+            return 0
         free = self._context.admission.slots.free(pool)
         return None if free is None else free - self.dispatcher.in_flight.count_in(Queue.ACCEPT, pool)
 

@@ -51,6 +51,7 @@ class PoolLimits:
     cap: int = 0  # items of the pool held at a time, by all consumers together; 0 = no limit
     paused: bool = False  # nothing is claimed; puts and moves continue
     low_share: float = 0.1  # minimum share of the pool's turns for its low lane
+    high_water: float = 0.0  # for the users of the queues: fill at which nothing new begins; 0 = no limit
 
     def __post_init__(self) -> None:
         for name, low, high in (("weight", 1, 1000), ("bound", 1, 1_000_000), ("cap", 0, 100_000)):
@@ -59,9 +60,10 @@ class PoolLimits:
                 raise InvalidLimit(name, value, f"a whole number from {low:,} to {high:,}")
         if not isinstance(self.paused, bool):
             raise InvalidLimit("paused", self.paused, "true or false")
-        share = self.low_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidLimit("low_share", share, "a number from 0 to 1")
+        for name, zero in (("low_share", ""), ("high_water", "; 0 = no limit")):
+            share = getattr(self, name)
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise InvalidLimit(name, share, f"a number from 0 to 1{zero}")
 
     @classmethod
     def decode(cls, pool: str, data: bytes, last_good: "PoolLimits | None" = None) -> "PoolLimits":
@@ -70,13 +72,14 @@ class PoolLimits:
             return cls()
         try:
             document = decode(data)
-            known = {field.name for field in fields(cls)}
-            return cls(**{name: value for name, value in document.items() if name in known})
+            return cls(**{name: value for name, value in document.items() if name in LIMIT_NAMES})
         except (ValueError, InvalidLimit) as error:
             stay = cls() if last_good is None else last_good
             log.warning("the limits of pool %s cannot be read, %s apply: %s", pool, stay, error)
             return stay
 
+
+LIMIT_NAMES = tuple(field.name for field in fields(PoolLimits))
 
 VersionedLimits = tuple[PoolLimits, int]
 """Limits and the version of their node; -1 if there was no node."""
@@ -166,10 +169,10 @@ class Pools:
         path = self._layout.pool(check_pool(pool))
         while True:
             before, version = self.read(pool)
-            unknown = changes.keys() - {field.name for field in fields(PoolLimits)}
+            unknown = changes.keys() - set(LIMIT_NAMES)
             if unknown:
                 name = min(unknown)
-                raise InvalidLimit(name, changes[name], "a limit: weight, bound, cap, paused, low_share")
+                raise InvalidLimit(name, changes[name], f"a limit: {', '.join(LIMIT_NAMES)}")
             after = PoolLimits(**{**asdict(before), **changes})
             self._session.ensure_path(path)
             was, will_be = _difference(before, after)

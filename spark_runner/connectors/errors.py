@@ -17,6 +17,10 @@ class Unreachable(ConnectorError):
     """A system does not answer, or broke a connection; a further attempt may succeed."""
 
 
+class OtherRows(ConnectorError):
+    """A partition has other rows than those that an earlier attempt has delivered."""
+
+
 class NothingThere(ConnectorError):
     """What a table names does not exist; an INSERT of the same script may create it."""
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_runner.connectors.base import WriteRequest, Written
-from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.errors import ConnectorError, OtherRows, Unreachable
 from spark_runner.connectors.written_rows import Rejected, written_by
-from spark_runner.push.batch import Batch, DeadLetter, Record
+from spark_runner.push.batch import Batch, DeadLetter
 from spark_runner.push.errors import PushError
 from spark_runner.push.retry import Results, RetryPolicy
 from spark_runner.push.settings import Limits, Order, PushSettings
-from spark_runner.push.task import PushTask
+from spark_runner.push.task import Portion, PushTask
 
 if TYPE_CHECKING:
     from spark_runner.connectors.written_rows import Writes
@@ -82,19 +82,25 @@ def pushed_by(
     settings: PushSettings,
     options: Mapping[str, Any],
     request: WriteRequest,
+    *,
+    kept_as: str = "",
     **more: Any,
 ) -> Written:
     """Write the rows of a frame by tasks that push; `more` is given to `written_by`.
 
-    Raises the errors of the tasks, and ConnectorError.
+    Positions are kept under the name `kept_as`: rows that an earlier attempt has delivered are passed over,
+    if they are the same. Raises the errors of the tasks, and ConnectorError.
     """
     session = rows.sparkSession
     limits = Limits(
         options["concurrency"], options["rate_limit"], options["buffer_records"], options["buffer_bytes"]
     )
     try:
-        with request.pushes.start(session, request.target, settings, limits) as task:
+        with request.pushes.start(session, request.target, settings, limits, kept_as=kept_as) as task:
             return written_by(rows, task_of(task), options, **more)
+    except OtherRows:
+        request.pushes.forget(kept_as)
+        return pushed_by(rows, task_of, settings, options, request, kept_as=kept_as, **more)
     except PushError as error:
         raise ConnectorError(str(error)) from error
 
@@ -102,7 +108,7 @@ def pushed_by(
 def delivered(
     task: PushTask,
     deliver: Callable[[Batch], Results],
-    portions: Iterable[Sequence[Record]],
+    portions: Iterable[Portion],
     rejected_of: Callable[[DeadLetter], Sequence[Rejected]],
 ) -> Iterator[tuple[int, list[Rejected]]]:
     """The number of rows delivered, and those rejected, as they come.
@@ -110,7 +116,7 @@ def delivered(
     Raises Unreachable, and errors of `deliver`.
     """
     try:
-        for news in task.run(deliver, ((records, None) for records in portions)):
+        for news in task.run(deliver, portions):
             yield news.delivered, [each for letter in news.dead for each in rejected_of(letter)]
     except PushError as error:
         raise Unreachable(str(error)) from error

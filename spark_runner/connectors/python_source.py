@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from spark_runner.connectors.errors import ConnectorError, TargetChanged, Unreachable
+from spark_runner.connectors.errors import ConnectorError, OtherRows, TargetChanged, Unreachable
 from spark_runner.connectors.java_classes import java_class
 from spark_runner.protocol.redacted import spellings_within
 
@@ -27,7 +27,7 @@ class TableSource(DataSource):
     """The options of the table, as its model checked them."""
 
 
-KINDS = (Unreachable, TargetChanged, ConnectorError)
+KINDS = (OtherRows, Unreachable, TargetChanged, ConnectorError)
 """Errors of connectors that the driver makes again of those of tasks; subclasses become these."""
 
 

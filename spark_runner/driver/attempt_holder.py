@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from spark_runner.driver.progress import SparkMonitor
+from spark_runner.driver.push_nodes import PushNodes
 from spark_runner.protocol import exit_codes
-from spark_runner.protocol.adjustment_node import adjustment_path
 from spark_runner.protocol.announcement import record_exit_code
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, AttemptState, outcome_facts
 from spark_runner.protocol.errors import SparkRunnerError
@@ -31,11 +31,9 @@ from spark_runner.protocol.zookeeper import (
     Set,
     boottime,
     commit,
-    decode,
     encode,
     timestamp,
 )
-from spark_runner.push.adjustment import Adjustment
 from spark_runner.push.pushes import Pushes
 from spark_runner.sql.execution.stream_control import StreamControl
 
@@ -55,8 +53,6 @@ class AttemptHolder:
         self._session = session
         self._path = plan.attempt_path
         self._stop_path = plan.stop_path
-        self._adjustment_path = adjustment_path(plan.attempt_path)
-        self._adjustment = b""  # the data that the pushes follow
         self._run_key = plan.run_key
         self._incarnation = plan.incarnation
         self._driver = uuid.uuid4().hex  # this process: a cluster may start a submission twice
@@ -66,6 +62,7 @@ class AttemptHolder:
         self._watch: SparkMonitor | None = None
         self.streams = StreamControl(self.notify)
         Pushes.of_job = self.streams.pushes
+        self._push_nodes = PushNodes(session, plan, self.streams.pushes, self._commit)
         self._phase = ""
         self._shown: dict[str, Any] = {}
         self._shown_at = 0.0
@@ -124,6 +121,7 @@ class AttemptHolder:
                 try:
                     attempt = self._read()
                     if attempt.state is AttemptState.STARTED and self._is_ours(attempt):
+                        self._push_nodes.keep_positions(is_done=state is AttemptState.SUCCEEDED)
                         self._close_attempt(attempt.advance(state, ended=timestamp(), **facts), attempt.alive)
                         return
                 except Conflict:
@@ -236,7 +234,10 @@ class AttemptHolder:
             if not is_graceful(order):
                 self._obey_stop(attempt)
             self.streams.stopping.set()
-        self._follow_adjustment()
+        try:
+            self._push_nodes.follow_adjustment(self._wake.set)
+        except ValueError as error:
+            self._say(str(error))
         if self._generation != self._session.generation:
             generation = self._session.generation
             stat = self._session.exists(attempt.alive)
@@ -244,6 +245,7 @@ class AttemptHolder:
             if stat is None or stat.owner != self._session.id:
                 self._commit([Check(self._path, VERSION_STARTED), Create(attempt.alive, ephemeral=True)])
             self._generation = generation
+        self._push_nodes.keep_positions()
         self._show_progress()
 
     def _stop_order(self) -> bytes | None:
@@ -253,22 +255,6 @@ class AttemptHolder:
         except AccessDenied:  # the node belongs to another job: this driver could read its own
             return None
         return stop[0] if stop is not None and self._run_key.encode() in stop[0] else None
-
-    def _follow_adjustment(self) -> None:
-        """Give the pushes the limits that an operator has set for this job."""
-        try:
-            found = self._session.get(self._adjustment_path, self._wake.set)
-        except AccessDenied:  # it is for the driver of another attempt: a worker has not passed it on yet
-            return
-        if found is None or found[0] == self._adjustment:
-            return
-        self._adjustment = found[0]
-        try:
-            document = decode(found[0])
-            if document.get("run_key") == self._run_key:
-                self.streams.pushes.adjust(Adjustment.of(document))
-        except ValueError as error:
-            self._say(f"{self._adjustment_path} cannot be followed: {error}")
 
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:

@@ -127,6 +127,7 @@ class RunPlan:
     directory: str = ""  # the folder of the definition, to which relative paths refer; empty without one
     secrets: tuple[str, ...] = ()  # values that the driver masks in all that it reports
     references: Mapping[str, Any] = field(default_factory=dict)  # where references find their values
+    delivered: Mapping[str, Any] = field(default_factory=dict)  # how far pushes of earlier attempts have come
     warm: str = ""  # the run directory of the warm server whose JVM runs it; empty for its own JVM
 
     def to_json(self) -> dict[str, Any]:
@@ -146,6 +147,8 @@ class RunPlan:
         }
         if self.references:
             document["references"] = dict(self.references)
+        if self.delivered:
+            document["delivered"] = dict(self.delivered)
         return in_warm_server(document, self.warm) if self.warm else document
 
     @classmethod
@@ -165,6 +168,7 @@ class RunPlan:
             directory=keys.text("directory", ""),
             secrets=keys.texts("secrets", []),
             references=keys.take("references", dict, default={}),
+            delivered=keys.take("delivered", dict, default={}),
             warm=keys.text("warm", ""),
         )
         keys.finish()

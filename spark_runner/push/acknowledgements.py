@@ -17,16 +17,20 @@ class Acknowledgements:
         self._first: Portion | None = None
         self._last: Portion | None = None
         self.read = self.settled = self.acknowledged = 0  # records
-        self.position = position
+        self.position = self.last_read = position
+        self.delivered = position
+        """The position up to which all are delivered: from it on, a restart meets each dead letter again."""
+        self._has_dead = False
 
     def add(self, count: int, position: Any) -> Portion:
         """A portion of so many records, after which the source has this position; it may be empty."""
-        portion = Portion(count, count, position, previous=self._last)
+        portion = Portion(count, count, position, position, previous=self._last)
         if self._last is None:
             self._first = portion
         else:
             self._last.next = portion
         self._last = portion
+        self.last_read = position
         self.read += count
         if not count:
             self._close(portion)
@@ -35,6 +39,8 @@ class Acknowledgements:
     def settle(self, batch: Batch) -> None:
         """All records of a batch are settled."""
         for portion, count in batch.parts:
+            if batch.dead:
+                portion.has_dead, portion.delivered = True, None
             portion.left -= count
             self.settled += count
             if count and not portion.left:
@@ -47,10 +53,16 @@ class Acknowledgements:
             self._first = after
             self.acknowledged += portion.count
             self.position = portion.position
+            if not self._has_dead:
+                self.delivered = self.delivered if portion.delivered is None else portion.delivered
+                self._has_dead = portion.has_dead
         else:
             before.next = after
             before.count += portion.count
             before.position = portion.position
+            if not before.has_dead:
+                before.delivered = before.delivered if portion.delivered is None else portion.delivered
+                before.has_dead = portion.has_dead
         if after is None:
             self._last = before
         else:

@@ -41,6 +41,15 @@ class Record(NamedTuple):
     rows: int = 1
 
 
+RECORD_BYTES = 600
+"""What the objects of a record take in the buffer beside its value, with its key and lane, about."""
+
+
+def buffer_size(records: Sequence[Record]) -> int:
+    """The bytes of records in the buffer."""
+    return total_size(records) + RECORD_BYTES * len(records)
+
+
 def total_size(records: Iterable[Record]) -> int:
     """The bytes of records together."""
     return sum(map(_SIZE, records))
@@ -92,12 +101,16 @@ class DeadLetter:
 class Portion:
     """Records that were read together, `count` of them, and the `position` of the source after them.
 
-    `left` of them are neither delivered nor dead letters. The open portions are a list, linked both ways.
+    `left` of them are neither delivered nor dead letters. All before `delivered` are delivered, once none is
+    left; None: not all. If it `has_dead`, a dead letter comes after that. The open portions are a list,
+    linked both ways.
     """
 
     count: int
     left: int
     position: Any
+    delivered: Any = None
+    has_dead: bool = False
     previous: "Portion | None" = None
     next: "Portion | None" = None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record, total_rows, total_size
+from spark_runner.push.batch import Batch, DeadLetter, Destination, Portion, Record, buffer_size, total_rows
 from spark_runner.push.errors import DeliveryError, PushEnded
 from spark_runner.push.lanes import Lanes
 from spark_runner.push.monitor import Monitor
@@ -55,6 +55,9 @@ class Engine:
         self._failure: BaseException | None = None
         self._has_ended = self._is_full = False
         self._next_number = self._running = 0
+        self.available: int | None = None
+        """How many records the source has beyond those that were put; None: unknown."""
+        self._returned = clock()  # when the producer went for its next records
 
     def __enter__(self) -> Self:
         """Nothing starts before the first record."""
@@ -75,9 +78,10 @@ class Engine:
 
         Raises TargetDown, PushEnded, and any error of a delivery.
         """
-        pending = self._by_destination(records)
+        came, pending = self._clock(), self._by_destination(records)
         with self._lock:
             self._check()
+            self._monitor.pulled(came - self._returned)
             portion = self._lanes.read(len(records), position)
             while True:
                 now = self._clock()
@@ -87,12 +91,14 @@ class Engine:
                     break
                 self._wait_for_room({to.lane for to in pending})
             self._check()
+            self._returned = self._clock()
 
     def drain(self) -> None:
         """Deliver all records, and end; raises as `put`."""
         try:
             with self._lock:
                 self._check()
+                self._monitor.pulled(self._clock() - self._returned)
                 self._lanes.flush(self._clock())
                 self._workers.wake(self._clock())
                 while not self._lanes.is_empty:
@@ -144,12 +150,14 @@ class Engine:
     def _fitting(self, lane: str, records: Sequence[Record]) -> int:
         """How many of these records have room; an empty buffer takes any record."""
         most, rows, size = self._lanes.room(lane)
-        if len(records) <= most and total_rows(records) <= rows and total_size(records) <= size:
+        if len(records) <= most and total_rows(records) <= rows and buffer_size(records) <= size:
             return len(records)
         end = 1 if self._lanes.is_empty else 0
-        rows, size = rows - total_rows(records[:end]), size - total_size(records[:end])
-        while end < min(most, len(records)) and records[end].rows <= rows and records[end].size <= size:
-            rows, size = rows - records[end].rows, size - records[end].size
+        rows, size = rows - total_rows(records[:end]), size - buffer_size(records[:end])
+        for record in records[end:most]:
+            rows, size = rows - record.rows, size - buffer_size([record])
+            if rows < 0 or size < 0:
+                break
             end += 1
         return end
 
@@ -230,6 +238,11 @@ class Engine:
         """The position of the source up to which all records are delivered or dead letters."""
         return self._lanes.acknowledgements.position
 
+    @property
+    def delivered(self) -> Any:
+        """The position up to which all are delivered: from it on, a restart meets each dead letter again."""
+        return self._lanes.acknowledgements.delivered
+
     def counts(self) -> dict[str, int]:
         """What has happened to all records since the start."""
         with self._lock:
@@ -247,12 +260,15 @@ class Engine:
             return {
                 "in_flight": lanes.in_flight,
                 "buffered": lanes.rows,
-                "buffered_bytes": lanes.bytes,
+                "buffered_bytes": lanes.buffered_bytes,
                 "oldest": round(lanes.oldest(self._clock()), 3),
                 "threads": len(self._workers),
                 "core_threads": self._workers.core,
                 "active": self._workers.active,
                 "is_full": self._is_full,
+                "available": self.available,
+                "position": self.delivered,
+                "read_position": self._lanes.acknowledgements.last_read,
                 **self._monitor.document(),
             }
 
@@ -283,5 +299,6 @@ class Engine:
         with self._lock:
             now = self._clock()
             found = self._lanes.recover(now)
+            self._monitor.recovered += found
             self._workers.wake(now)
             return found

@@ -6,7 +6,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from spark_runner.push.adaptive_limit import AdaptiveLimit
-from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record, State, total_size
+from spark_runner.push.batch import (
+    RECORD_BYTES,
+    Batch,
+    Destination,
+    Portion,
+    Priority,
+    Record,
+    State,
+    total_size,
+)
 from spark_runner.push.errors import Overloaded, Retryable, TimedOut
 from spark_runner.push.order_group import OrderGroup
 from spark_runner.push.retry import FollowUp
@@ -41,6 +50,11 @@ class Lane:
         self._bucket = TokenBucket(self.limits.rate)
         self.records = self.rows = self.bytes = 0  # read, and not acknowledged in their group
         self.adjust(limits, 0.0)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes of its records in the buffer."""
+        return self.bytes + RECORD_BYTES * self.records
 
     def adjust(self, limits: Limits, now: float) -> None:
         """Change the limits, of which some are those of this lane."""

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from spark_runner.push.acknowledgements import Acknowledgements
-from spark_runner.push.batch import Batch, Destination, Portion, Priority, Record
+from spark_runner.push.batch import RECORD_BYTES, Batch, Destination, Portion, Priority, Record
 from spark_runner.push.circuit_breaker import CircuitBreaker
 from spark_runner.push.errors import Overloaded, Retryable, TargetDown
 from spark_runner.push.lane import Lane
@@ -92,6 +92,11 @@ class Lanes:
         """Whether no record is left."""
         return not self.records and not self.in_flight
 
+    @property
+    def buffered_bytes(self) -> int:
+        """The bytes of all records in the buffer."""
+        return self.bytes + RECORD_BYTES * self.records
+
     def oldest(self, now: float) -> float:
         """The age of the oldest batch that is not acknowledged, in seconds."""
         return max((lane.oldest(now) for lane in self), default=0.0)
@@ -100,12 +105,12 @@ class Lanes:
     def room(self, name: str) -> Room:
         """What a lane may take now; an empty buffer takes a larger record, too."""
         lane = self._lanes.get(name)
-        records, rows, size = (lane.records, lane.rows, lane.bytes) if lane else (0, 0, 0)
+        records, rows, size = (lane.records, lane.rows, lane.buffered_bytes) if lane else (0, 0, 0)
         free = _room(self.limits.buffer_records - self.rows, rows)
         most = free
         if self._settings.order is Order.STRICT:
             most = min(most, (self._settings.window + 1) * self._settings.batch_records - records)
-        return Room(most, free, _room(self.limits.buffer_bytes - self.bytes, size))
+        return Room(most, free, _room(self.limits.buffer_bytes - self.buffered_bytes, size))
 
     def read(self, count: int, position: object) -> Portion:
         """A portion of the source that was read, whose records are added next."""

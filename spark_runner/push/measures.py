@@ -5,8 +5,8 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Self
 
-WINDOWS_S = (60, 300)
-"""The windows of speeds: one and five minutes."""
+WINDOWS_S = (10, 60, 300)
+"""The windows of speeds: what happens now, one minute, and five."""
 _IDLE_S = 60  # without a record, after which the delay begins anew
 _BASE, _LEAST_S = 1.1, 1e-4  # of the buckets of latencies: each bound is a tenth above the one before
 
@@ -14,8 +14,8 @@ _BASE, _LEAST_S = 1.1, 1e-4  # of the buckets of latencies: each bound is a tent
 class Speed:
     """Records per second over the last minutes, by counts of whole seconds."""
 
-    def __init__(self, now: float) -> None:
-        self._began = now
+    def __init__(self, now: float, longest: int = WINDOWS_S[-1]) -> None:
+        self._began, self._longest = now, longest  # of the windows that are asked for, in seconds
         self._counts = deque[tuple[int, int]]()  # second, count
 
     def add(self, count: int, now: float) -> None:
@@ -25,7 +25,7 @@ class Speed:
             self._counts[-1] = (second, self._counts[-1][1] + count)
         else:
             self._counts.append((second, count))
-            while self._counts[0][0] <= second - WINDOWS_S[-1]:
+            while self._counts[0][0] <= second - self._longest:
                 self._counts.popleft()
 
     def over(self, window: int, now: float) -> float:

@@ -20,7 +20,9 @@ class Monitor:
         self.lanes = dict[str, Counts]()
         self.speed_in, self.speed_out = Speed(now), Speed(now)
         self.latencies, self.delay = Latencies(), Delay()
-        self.push_seconds = self.stopped_seconds = 0.0
+        self.push_seconds = self.stopped_seconds = self.read_seconds = 0.0
+        self.recovered = 0
+        """Order groups that were rolled back because acknowledgements did not come in order."""
 
     def total(self) -> Counts:
         """The counts of all lanes."""
@@ -33,6 +35,10 @@ class Monitor:
         """Rows of a lane came."""
         self._of(lane).read += count
         self.speed_in.add(count, now)
+
+    def pulled(self, seconds: float) -> None:
+        """The producer took so long to have its next records."""
+        self.read_seconds += seconds
 
     def stopped(self, seconds: float) -> None:
         """The producer waited for room."""
@@ -62,6 +68,8 @@ class Monitor:
         return {
             "lanes": {name: counts.document() for name, counts in found.items()},
             "latencies": {str(bucket): count for bucket, count in self.latencies.counts.items()},
+            "recovered": self.recovered,
+            "read_seconds": round(self.read_seconds, 3),
             "push_seconds": round(self.push_seconds, 3),
             "stopped_seconds": round(self.stopped_seconds, 3),
             "delay": round(self.delay.seconds(), 3),

@@ -1,6 +1,7 @@
 """The push for users who write PySpark: a subclass sends batches, and gets order, retries and limits."""
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,7 @@ from spark_runner.push.task import Portion, PushTask
 
 _PORTION = 1000  # rows that are read at once
 _MAX_POSITION = 4096  # characters
+_AVAILABLE_S = 2.0  # between questions for how many rows the source has
 _RESULT = "delivered BIGINT, reason STRING, row STRING, position STRING"
 
 
@@ -62,6 +64,10 @@ class Pusher:
         """
         raise NotImplementedError
 
+    def available(self, position: Any) -> int | None:  # noqa: ARG002 - of subclasses
+        """How many rows the source has after a position, for `job show`; asked every 2 s at most."""
+        return None
+
     def lane(self, row: Any) -> str:  # noqa: ARG002 - of subclasses
         """The lane of a row, such as its topic: a slow one delays no other."""
         return ""
@@ -96,7 +102,11 @@ class Pusher:
         settings: PushSettings | None = None,
         limits: Limits | None = None,
     ) -> Pushed:
-        """Push the rows that `fetch` finds from a position on, in one task; otherwise as `run`."""
+        """Push the rows that `fetch` finds, in one task; otherwise as `run`.
+
+        It goes on where the last push of this name in a job of the same name has come to; the first one
+        begins at `position`. Rows that were not acknowledged then come again.
+        """
         return self._run(session.range(0, 1, 1, 1), name, settings, limits, (position,))
 
     def _run(
@@ -108,13 +118,19 @@ class Pusher:
         fetched: tuple[Any] | None,
     ) -> Pushed:
         session, pushes = frame.sparkSession, Pushes.of_job or Pushes()
-        with pushes.start(session, name, settings or PushSettings(), limits or Limits()) as task:
-            results = frame.rdd.mapPartitions(_Partition(self, task, fetched))
+        kept_as = "" if fetched is None else name
+        settings, limits = settings or PushSettings(), limits or Limits()
+        with pushes.start(session, name, settings, limits, kept_as=kept_as, is_of_name=True) as task:
+            begin = None if fetched is None else (task.reached.get(0, *fetched),)
+            results = frame.rdd.mapPartitions(_Partition(self, task, begin))
             # Kept, for a further look at the result would push the rows again.
             found = session.createDataFrame(results, _RESULT).localCheckpoint()
         totals = found.agg(sql.sum("delivered"), sql.max("position")).collect()[0]
         dead = found.where("reason IS NOT NULL").select("reason", "row")
-        return Pushed(totals[0], dead, None if totals[1] is None else json.loads(totals[1]))
+        position = None if totals[1] is None else json.loads(totals[1])
+        if position is not None:
+            pushes.reached(name, position)
+        return Pushed(totals[0], dead, position)
 
 
 class _Partition:
@@ -139,12 +155,17 @@ class _Partition:
 
     def _read(self, rows: Iterator[Any]) -> Iterator[Portion]:
         while found := list(islice(rows, _PORTION)):
-            yield self._records(found), None
+            yield Portion(self._records(found))
 
     def _fetch(self, position: Any) -> Iterator[Portion]:
+        asked, available = float("-inf"), None
         while found := self.pusher.fetch(position):
             rows, position = found
-            yield self._records(rows), _checked(position)
+            if time.monotonic() - asked >= _AVAILABLE_S:
+                asked, available = time.monotonic(), self.pusher.available(position)
+            elif available is not None:
+                available = max(0, available - len(rows))
+            yield Portion(self._records(rows), _checked(position), available)
 
     def _records(self, rows: Iterable[Any]) -> list[Record]:
         of = self.pusher

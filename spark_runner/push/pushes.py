@@ -4,7 +4,7 @@ import secrets
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from spark_runner.push.control.certificate import make_certificate
 from spark_runner.push.control.client import Endpoint
 from spark_runner.push.control.server import ControlServer, Ended, TaskState
 from spark_runner.push.errors import PushError, SettingError
+from spark_runner.push.positions import OF_ATTEMPT, OF_NAME, KeptPositions, Positions
 from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.task import PushTask
 from spark_runner.push.tasks_total import MAX_LANES, TasksTotal
@@ -41,6 +42,7 @@ class Pushes:
     def __init__(self) -> None:
         self._totals = dict[str, TasksTotal]()
         self._running = dict[ControlServer, tuple[str, Limits]]()  # limits before adjustments
+        self._kept, self._positions_of = KeptPositions(), dict[ControlServer, Positions]()
         self._limits = dict[str, Limits]()  # those of the last push into each target
         self._adjustment = Adjustment()
         self._tls: tuple[ssl.SSLContext, str] | None = None
@@ -48,11 +50,20 @@ class Pushes:
 
     @contextmanager
     def start(
-        self, session: SparkSession, target: str, settings: PushSettings, limits: Limits
+        self,
+        session: SparkSession,
+        target: str,
+        settings: PushSettings,
+        limits: Limits,
+        *,
+        kept_as: str = "",
+        is_of_name: bool = False,
     ) -> Iterator[PushTask]:
         """What the tasks of a push need, which ends with the context.
 
-        A further push into the target continues its counts. Raises SettingError, NoPort, NoCertificate.
+        A further push into the target continues its counts. Its positions are kept under a name, for a
+        further attempt of the job, or for the next run of its name as well; without one, they are not. Raises
+        SettingError, NoPort, NoCertificate.
         """
         speculation = _setting(session, "spark.speculation", "false").strip().lower()
         if settings.order is not Order.NONE and speculation == "true":
@@ -78,7 +89,8 @@ class Pushes:
         server, port = _started(server_at, session)
         try:
             self._begin(target, server, limits)
-            yield PushTask(settings, Endpoint(host, port, token, lease, certificate))
+            reached = self._positions(server, OF_NAME if is_of_name else OF_ATTEMPT, kept_as)
+            yield PushTask(settings, Endpoint(host, port, token, lease, certificate), reached)
         finally:
             self._end(target, server)
 
@@ -100,8 +112,37 @@ class Pushes:
             for target, total in self._totals.items():
                 self._count(target)
                 limits = self._adjustment.applied(self._limits[target])
-                found[target] = {**total.document(time.monotonic(), most), "limits": limits.document()}
+                found[target] = total.document(limits, time.monotonic(), most)
             return found
+
+    def follow(self, document: Mapping[str, Any]) -> None:
+        """Go on after the positions in such a document: those of earlier attempts, and of earlier runs."""
+        with self._lock:
+            self._kept.follow(document)
+
+    def positions(self, *, is_done: bool = False) -> dict[str, Any]:
+        """How far the pushes have come, as a document; if the job is done, for the next one of its name."""
+        with self._lock:
+            for target in self._totals:
+                self._count(target)
+            return self._kept.document(is_done=is_done)
+
+    def reached(self, name: str, position: Any) -> None:
+        """A push that has ended, whose source was one partition, has delivered all before this position."""
+        with self._lock:
+            self._kept.reached(name, position)
+
+    def forget(self, name: str) -> None:
+        """Let the next push of this name begin with its first record."""
+        with self._lock:
+            self._kept.forget(name)
+
+    def _positions(self, server: ControlServer, kind: str, kept_as: str) -> Mapping[int, Any]:
+        if not kept_as:
+            return {}
+        with self._lock:
+            found = self._positions_of[server] = self._kept.start(kind, kept_as)
+            return found.reached
 
     def _begin(self, target: str, server: ControlServer, limits: Limits) -> None:
         with self._lock:
@@ -115,6 +156,7 @@ class Pushes:
         with self._lock:
             self._count(target)
             self._running.pop(server, None)
+            self._positions_of.pop(server, None)
 
     def _count(self, target: str) -> None:
         """Add what the tasks have reported since the last call; the lock is held."""
@@ -122,6 +164,8 @@ class Pushes:
         for server, (of, _) in self._running.items():
             if of == target:
                 ended, tasks = server.take()
+                if positions := self._positions_of.get(server):
+                    positions.add([*ended, *((task, state.counts) for task, state in tasks.items())])
                 all_ended += ended
                 all_tasks |= tasks  # an attempt has a number of its own in the whole application
         self._totals[target].add(all_ended, all_tasks, time.monotonic())

@@ -60,6 +60,7 @@ class Limits:
             "concurrency": self.concurrency,
             "rate": self.rate,
             "buffer": self.buffer_records,
+            "buffer_bytes": self.buffer_bytes,
             "is_suspended": self.is_suspended,
             "paused": lanes,
         }

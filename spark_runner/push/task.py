@@ -1,8 +1,8 @@
 """The push of one task of Spark, whose limits its driver sets while it runs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pyspark import TaskContext
@@ -16,9 +16,18 @@ from spark_runner.push.errors import SettingError
 from spark_runner.push.retry import Results
 from spark_runner.push.settings import LaneLimits, Limits, PushSettings
 
-Portion = tuple[Sequence[Record], Any]
-"""Records that were read together, and the position of the source after them."""
 _NOT_YET = Limits(concurrency=1, buffer_records=1, buffer_bytes=1, is_suspended=True)
+
+
+class Portion(NamedTuple):
+    """Records that were read together, and the position of the source after them.
+
+    `available` is how many more records it has then; None: unknown.
+    """
+
+    records: Sequence[Record]
+    position: Any = None
+    available: int | None = None
 
 
 class News(NamedTuple):
@@ -38,6 +47,8 @@ class PushTask:
 
     settings: PushSettings
     endpoint: Endpoint
+    reached: Mapping[int, Any] = field(default_factory=dict)
+    """The position of each partition up to which earlier attempts of the job have delivered."""
 
     def __post_init__(self) -> None:
         """Check that a request can start within the lease."""
@@ -46,6 +57,11 @@ class PushTask:
             raise SettingError(
                 f"'request_timeout' is {self.settings.request_timeout:g}; it must be below {lease}"
             )
+
+    @property
+    def position(self) -> Any:
+        """That of the partition of this task of Spark; None without one."""
+        return self.reached.get(_this_task().partition)
 
     def run(
         self,
@@ -59,10 +75,14 @@ class PushTask:
         that is no DeliveryError.
         """
         dead = list[DeadLetter]()
-        engine = Engine(deliver, self.settings, _NOT_YET, on_dead=dead.extend)
+        engine = Engine(deliver, self.settings, _NOT_YET, on_dead=dead.extend, position=self.position)
         engine.extend(0.0)  # nothing starts before the first orders
         follower = _Follower(engine)
         delivered = 0
+
+        def report() -> dict[str, Any]:
+            engine.recover()
+            return engine.report()
 
         def news() -> News:
             nonlocal delivered
@@ -76,14 +96,15 @@ class PushTask:
         channel = ControlClient(
             self.endpoint,
             task or _this_task(),
-            report=engine.report,
+            report=report,
             follow=follower.follow,
             extend=engine.extend,
             failed=engine.fail,
         )
         with closing(channel), engine:
-            for records, position in portions:
-                engine.put(records, position)
+            for portion in portions:
+                engine.available = portion.available
+                engine.put(portion.records, portion.position)
                 yield news()
         yield news()
 

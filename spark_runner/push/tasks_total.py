@@ -8,12 +8,15 @@ from spark_runner.push.control.budget import TaskId
 from spark_runner.push.control.server import TaskState
 from spark_runner.push.measures import WINDOWS_S, Counts, Delay, Latencies, Speed
 from spark_runner.push.monitor import OTHERS
+from spark_runner.push.settings import Limits
 
 MAX_LANES = 50  # that are shown
 _MAX_KEPT = 1000  # lanes with counts of their own; the tasks of a stream may name others without end
 _NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
+NOW_S = WINDOWS_S[0]
+"""The window of the speed of a lane."""
 _LANES, _LATENCIES = "lanes", "latencies"
-_SECONDS = ("push_seconds", "stopped_seconds")
+_TOTALS = ("recovered", "read_seconds", "push_seconds", "stopped_seconds")
 _GAUGES = ("in_flight", "buffered", "buffered_bytes", "threads", "core_threads", "active")
 _Sums = Counter[tuple[str, ...]]
 
@@ -25,7 +28,9 @@ class TasksTotal:
         self._ended, self._all = _Sums(), _Sums()
         self._names = set[str]()  # of lanes with counts of their own
         self._gauges = dict[str, float]()
+        self._available: float | None = None  # records of the source
         self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
+        self._speeds, self._began = dict[str, Speed](), now  # of lanes
 
     def add(
         self,
@@ -34,7 +39,7 @@ class TasksTotal:
         now: float,
     ) -> None:
         """Take the last reports of the tasks that run, and of those that have ended since the last call."""
-        before = self.counts()
+        before, lanes = self.counts(), self._lanes()
         for _, report in ended:
             self._ended += self._sums(report)
         self._all = self._ended.copy()
@@ -48,12 +53,19 @@ class TasksTotal:
             "oldest": max((_number(report.get("oldest")) for report in reports), default=0.0),
             **{name: sum(_number(report.get(name)) for report in reports) for name in _GAUGES},
         }
+        available = [report["available"] for report in reports if report.get("available") is not None]
+        self._available = sum(map(_number, available)) if available else None
         after = self.counts()
         self._read.add(max(0, after.read - before.read), now)
         settled = after.delivered + after.dead - before.delivered - before.dead
         self._settled.add(max(0, settled), now)
         if settled > 0:
             self._delay.add(now)
+        for name, counts in self._lanes().items():
+            earlier = lanes.get(name, Counts())
+            settled = counts.delivered + counts.dead - earlier.delivered - earlier.dead
+            if settled > 0:
+                self._speeds.setdefault(name, Speed(self._began, NOW_S)).add(settled, now)
 
     def counts(self) -> Counts:
         """The counts of all lanes."""
@@ -62,30 +74,44 @@ class TasksTotal:
             found += counts
         return found
 
-    def document(self, now: float, most: int = MAX_LANES) -> dict[str, Any]:
+    def document(self, limits: Limits, now: float, most: int = MAX_LANES) -> dict[str, Any]:
         """All numbers: times in seconds, speeds in records per second, over the windows in seconds.
 
         Of the lanes, the `most` with the most records, and the others together.
         """
+        records, size = self._gauges.get("buffered", 0.0), self._gauges.get("buffered_bytes", 0.0)
+        behind = {}
+        if self._available is not None:
+            behind = {"available": self._available, "lag": self._available + records}
+        water_line = min(1.0, max(records / limits.buffer_records, size / limits.buffer_bytes))
         latencies = Latencies({int(key[1]): n for key, n in self._all.items() if key[0] == _LATENCIES})
-        lanes = self._lanes()
+        lanes, speeds = self._lanes(), Counter[str]()
         shown = sorted(lanes, key=lambda name: -lanes[name].read)
         others = Counts()
-        for name in shown[most:]:
-            others += lanes.pop(name)
+        for place, name in enumerate(shown):
+            is_shown = place < most
+            speed = self._speeds[name].over(NOW_S, now) if name in self._speeds else 0.0
+            speeds[name if is_shown else OTHERS] += speed  # type: ignore[assignment]  # a Counter of floats works
+            if not is_shown:
+                others += lanes.pop(name)
         if others.read:
             lanes[OTHERS] = lanes.get(OTHERS, Counts())
             lanes[OTHERS] += others
         return {
             **self._gauges,
+            "water_line": round(water_line, 3),
+            **behind,
             **self.counts().document(),
-            **{name: round(self._all[(name,)], 3) for name in _SECONDS},
+            **{name: round(self._all[(name,)], 3) for name in _TOTALS},
             "delay": round(self._delay.seconds(), 3),
             "p50": round(latencies.quantile(0.5), 4),
             "p99": round(latencies.quantile(0.99), 4),
             "speed_in": {str(window): round(self._read.over(window, now), 1) for window in WINDOWS_S},
             "speed_out": {str(window): round(self._settled.over(window, now), 1) for window in WINDOWS_S},
-            "lanes": {name: counts.document() for name, counts in lanes.items()},
+            "lanes": {
+                name: {**counts.document(), "speed": round(speeds[name], 1)} for name, counts in lanes.items()
+            },
+            "limits": limits.document(),
         }
 
     def _lanes(self) -> dict[str, Counts]:
@@ -106,7 +132,7 @@ class TasksTotal:
         for bucket, count in _mapping(report.get(_LATENCIES)).items():
             if bucket.isdecimal() and len(bucket) <= 3:  # noqa: PLR2004 - digits; a bucket is far below 1000
                 found[_LATENCIES, bucket] += int(_number(count))
-        for name in _SECONDS:
+        for name in _TOTALS:
             found[name,] += _number(report.get(name))  # type: ignore[assignment]  # a Counter of floats works
         return found
 

@@ -3,9 +3,9 @@
 The compiler applies them; the driver does so again for locations with built-in variables.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spark_runner.sql.locations import contains, overlap
 from spark_runner.sql.text.full_name import FullName, KnownNames
@@ -17,6 +17,23 @@ class Placed(NamedTuple):
     name: str
     location: str
     place: str
+    mark: str = ""  # of the rows that are written to it
+    skipped: frozenset[str] = frozenset()  # marks of rows that are not read from it
+
+    @classmethod
+    def of(cls, name: str, location: str, place: str, options: Mapping[str, Any]) -> "Placed":
+        """A table with these options of a plan."""
+        skipped = options.get("skip_mark", ())  # of another connector, it may be anything
+        marks = frozenset(map(str, skipped)) if isinstance(skipped, list | tuple) else frozenset[str]()
+        return cls(name, location, place, str(options.get("mark", "")), marks)
+
+    def passes_over(self, target: "Placed") -> bool:
+        """Whether a query that reads it leaves out what is written to the target."""
+        return bool(target.mark) and target.mark in self.skipped
+
+    def gets_rows_of(self, target: "Placed") -> bool:
+        """Whether a query that reads it may read what is written to the target."""
+        return bool(self.place) and overlap(target.place, self.place) and not self.passes_over(target)
 
 
 def refused(target: Placed, reads: Iterable[Placed], kept: Iterable[Placed]) -> str:
@@ -24,7 +41,7 @@ def refused(target: Placed, reads: Iterable[Placed], kept: Iterable[Placed]) -> 
     if not target.place:
         return ""
     for table in reads:
-        if table.place and overlap(target.place, table.place):
+        if table.gets_rows_of(target):
             return _destroys(f"reads '{table.name}' from", table, target)
     for table in kept:
         # The same path twice is intended: a later statement reads or extends the output of this one.
@@ -44,26 +61,26 @@ def _destroys(what: str, source: Placed, target: Placed) -> str:
 
 @dataclass
 class SetPlaces:
-    """What the INSERTs of a statement set have read and written so far, by place; with the lines."""
+    """What the INSERTs of a statement set have read and written so far, with the lines."""
 
-    read: dict[str, tuple[str, int]] = field(default_factory=dict)
-    written: dict[str, int] = field(default_factory=dict)
+    read: dict[Placed, int] = field(default_factory=dict)
+    written: dict[Placed, int] = field(default_factory=dict)
 
     def add(self, target: Placed, reads: Iterable[Placed], line: int) -> str:
         """Why an INSERT may not be in the set, as each one sees the data from before the set; or empty."""
         for table in reads:
-            if table.place and table.place not in self.read:
-                for place, writer in self.written.items():
-                    if overlap(place, table.place):
+            if table.place and table not in self.read:
+                for written, writer in self.written.items():
+                    if table.gets_rows_of(written):
                         return _conflict(
                             f"reads '{table.name}', and the INSERT of line {writer} writes there"
                         )
-                self.read[table.place] = table.name, line
-        if target.place and target.place not in self.written:
-            for place, (name, reader) in self.read.items():
-                if overlap(target.place, place):
-                    return _conflict(f"writes to what the INSERT of line {reader} reads as '{name}'")
-            self.written[target.place] = line
+                self.read[table] = line
+        if target.place and target not in self.written:
+            for table, reader in self.read.items():
+                if table.gets_rows_of(target):
+                    return _conflict(f"writes to what the INSERT of line {reader} reads as '{table.name}'")
+            self.written[target] = line
         return ""
 
 

@@ -85,8 +85,13 @@ def test_an_operator_watches_a_push_slows_it_down_pauses_a_lane_suspends_it_and_
 
         push = wait_for_push(shell, lambda push: {*LANES} <= {*push.get("lanes", ())})
         assert push["limits"] == {
-            "concurrency": 6, "rate": 0.0, "buffer": 100_000, "is_suspended": False, "paused": []
-        }  # fmt: skip
+            "concurrency": 6,
+            "rate": 0.0,
+            "buffer": 100_000,
+            "buffer_bytes": 64 * 1024 * 1024,
+            "is_suspended": False,
+            "paused": [],
+        }
         assert push["read"] == sum(counts["read"] for counts in push["lanes"].values())
         shown = shell.type("job", "show", "items-1").stdout
         assert "push into items" in shown
@@ -125,8 +130,22 @@ def test_an_operator_watches_a_push_slows_it_down_pauses_a_lane_suspends_it_and_
         assert job["status"] == "SUCCESS"
         assert sorted(row["id"] for row in target.rows()) == [*range(ROWS)]
         assert_error(shell.type("job", "adjust", "items-1", "--concurrency", "2"), 5, "ended as SUCCESS")
+        run_again_from_zero(shell, target)
         worker.terminate()
         assert worker.wait().code == 0
+
+
+def run_again_from_zero(shell: Shell, target: Target) -> None:
+    """A further job of the name has its own counts, from 0, and the limits of its script."""
+    target.slow_s, since = SLOW_S, len(target.server.received)
+    assert shell.type("job", "submit", "items.yaml", "--id", "items-2").code == 0
+    wait_until(lambda: target.last(12, since), SPARK_TIMEOUT_S, "rows arrive")
+    push = wait_for_push(shell, lambda push: bool(push["delivered"]), "items-2")
+    assert 0 < push["delivered"] <= len(target.server.received) - since
+    assert push["limits"]["concurrency"] == 6
+    target.slow_s = 0.0
+    assert shell.type("job", "wait", "items-2", timeout=SPARK_TIMEOUT_S).code == 0
+    assert len(target.server.received) == since + ROWS
 
 
 def adjust(shell: Shell, *options: str) -> Any:
@@ -135,11 +154,13 @@ def adjust(shell: Shell, *options: str) -> Any:
     return ended
 
 
-def wait_for_push(shell: Shell, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def wait_for_push(
+    shell: Shell, condition: Callable[[dict[str, Any]], bool], job_id: str = "items-1"
+) -> dict[str, Any]:
     """The push in the progress of the job, once it is so."""
 
     def found() -> dict[str, Any] | None:
-        push = ((shell.job("items-1")["progress"] or {}).get("pushes") or {}).get("items")
+        push = ((shell.job(job_id)["progress"] or {}).get("pushes") or {}).get("items")
         return push if push and condition(push) else None
 
     return wait_until(found, FOLLOWS_S, "the progress of the job shows its push")

@@ -71,6 +71,23 @@ def test_a_job_that_waits_for_another_of_its_name_is_not_overdue(
     assert found(practice, FindingKind.OVERDUE) == []
 
 
+def test_a_job_that_waits_for_the_water_line_of_its_pool_is_not_overdue(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    practice.put()
+    practice.staff()
+    practice.queues.pools.change("default", high_water=0.8)
+    practice.later(monkeypatch, 301)
+    assert found(practice, FindingKind.OVERDUE), "nothing is reported"
+    report = {"worker": "w", "job": "first", "push": "orders", "line": 1.0, "high_water": 0.8}
+    practice.session.ensure_path(practice.nodes.water_reports("default"))
+    path = practice.nodes.water_report("default", "w")
+    practice.commit(Create(path, encode(report), ephemeral=True))
+    assert found(practice, FindingKind.OVERDUE) == []
+    practice.queues.pools.change("default", high_water=0)
+    assert found(practice, FindingKind.OVERDUE)
+
+
 # ---------------------------------------------------------------------- twins
 def test_two_workers_of_one_process(practice: Practice) -> None:
     same = {"host": "h", "boot": "b", "pid": 7}

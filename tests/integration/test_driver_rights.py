@@ -223,6 +223,9 @@ LITTER = {
     "a node": "client.create(path + '/a')",
     "a tree": "[client.create(path + below) for below in ('/a', '/a/b', '/a/b/c')]",
     "a node for the driver alone": "client.create(path + '/a', acl=own)",
+    "positions of its own": "client.create(path + '/positions', b'[' * 100_000)",
+    "positions for itself alone": "client.create(path + '/positions', b'{}', acl=own)",
+    "positions with nodes below": "client.create(path + '/positions/a', makepath=True)",
     "thousands": "[r.get() for r in [client.create_async(f'{path}/{n:0500}') for n in range(3000)]]",
 }
 

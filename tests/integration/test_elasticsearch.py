@@ -217,3 +217,23 @@ def test_what_is_wrong_with_a_source_is_named(indices: Indices, run: Run, tmp_pa
     index = indices.new("query")
     with pytest.raises(SqlError, match="unknown query"):
         run(indices.table("src", index, "n BIGINT", query='{"trem": {"n": 1}}') + copy)
+
+
+def test_two_indices_that_copy_each_other_take_no_row_of_their_own_for_news(
+    indices: Indices, spark: SparkSession, tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "push.md").read_text("utf-8")
+    (script,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names = ("customers", "people")
+    for number, name in enumerate(names):
+        index = indices.new(name, {"id": "long", "name": "keyword", "origin": "keyword"})
+        indices.put(index, [{"id": 10 + number, "name": "new"}])
+        given = f"'elasticsearch', 'hosts' = '{indices.url}', 'index' = '{index}', 'refresh' = 'true'"
+        script, count = re.subn(rf"'jdbc', .*'table' = '{name}'", given, script)
+        assert count == 1
+    results = [execute(spark, plan_of(script, tmp_path), lambda _: None) for _ in range(2)]
+    written = [[each["rows"] for each in result] for result in results]
+    assert written == [[1, 1], [1, 1]], "a row that came from there does not go back"
+    for name in names:
+        found = indices.documents(f"{indices.prefix}-{name}").values()
+        assert sorted(each["id"] for each in found) == [10, 11]

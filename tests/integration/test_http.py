@@ -17,6 +17,7 @@ from spark_runner.references.resolver import Resolver
 from spark_runner.references.sources import Sources
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.execution.execution import execute
+from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.text.errors import SqlError
 from tests.servers.web import Received, Reply, WebServer, web_server
 from tests.stream_driver import plan_of
@@ -318,3 +319,92 @@ def test_the_script_of_the_documentation_copies_from_one_service_to_another(
     )
     assert billing.received[0].headers["authorization"].startswith("Basic ")
     assert len(shop.received) == 3
+
+
+def test_a_further_attempt_goes_on_after_the_rows_that_are_delivered(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows, limit = 3000, 1700
+
+    def fails(_: Received) -> Reply:
+        return Reply(503 if len(server.received) > limit else 200)
+
+    options = "retry_timeout 0.3, parallelism 1, concurrency 4"
+    insert = "INSERT INTO dst SELECT id FROM range({})".format
+    with web_server(fails) as server:
+        script = table(server.url, options) + insert(rows)
+        first = StreamControl()
+        with pytest.raises(SqlError, match="answers 503"):
+            execute(spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 1), control=first)
+        kept = first.pushes.positions()
+        assert list(kept["attempt"]) == ["dst#0"]
+        taken = len(server.received)
+        server.reply = lambda _: Reply()
+        second = StreamControl()
+        second.pushes.follow(json.loads(json.dumps(kept)))
+        (result,) = execute(
+            spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 2), control=second
+        )
+        assert result["rows"] == rows
+        assert len(server.received) - taken < rows - 1000, "it does not begin anew"
+        assert {json.loads(each.body)["id"] for each in server.received} == set(range(rows))
+        # Other rows than those that were delivered are all sent.
+        server.received.clear()
+        third = StreamControl()
+        third.pushes.follow(kept)
+        script = table(server.url, options) + insert(f"1, {rows}")
+        (result,) = execute(spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 3), control=third)
+        assert result["rows"] == rows - 1
+        assert {json.loads(each.body)["id"] for each in server.received} == set(range(1, rows))
+
+
+def test_a_row_that_has_changed_meanwhile_is_sent_although_its_key_was_delivered(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def fails(_: Received) -> Reply:
+        return Reply(503 if len(server.received) > 1700 else 200)
+
+    columns = "(id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED)"
+    insert = "INSERT INTO dst SELECT id, if(id < 5, '{}', 'same') AS v FROM range(3000)".format
+    with web_server(fails) as server:
+        made = table(server.url, "retry_timeout 0.3, parallelism 1, concurrency 4", columns)
+        first, second = StreamControl(), StreamControl()
+        with pytest.raises(SqlError, match="answers 503"):
+            execute(
+                spark,
+                plan_of(made + insert("old"), tmp_path),
+                lambda _: None,
+                Writer("run", 1),
+                control=first,
+            )
+        server.reply = lambda _: Reply()
+        server.received.clear()
+        second.pushes.follow(first.pushes.positions())
+        script = plan_of(made + insert("new"), tmp_path)
+        execute(spark, script, lambda _: None, Writer("run", 2), control=second)
+        sent = [json.loads(each.body) for each in server.received]
+    assert {row["id"] for row in sent if row["v"] == "new"} == set(range(5))
+
+
+def test_refused_rows_come_again_in_a_further_attempt(spark: SparkSession, tmp_path: Path) -> None:
+    def reply(received: Received) -> Reply:
+        is_late = len(server.received) > 2500
+        return Reply(422 if b'"id":77}' in received.body else 503 if is_late else 200)
+
+    settings = "SET job.error.limit.rows = 10; SET job.quarantine = bad;\n"
+    bad = "CREATE TABLE bad WITH ('connector' = 'json', 'path' = 'bad');\n"
+    options = "retry_timeout 0.3, parallelism 1, concurrency 4"
+    with web_server(reply) as server:
+        script = settings + bad + table(server.url, options) + MANY.replace("300", "3000")
+        first = StreamControl()
+        with pytest.raises(SqlError, match="answers 503"):
+            execute(spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 1), control=first)
+        server.reply = lambda received: Reply(422 if b'"id":77}' in received.body else 200)
+        second = StreamControl()
+        second.pushes.follow(first.pushes.positions())
+        (result,) = execute(
+            spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 2), control=second
+        )
+    assert result["rows"] == 2999
+    (kept,) = spark.read.json(str(tmp_path / "bad")).collect()
+    assert json.loads(kept.record) == {"id": 77}

@@ -16,7 +16,7 @@ from tests.servers.kafka import Topics
 from tests.stream_driver import plan_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "connectors" / "kafka.md").read_text("utf-8")
-TO_FILES, MANY, AVRO, BY_KEY = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+TO_FILES, MANY, AVRO, BY_KEY, TWO_WAY = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 (SCHEMA,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LOGINS = re.findall(r"^```\n(CREATE TABLE .*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
@@ -57,6 +57,14 @@ def test_the_worked_scripts_run_without_a_warning(
     customers = topics.new("customers", cleanup_policy="compact")
     assert [each["rows"] for each in run(BY_KEY)] == [3]
     assert {each.key for each in topics.kafka.records(customers) if each.value is None} == {b"1"}
+
+    both = topics.new("shop-orders"), topics.new("crm-orders")
+    for number, topic in enumerate(both):
+        topics.kafka.produce(topic, values({"id": number, "total": 1.5}))
+    for _ in range(2):
+        run(TWO_WAY)
+    for topic in both:
+        assert sorted(json.loads(each.value or b"")["id"] for each in topics.kafka.records(topic)) == [0, 1]
 
 
 @pytest.mark.parametrize("script", LOGINS, ids=["password", "certificate"])

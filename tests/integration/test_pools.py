@@ -267,6 +267,8 @@ def test_a_pause_does_not_hinder_puts_moves_and_those_who_hold_an_item(open_queu
         {"paused": 1},
         {"low_share": 1.1},
         {"low_share": "half"},
+        {"high_water": 1.01},
+        {"high_water": True},
         {"wieght": 2},
     ],
     ids=str,

@@ -18,6 +18,7 @@ from spark_runner.push import (
     Permanent,
     Pusher,
     PushSettings,
+    Refused,
     Retryable,
     RetryPolicy,
 )
@@ -100,6 +101,41 @@ def test_what_a_program_fetches_is_pushed_from_a_position_on(spark: SparkSession
         done = Numbers(server.url).run_fetched(spark, "numbers", 30, settings)
         assert [row for each in server.received for row in json.loads(each.body)] == list(range(30, 100))
     assert (done.delivered, done.position, done.dead.count()) == (70, 100, 0)
+
+
+class Fails(Numbers):
+    """Its target is gone once it has taken some numbers."""
+
+    def push(self, rows: Sequence[int]) -> None:
+        if rows[0] >= 60:
+            raise Refused("gone")
+        super().push(rows)
+
+    def available(self, position: Any) -> int:
+        return max(0, 100 - int(position))
+
+
+def test_the_next_job_of_the_name_goes_on_after_what_is_acknowledged(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = PushSettings(order=Order.STRICT, batch_records=5, retry=QUICK, retry_timeout=0.3)
+    with web_server() as server:
+        first = Pushes()
+        monkeypatch.setattr(Pushes, "of_job", first)
+        with pytest.raises(Exception, match="gone"):
+            Fails(server.url).run_fetched(spark, "numbers", 30, settings)
+        kept = json.loads(json.dumps(first.positions(is_done=False)))
+        assert kept["name"]["numbers"]["acknowledged"] == 60
+        assert kept["name"]["numbers"]["read"] > 60
+
+        second = Pushes()
+        second.follow(kept)
+        monkeypatch.setattr(Pushes, "of_job", second)
+        done = Numbers(server.url).run_fetched(spark, "numbers", 30, settings)
+        assert (done.delivered, done.position) == (40, 100)
+        found = [row for each in server.received for row in json.loads(each.body)]
+    assert found == list(range(30, 100))
+    assert second.positions(is_done=True) == {"name": {"numbers": {"acknowledged": 100, "read": 100}}}
 
 
 class Wrong(Numbers):

@@ -705,11 +705,23 @@ def test_with_skip_no_run_is_enqueued_while_one_has_not_ended_and_that_is_report
     assert hall.runs() == ["20261121T110100Z"]
     view = hall.store.get("tick")
     assert [item.time for item in view.skipped] == ["2026-11-21T11:02:00Z", "2026-11-21T11:03:00Z"]
-    assert "tick-20261121T110100Z had not ended" in view.skipped[0].reason
+    assert view.skipped[0].reason == "tick-20261121T110100Z had not ended (overlap: skip)"
+    assert view.rule == "skip: a fire time has no run while tick-20261121T110100Z has not ended"
     hall.end("tick-20261121T110100Z")
+    assert hall.store.get("tick").rule == "skip"
     hall.pass_time(MINUTE)
     leader.step()
     assert hall.runs() == ["20261121T110100Z", "20261121T110400Z"]
+
+
+def test_the_rule_of_a_schedule_whose_last_run_is_damaged_or_gone_is_shown(hall: Hall) -> None:
+    hall.register()
+    assert hall.store.get("tick").rule == "skip"
+    hall.pass_time(MINUTE)
+    hall.leader().step()
+    run = "tick-20261121T110100Z"
+    commit(hall.store.session, [Set(hall.queues.layout.record(run), b"[", -1)])
+    assert hall.store.get("tick").rule == "skip"
 
 
 def test_with_skip_a_run_that_was_removed_has_ended(hall: Hall) -> None:
@@ -963,3 +975,26 @@ def test_show_lists_fire_times_without_a_run_and_the_reason(hall: Hall, typed: T
     _, out, _ = typed("schedule", "show", "tick")
     assert "every 1m (UTC)" in out
     assert "catch_up is false" in out
+
+
+def test_with_queue_the_run_and_the_schedule_say_that_the_last_one_has_not_ended(
+    hall: Hall, typed: Type
+) -> None:
+    definition = python_job("pass", name="tick", schedule={"every": "1m", "overlap": "queue"}, concurrency=1)
+    hall.store.put(definition)
+    leader = hall.leader()
+    for _ in range(2):
+        hall.pass_time(MINUTE)
+        leader.step()
+    first, second = "tick-20261121T110100Z", "tick-20261121T110200Z"
+    client = hall.deployment.client
+    details = [job.submitted.detail for job_id in (first, second) if (job := client.get(job_id)).submitted]
+    by = "schedule tick, registered by ip:127.0.0.1"
+    assert details == [by, f"{by}; {first} had not ended (overlap: queue)"]
+    shown = typed("schedule", "show", "tick")[1]
+    rule = f"queue: the next run is enqueued although {second} has not ended; concurrency is 1"
+    assert f"overlap:    {rule} for jobs of the name\n" in shown
+    hall.store.put(python_job("pass", name="tick", schedule={"every": "1m", "overlap": "queue"}))
+    assert hall.store.get("tick").rule.endswith("; no concurrency limits them")
+    hall.end(second)
+    assert hall.store.get("tick").rule == "queue"

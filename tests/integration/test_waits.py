@@ -180,7 +180,7 @@ def test_at_the_concurrency_of_its_name_until_it_runs(
     job_id = scripted_deployment.submit("pass", name="alone", concurrency=1)
     waiting = waits(scripted_deployment, job_id, Reason.CONCURRENCY)
     assert waiting.worker == worker.name
-    assert "1 jobs named alone run, and its concurrency is 1" in waiting.message
+    assert "concurrency is 1 for jobs named alone, and 1 runs; running now: " in waiting.message
     (tmp_path / "go").touch()
     detail = scripted_deployment.wait(job_id)
     assert (detail.job.status, detail.waiting) == (Status.SUCCESS, None)

@@ -19,7 +19,7 @@ from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.logs.tail import show_entries
 from orchestrator.cli.options import OutputFormat
-from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console, stdout_console
+from orchestrator.cli.output import duration, elapsed, repeat, show_rows, stderr_console, stdout_console
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.logs.reading.query import LogRecord
 from orchestrator.logs.visible import visible, visible_json
@@ -42,6 +42,30 @@ def test_durations_are_short(seconds: float, text: str) -> None:
 def test_elapsed_needs_both_ends() -> None:
     assert elapsed("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.500Z") == "1.5 s"
     assert elapsed(None, "2026-01-01T00:00:01.500Z") == ""
+
+
+class OneTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_page_that_is_repeated_stays_until_the_next_one_is_complete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal, shown = OneTerminal(), list[str]()
+    monkeypatch.setattr(sys, "stdout", terminal)
+
+    def show() -> None:
+        stdout_console().print("a word")
+        shown.append(terminal.getvalue())
+        if len(shown) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        repeat(show, 0.0)
+    page = "\x1b[2J\x1b[Ha word\n"
+    assert shown == ["", page, page * 2]
+    assert terminal.getvalue() == page * 2
 
 
 def test_json_is_one_array_and_jsonl_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:

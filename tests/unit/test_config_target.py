@@ -42,6 +42,10 @@ def test_a_name_that_is_none_is_refused_with_what_to_write(name: str, words: str
         ("pool.default.paused", "perhaps", "it must be true or false"),
         ("pool.default.low_share", "2", "a number from 0 to 1"),
         ("pool.default.low_share", "nan", "a number from 0 to 1"),
+        ("pool.default.high_water", "80", "a number from 0 to 1; 0 = no limit"),
+        ("pool.default.high_water", "-0.1", "a number from 0 to 1; 0 = no limit"),
+        ("pool.default.high_water", "nan", "a number from 0 to 1; 0 = no limit"),
+        ("pool.default.high_water", "80%", "high_water = '80%' is not valid"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_in_one_sentence(name: str, value: str, words: str) -> None:
@@ -60,6 +64,7 @@ def test_a_value_that_cannot_be_is_refused_in_one_sentence(name: str, value: str
         ("pool.team.paused", "on", True),
         ("pool.team.paused", "false", False),
         ("pool.team.low_share", "1", 1.0),
+        ("pool.team.high_water", "0.8", 0.8),
     ],
 )
 def test_a_value_is_read_as_what_its_limit_is(name: str, text: str, value: object) -> None:

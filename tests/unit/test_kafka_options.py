@@ -59,6 +59,13 @@ def test_the_keys_of_spark_and_of_both_generations_of_flink_mean_the_same() -> N
         ("'scan.startup.mode' = 'timestamp'", "needs option 'starting_timestamp'"),
         ("'username' = 'ada'", "option 'username' needs option 'password'"),
         ("'format' = 'xml'", "option 'format' of connector 'kafka' cannot be 'xml'"),
+        (
+            "'mark' = 'a,b'",
+            "option 'mark' of connector 'kafka' cannot be 'a,b': a mark is 1 to 128 characters",
+        ),
+        ("'mark' = '${run_id}'", "cannot be '${run_id}': a mark is 1 to 128 characters"),
+        ("'skip_mark' = 'a b'", "option 'skip_mark' of connector 'kafka' cannot be 'a b'"),
+        ("'skip_mark' = 'a,,b'", "at least 1 character"),
         ("'ssl_key' = 'x'", "'ssl_certificate' and 'ssl_key' are given together"),
         ("'avro_schema' = '{}'", "'avro_schema' and 'avro_schema_file' need 'format' = 'avro'"),
         ("'format' = 'avro', 'avro_schema_file' = 'c.avsc'", "'c.avsc' is relative, and the definition"),
@@ -256,3 +263,48 @@ def test_a_query_names_no_other_file_of_a_schema() -> None:
     script = """CREATE TABLE t (id INT) USING kafka OPTIONS (topic 'a', bootstrap_servers 'h:1',
       format 'avro'); SELECT * FROM t WITH ('avro_schema_file' = '/x')"""
     assert "option 'avro_schema_file' decides what table 't' is" in errors(script)
+
+
+TWO_WAY = """SET job.mode = '{mode}';
+CREATE TABLE a (id BIGINT) USING kafka OPTIONS (topic 't', bootstrap_servers 'h:1'{skip});
+CREATE TABLE b (id BIGINT) USING kafka OPTIONS (topic 't', bootstrap_servers 'h:1'{mark});
+CREATE TABLE o (id BIGINT) USING kafka OPTIONS (topic 'o', bootstrap_servers 'h:1');
+CREATE TABLE p (id BIGINT) USING kafka OPTIONS (topic 'p', bootstrap_servers 'h:1');
+"""
+LOOPS = {
+    "one INSERT": "INSERT INTO b SELECT id FROM a",
+    "written first": "INSERT INTO b SELECT id FROM o; INSERT INTO p SELECT id FROM a",
+    "read first": "INSERT INTO p SELECT id FROM a; INSERT INTO b SELECT id FROM o",
+    "a set": "EXECUTE STATEMENT SET BEGIN"
+    " INSERT INTO p SELECT id FROM a; INSERT INTO b SELECT id FROM a; END",
+}
+
+
+def refusals(mode: str, loop: str, mark: str, skip: str) -> list[str]:
+    given = {"mark": f", mark '{mark}'" if mark else "", "skip": f", skip_mark '{skip}'" if skip else ""}
+    text = TWO_WAY.format(mode=mode, **given) + LOOPS[loop]
+    return [str(each) for each in check_script(text, file="s.sql", base_dir="", variables={}).errors]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("mode", ["batch", "available-now", "streaming"])
+def test_a_script_reads_a_topic_that_it_writes_only_where_it_passes_over_its_own_records(
+    mode: str, loop: str
+) -> None:
+    # In mode batch an INSERT sees what an earlier one of the same script has written, if it asks for it.
+    is_allowed = mode == "batch" and loop in {"written first", "read first"}
+    for mark, skip in (("", ""), ("m", ""), ("", "m"), ("m", "M"), ("m", "n,mm")):
+        assert bool(refusals(mode, loop, mark, skip)) is not is_allowed, (mark, skip)
+    for skip in ("m", "n, m"):
+        assert refusals(mode, loop, "m", skip) == []
+
+
+@pytest.mark.parametrize("option", ["mark", "skip_mark"])
+def test_one_use_of_a_table_cannot_have_another_mark(option: str) -> None:
+    text = TWO_WAY.format(mode="batch", mark="", skip="")
+    uses = {
+        "mark": "INSERT INTO b WITH ('mark' = 'x') SELECT id FROM o",
+        "skip_mark": "INSERT INTO b SELECT id FROM o WITH ('skip_mark' = 'x')",
+    }
+    found = check_script(text + uses[option], file="s.sql", base_dir="", variables={}).errors
+    assert [f"option '{option}' decides what table" in str(each) for each in found] == [True]

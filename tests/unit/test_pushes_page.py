@@ -24,11 +24,14 @@ PUSH = {
     "oldest": 1.25,
     "threads": 4,
     "active": 3,
+    "read_seconds": 61.0,
+    "push_seconds": 3700.0,
+    "stopped_seconds": 0.0,
     "p50": 0.0213,
     "p99": 0.4,
-    "speed_in": {"60": 1234.4, "300": 99.0},
-    "speed_out": {"60": 1000.0, "300": 80.0},
-    "lanes": {"a": COUNTS},
+    "speed_in": {"10": 2000.0, "60": 1234.4, "300": 99.0},
+    "speed_out": {"10": 1500.0, "60": 1000.0, "300": 80.0},
+    "lanes": {"a": {**COUNTS, "speed": 12.3}},
     "limits": {"concurrency": 4, "rate": 0, "buffer": 1000, "is_suspended": False, "paused": []},
 }
 
@@ -51,14 +54,23 @@ def page_of(**changes: Any) -> str:
 def test_a_push_is_shown_with_its_numbers() -> None:
     assert [line.rstrip() for line in page_of(limits={"rate": 2.5}).splitlines()] == [
         "push into dst",
-        "in 1,234 rows/s (99 over 5 min) · out 1,000 rows/s (80 over 5 min)",
+        "in 2,000 rows/s (1 min: 1,234, 5 min: 99) · out 1,500 rows/s (1 min: 1,000, 5 min: 80)",
         "3 of 4 requests in flight, at most 2.5 a second · 20 of 1,000 rows buffered · the oldest for 1.2 s",
         "latency 21 ms, p99 400 ms · 2 tasks · 3 of 4 threads busy",
         "its source sets the pace: rows are sent as they come",
-        "lane    read   delivered   dead   retried   errors   timeouts",
-        "────────────────────────────────────────────────────────────────",
-        "a      1,200       1,000      3         7        2          1",
+        "time: 1 min 01 s to read and transform, 1 h 01 min in requests, 0.0 s stopped by a full buffer",
+        "lane    read   waiting   delivered   rows/s   dead   retried   errors   timeouts",
+        "───────────────────────────────────────────────────────────────────────────────────",
+        "a      1,200       197       1,000       12      3         7        2          1",
     ]
+
+
+def test_what_a_source_has_and_scheduling_errors_are_shown_where_there_are_any() -> None:
+    shown = page_of(lag=1200, available=1000, recovered=2, late=3)
+    assert "1,200 rows behind its source, which has 1,000 more" in shown
+    assert "scheduling: 3 answers after a rollback, 2 order groups recovered" in shown
+    assert "behind" not in page_of()
+    assert "scheduling" not in page_of(recovered=0, late=0)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +114,19 @@ def test_tasks_without_contact_are_named() -> None:
 
 def test_paused_lanes_are_marked_also_before_their_first_row() -> None:
     shown = page_of(lanes={"a": COUNTS, "b": COUNTS}, limits={"paused": ["b", "c"]}).splitlines()
-    marks = {line.split()[0]: line.split()[-1] for line in shown[7:]}
+    marks = {line.split()[0]: line.split()[-1] for line in shown[8:]}
     assert marks == {"a": "1", "b": "paused", "c": "paused", "all": "1"}
+
+
+def test_all_lanes_together_wait_for_and_are_delivered_at_the_sums() -> None:
+    *_, total = page_of(lanes={"a": COUNTS, "b": COUNTS}).splitlines()
+    assert total.split()[:5] == ["all", "1,200", "197", "1,000", "1,500"]
+
+
+@pytest.mark.parametrize("counts", [{"read": 1, "delivered": 5}, {"read": 1, "delivered": -1e14, "dead": 3}])
+def test_no_lane_waits_for_less_than_nothing(counts: dict[str, Any]) -> None:
+    *_, lane = page_of(lanes={"a": counts}).splitlines()
+    assert not lane.split()[2].startswith("-")
 
 
 def test_a_job_without_a_push_has_no_such_page() -> None:
@@ -129,7 +152,24 @@ def test_a_page_is_bounded() -> None:
     assert shown.count("push 10 of 5,000 into ") == 1
 
 
-NAMES = [*PUSH, "concurrency", "rate", "buffer", "is_suspended", "paused", "60", "300", "read", ""]
+NAMES = [
+    *PUSH,
+    "lag",
+    "available",
+    "recovered",
+    "late",
+    "concurrency",
+    "rate",
+    "buffer",
+    "is_suspended",
+    "paused",
+    "10",
+    "60",
+    "300",
+    "read",
+    "speed",
+    "",
+]
 WRONG = [float("nan"), float("inf"), 10**400, -(10**400), -1, True, "many", None, [None], {"60": "x"}]
 VALUES = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.sampled_from(WRONG) | st.text(),

@@ -14,7 +14,7 @@ _MAX_PUSHES, _MAX_LANES = 10, 60  # a driver names 50 lanes, and paused ones
 _MAX_NAME = 60  # characters
 _MAX_NUMBER = 1e15
 _MANY = 2  # as many rows as all requests that may be in flight have: some wait
-_COLUMNS = ("read", "delivered", "dead", "retried", "errors", "timeouts")
+_COLUMNS = ("read", "waiting", "delivered", "rows/s", "dead", "retried", "errors", "timeouts")
 
 
 def pushes(progress: Mapping[str, Any]) -> Iterator[tuple[list[str], Table]]:
@@ -32,7 +32,8 @@ def pushes(progress: Mapping[str, Any]) -> Iterator[tuple[list[str], Table]]:
 def _lines(push: Mapping[str, Any], lanes: Collection[str]) -> list[str]:
     limits, stale = _mapping(push.get("limits")), _number(push.get("stale"))
     speeds = [
-        f"{name} {_speed(push, key, '60')} rows/s ({_speed(push, key, '300')} over 5 min)"
+        f"{name} {_speed(push, key, '10')} rows/s (1 min: {_speed(push, key, '60')},"
+        f" 5 min: {_speed(push, key, '300')})"
         for name, key in (("in", "speed_in"), ("out", "speed_out"))
     ]
     in_flight = f"{_count(push, 'in_flight')} of {_count(limits, 'concurrency')} requests in flight"
@@ -54,8 +55,27 @@ def _lines(push: Mapping[str, Any], lanes: Collection[str]) -> list[str]:
             ]
         ),
         _bottleneck(push, limits),
+        _times(push),
+        *_behind(push),
         *([f"{len(lanes):,} lanes, the first {_MAX_LANES} by name:"] if len(lanes) > _MAX_LANES else []),
     ]
+
+
+def _behind(push: Mapping[str, Any]) -> Iterator[str]:
+    """How far it is behind its source, and what went wrong in the order of its answers."""
+    if "lag" in push:
+        yield f"{_count(push, 'lag')} rows behind its source, which has {_count(push, 'available')} more"
+    recovered, late = _number(push.get("recovered")), _number(push.get("late"))
+    if recovered or late:
+        yield f"scheduling: {late:,.0f} answers after a rollback, {recovered:,.0f} order groups recovered"
+
+
+def _times(push: Mapping[str, Any]) -> str:
+    """The profile: where its tasks and requests spent their time."""
+    read, pushed, stopped = (
+        duration(_number(push.get(name))) for name in ("read_seconds", "push_seconds", "stopped_seconds")
+    )
+    return f"time: {read} to read and transform, {pushed} in requests, {stopped} stopped by a full buffer"
 
 
 def _bottleneck(push: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
@@ -101,7 +121,7 @@ def _table(push: Mapping[str, Any], lanes: Mapping[str, Mapping[str, Any]]) -> T
         [_name(name) or "(no lane)", *_counts(counts), "paused" if name in paused else ""]
         for name, counts in islice(lanes.items(), _MAX_LANES)
     ]
-    total = ["all", *_counts(push), ""]
+    total = ["all", *_counts({**push, "speed": _mapping(push.get("speed_out")).get("10")}), ""]
     return table(["lane", *_COLUMNS, ""], rows if len(rows) == 1 else [*rows, total])
 
 
@@ -114,7 +134,9 @@ def _speed(push: Mapping[str, Any], name: str, window: str) -> str:
 
 
 def _counts(values: Mapping[str, Any]) -> list[int]:
-    return [int(_number(values.get(column))) for column in _COLUMNS]
+    read, delivered, dead = (_number(values.get(name)) for name in ("read", "delivered", "dead"))
+    own = {"waiting": max(0.0, read - delivered - dead), "rows/s": _number(values.get("speed"))}
+    return [int(own[column] if column in own else _number(values.get(column))) for column in _COLUMNS]
 
 
 def _milliseconds(push: Mapping[str, Any], name: str) -> str:

@@ -28,6 +28,7 @@ def show_detail(detail: JobDetail) -> None:
         "waits": detail.waiting.message if detail.waiting else "",
         "created": f"{local_time(job.created)}{_submitter(job)}",
         "next try": local_time(detail.due) if job.error else "",
+        "at once": _at_once(detail),
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
@@ -89,6 +90,11 @@ def _submitter(job: JobView) -> str:
     if submitted is None:
         return ""  # written by a version that did not record it
     return f", by {submitted.by} on {submitted.host}" + (f" ({submitted.detail})" if submitted.detail else "")
+
+
+def _at_once(detail: JobDetail) -> str:
+    limit = detail.definition.get("concurrency")
+    return f"concurrency is {limit} for jobs named {detail.job.name}" if limit else ""
 
 
 def _show_actions(job: JobView) -> None:

@@ -1,5 +1,6 @@
 """`orchestrator job submit`, with a minimum of imports: scripts call it many times."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -18,10 +19,11 @@ from orchestrator.cli.options import (
     parse_variables,
 )
 from orchestrator.cli.submission import load_definition
+from orchestrator.client.jobs import Jobs
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.plan import compile_program, literal_secrets, warning
-from queues import check_id
+from orchestrator.model.plan import Plan, compile_program, literal_secrets, warning
+from queues import QueueError, check_id
 
 
 def submit(
@@ -94,6 +96,7 @@ def submit(
     seconds = parse_seconds_of("--delay", delay) or 0.0
     with connected_jobs() as jobs:
         job = jobs.enqueue(definition, plan, job_id=job_id, delay=seconds)
+        _say_rule(jobs, definition, plan, job.id, quiet=quiet)
         if wait_:
             job = jobs.wait(job.id)
     if output is OutputFormat.TABLE:
@@ -104,6 +107,13 @@ def submit(
         from orchestrator.cli.output import exit_as  # noqa: PLC0415 - imports rich, which is slow to load
 
         exit_as(job, quiet=quiet)
+
+
+def _say_rule(jobs: Jobs, definition: Definition, plan: Plan | None, job_id: str, *, quiet: bool) -> None:
+    """Write the rule that applies beside other jobs of the name; the job is enqueued in any case."""
+    with suppress(QueueError):
+        if not quiet and (rule := jobs.rule_applied(definition, plan, job_id)):
+            typer.echo(rule, err=True)
 
 
 def refuse_once_only(definition: Definition, options: dict[str, object]) -> None:

@@ -1,10 +1,12 @@
 """`orchestrator queue pool`: list pools, and remove unused ones."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from orchestrator.admin.pools import PoolLoad
 from orchestrator.cli.acting import exit_with
 from orchestrator.cli.connect import connected
 from orchestrator.cli.exits import Exit, explain_error
@@ -29,7 +31,18 @@ app = lazy_app(
     ],
     help="List pools, and remove unused ones.",
 )
-_COLUMNS = ("pool", "jobs", "workers", "weight", "bound", "cap", "low_share", "paused")
+_COLUMNS = (
+    "pool",
+    "jobs",
+    "workers",
+    "weight",
+    "bound",
+    "cap",
+    "low_share",
+    "high_water",
+    "water_line",
+    "paused",
+)
 
 
 def list_(
@@ -38,22 +51,34 @@ def list_(
     """List the pools with their jobs, workers and limits.
 
     `jobs` counts the jobs of all queues, with the ended jobs in finish. `workers` counts the workers that
-    serve all pools and those that serve the pool by name.
+    serve all pools and those that serve the pool by name. `water line` is shown while it is at `high water`
+    in a running job, so that no further job starts.
 
     Example: orchestrator queue pool list
     """
     with connected() as (client, _):
 
         def show_once() -> None:
-            rows = [
-                {"pool": load.pool, "jobs": load.jobs, "workers": load.workers, **asdict(load.limits)}
-                for load in client.pool_loads()
-            ]
+            rows = [_row(load) for load in client.pool_loads()]
             if output is OutputFormat.TABLE:
-                rows = [{**row, "paused": "paused" if row["paused"] else ""} for row in rows]
+                rows = [{**row, **_shown(row)} for row in rows]
             show_rows(rows, {name: name.replace("_", " ") for name in _COLUMNS}, output)
 
         repeat(show_once, watch)
+
+
+def _row(load: PoolLoad) -> dict[str, Any]:
+    counts = {"pool": load.pool, "jobs": load.jobs, "workers": load.workers}
+    return {**counts, **asdict(load.limits), "water_line": load.water_line}
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    line = row["water_line"]
+    return {
+        "paused": "paused" if row["paused"] else "",
+        "high_water": row["high_water"] or "",
+        "water_line": "" if line is None else f"{line:.2f}",
+    }
 
 
 def remove(

@@ -80,7 +80,7 @@ def _show_view(view: ScheduleView) -> None:
         "when": f"{view.when} ({view.timezone})",
         "next": "paused" if view.paused else local_time(view.next),
         "last run": "" if view.last is None else f"{view.last_run}, {local_time(view.last)}",
-        "overlap": view.overlap,
+        "overlap": view.rule,
         "catch up": "yes" if view.catch_up else "no",
         "registered": local_time(view.registered)
         + (f", by {view.registered_by}" if view.registered_by else ""),

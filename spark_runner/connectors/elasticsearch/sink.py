@@ -13,8 +13,8 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.pushed_rows import delivered, pushed_by, rows_of, settings_of_parts
 from spark_runner.connectors.written_rows import Rejected
 from spark_runner.protocol.redacted import spellings_within
-from spark_runner.push.batch import DeadLetter, Record
-from spark_runner.push.task import PushTask
+from spark_runner.push.batch import DeadLetter
+from spark_runner.push.task import Portion, PushTask
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
@@ -97,12 +97,12 @@ class Writes:
 
         faults = list[Rejected]()  # of rows that are not sent
 
-        def records(batch: "RecordBatch") -> list[Record]:
+        def portion(batch: "RecordBatch") -> Portion:
             faults.extend(each.partition("\n")[::2] for each in batch.column(1).drop_null().to_pylist())
-            return bulk.records(lines_of(batch.column(0).drop_null()))
+            return Portion(bulk.records(lines_of(batch.column(0).drop_null())))
 
         with closing(Bulk(self.options, self.secrets, keyed=self.keyed)) as bulk:
-            for count, rejected in delivered(self.task, bulk.deliver, map(records, batches), _rejected):
+            for count, rejected in delivered(self.task, bulk.deliver, map(portion, batches), _rejected):
                 found, faults[:] = faults[:], []
                 yield count, found + rejected
 

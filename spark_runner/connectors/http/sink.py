@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.delivered_rows import DeliveredRows
 from spark_runner.connectors.http.bodies import Row
 from spark_runner.connectors.http.client import Client
 from spark_runner.connectors.http.requests import requests
@@ -16,10 +17,12 @@ from spark_runner.connectors.http.sender import Sender
 from spark_runner.connectors.pushed_rows import delivered, order_of, pushed_by, settings_of, tasks_of
 from spark_runner.connectors.written_rows import Rejected
 from spark_runner.protocol.redacted import spellings_within
-from spark_runner.push.task import PushTask
+from spark_runner.push.task import Portion, PushTask
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
+
+_PORTION = 500  # rows between positions
 
 
 class HttpSink:
@@ -46,8 +49,16 @@ class HttpSink:
         insert = self._done[place] if request.batch is None else 0
         secrets = tuple(spellings_within(map(str, options.values())))
         rows = requests(frame, options, request, order, tasks=tasks, insert=insert)
+        # Rows without a key cannot be told apart, and a micro-batch is repeated as a whole.
+        is_kept = bool(options["idempotency_header"]) and request.batch is None
+        kept_as = f"{request.target}#{insert}" if is_kept else ""
         written = pushed_by(
-            rows, lambda task: Sends(dict(options), secrets, task), settings, options, request
+            rows,
+            lambda task: Sends(dict(options), secrets, task),
+            settings,
+            options,
+            request,
+            kept_as=kept_as,
         )
         self._done[place] += 1
         return written
@@ -73,7 +84,8 @@ class Sends:
         """The number of rows sent, and the refused rows."""
         refused = list[Rejected]()  # before they are sent
         with closing(Sender(self.options, self.secrets)) as sender:
-            portions = (sender.records(self._rows(batch), refused) for batch in batches)
+            known = DeliveredRows(self.task.position)
+            portions = self._portions(batches, sender, refused, known)
             for count, rejected in delivered(
                 self.task,
                 sender.deliver,
@@ -81,7 +93,29 @@ class Sends:
                 lambda letter: [(letter.reason, str(letter.record.value.row))],
             ):
                 found, refused[:] = refused[:], []
-                yield count, found + rejected
+                passed, known.passed = known.passed, 0
+                yield count + passed, found + rejected
+
+    def _portions(
+        self,
+        batches: "Iterator[RecordBatch]",
+        sender: Sender,
+        refused: list[Rejected],
+        known: DeliveredRows,
+    ) -> Iterator[Portion]:
+        position, has_keys, is_clean = self.task.position, bool(self.options["idempotency_header"]), True
+        for batch in batches:
+            all_rows = list(self._rows(batch))
+            for start in range(0, len(all_rows), _PORTION):
+                rows = all_rows[start : start + _PORTION]
+                if has_keys:
+                    del rows[: known.pass_over([f"{row.key} {row.row}" for row in rows])]
+                records = sender.records(rows, refused)
+                # A further attempt must meet a row again that cannot be sent: no quarantine has it yet.
+                is_clean = is_clean and not refused
+                position = known.position if has_keys and is_clean else position
+                yield Portion(records, position)
+        known.end()
 
     def _rows(self, batch: "RecordBatch") -> Iterator[Row]:
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}

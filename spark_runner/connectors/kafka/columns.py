@@ -11,6 +11,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.changes import DEBEZIUM
 from spark_runner.connectors.kafka.debezium import with_change, with_events
 from spark_runner.connectors.kafka.formats import decoded, of_key
+from spark_runner.connectors.kafka.marks import without_marked
 
 METADATA = "_metadata"  # the column with what Kafka keeps of each record; Spark has one for files alone
 _SPECIAL = ("topic_column", "headers_column", "delete_column")
@@ -22,6 +23,7 @@ def columns(
     frame: DataFrame, options: Mapping[str, Any], schema: StructType, record: str | None
 ) -> DataFrame:
     """The declared columns of the records, and METADATA."""
+    frame = without_marked(frame, options)
     special = {str(options[name]).lower(): name for name in _SPECIAL}
     keys = {name.lower() for name in options["key_fields"]}
     raw_or_split = options["value_fields_include"] == "except_key" or options["format"] == "raw"

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.kafka.changes import CHANGE_METADATA, DEBEZIUM
 from spark_runner.connectors.kafka.option_names import ALIASES, WITHOUT_EFFECT
+from spark_runner.connectors.kafka.option_values import AnyCase, Listed, Mark, Marks
 from spark_runner.connectors.kafka.positions import EARLIEST, FORMS, GROUP, SPECIFIC, TIMESTAMP, position
-from spark_runner.connectors.options import ConnectorOptions, Guarantee, Name
+from spark_runner.connectors.options import ConnectorOptions, Guarantee
 from spark_runner.protocol.text import did_you_mean
 
 Format = Literal["json", "csv", "raw", "avro"]
@@ -28,19 +29,6 @@ _NOT_OF_EVENTS = {
 }
 
 
-def _listed(value: object) -> object:
-    """Names between commas or, as in Flink, semicolons."""
-    return [name.strip() for name in value.replace(";", ",").split(",")] if isinstance(value, str) else value
-
-
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-Listed = Annotated[tuple[Name, ...], BeforeValidator(_listed)]
-AnyCase = BeforeValidator(_lower)
-
-
 class KafkaOptions(ConnectorOptions):
     """Topics of Apache Kafka.
 
@@ -56,9 +44,12 @@ class KafkaOptions(ConnectorOptions):
     metadata: ClassVar[tuple[str, ...]] = (
         *("key", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers"),
     )
-    deciding: ClassVar[frozenset[str]] = frozenset({"avro_schema_file"})  # a use has no folder for its path
+    # A use has no folder for a path. An INSERT into what it reads is right by the marks of the tables.
+    deciding: ClassVar[frozenset[str]] = frozenset({"avro_schema_file", "mark", "skip_mark"})
     files: ClassVar[tuple[str, ...]] = ("avro_schema_file",)
-    unwritten: ClassVar[frozenset[str]] = frozenset({"streaming", "max_offsets_per_trigger", "tombstones"})
+    unwritten: ClassVar[frozenset[str]] = frozenset(
+        {"streaming", "max_offsets_per_trigger", "tombstones", "mark", "skip_mark"}
+    )
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     prefixes: ClassVar[Mapping[str, str]] = {"properties.": "properties", "kafka.": "properties"}
     without_effect: ClassVar[tuple[str, ...]] = WITHOUT_EFFECT
@@ -125,6 +116,12 @@ class KafkaOptions(ConnectorOptions):
         None,
         description="of `debezium-json`: a record without a value is a delete of its key; without it, `true`"
         " for tables with METADATA `deleted` or `op`",
+    )
+    mark: Mark = Field(
+        "", description="marks each record that it writes by a header, so that `skip_mark` leaves it out"
+    )
+    skip_mark: Marks = Field(
+        (), description="leaves out records with one of these marks, such as those that the job itself wrote"
     )
     version: Literal["universal", "universal-upsert", "0.11", "0.10"] = Field(
         "universal", description="`universal-upsert`: the records need a key, and the table is only written"

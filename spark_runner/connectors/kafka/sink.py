@@ -12,6 +12,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.kafka.client import brokers, spark_options
 from spark_runner.connectors.kafka.failures import explained
 from spark_runner.connectors.kafka.formats import encoded, of_key, read_schema
+from spark_runner.connectors.kafka.marks import with_mark
 from spark_runner.connectors.rows import column
 
 # Spark would write through a query of its own, whose rows an observation does not count.
@@ -117,8 +118,10 @@ def _records(frame: DataFrame, options: Mapping[str, Any], primary_key: Sequence
         kind = options["key_format"] or ("raw" if len(keys) == 1 else "json")
         key = encoded(frame, keys, kind, of_key(options), is_key=True)
         cells.append((_checked(key, keys) if needs_key else key).alias("key"))
-    if options["headers_column"]:
-        cells.append(_headers(_written(frame, options["headers_column"])).alias("headers"))
+    given = options["headers_column"]
+    headers = with_mark(_headers(_written(frame, given)) if given else None, options)
+    if headers is not None:
+        cells.append(headers.alias("headers"))
     if options["topic_column"]:
         fallback = [sql.lit(_topic(options))] if _topic(options) else []
         topic = column(_written(frame, options["topic_column"]))

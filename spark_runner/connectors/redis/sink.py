@@ -11,8 +11,8 @@ from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.pushed_rows import delivered, pushed_by, rows_of, settings_of_parts
 from spark_runner.connectors.redis.commands import commands
 from spark_runner.connectors.written_rows import Rejected
-from spark_runner.push.batch import DeadLetter, Record
-from spark_runner.push.task import PushTask
+from spark_runner.push.batch import DeadLetter
+from spark_runner.push.task import Portion, PushTask
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
@@ -74,14 +74,14 @@ class Writes:
 
         unsent = list[Rejected]()
 
-        def records(batch: "RecordBatch") -> list[Record]:
+        def portion(batch: "RecordBatch") -> Portion:
             keys, made, replies = [batch.column(index).to_pylist() for index in range(3)]
             found, rejected = pipeline.records(keys, made, replies, batch.column(3))
             unsent.extend((why, batch.column(3)[number].as_py()) for number, why in rejected.items())
-            return found
+            return Portion(found)
 
         with closing(Pipeline(self.options)) as pipeline:
-            for count, rejected in delivered(self.task, pipeline.deliver, map(records, batches), _rejected):
+            for count, rejected in delivered(self.task, pipeline.deliver, map(portion, batches), _rejected):
                 found, unsent[:] = unsent[:], []
                 yield count, found + rejected
 

@@ -43,7 +43,7 @@ class Table(Name):
     @property
     def placed(self) -> Placed:
         """The table with its location."""
-        return Placed(self.name, self.spec.location, self.place)
+        return Placed.of(self.name, self.spec.location, self.place, self.spec.options)
 
 
 @dataclass

@@ -23,6 +23,7 @@ from spark_runner.sql.grammar.statements import (
     ResetStatement,
     SetStatement,
 )
+from spark_runner.sql.overlaps import Placed
 from spark_runner.sql.text.built_ins import has_mark
 from spark_runner.sql.text.full_name import FullName, KnownNames
 from spark_runner.sql.text.passage import Passage
@@ -52,9 +53,9 @@ class Streams:
     """The places that the streams of a script read and write, for the checks of further INSERTs."""
 
     mode: str
-    read: dict[str, str] = field(default_factory=dict)  # comparable place -> name of the table
-    written: set[str] = field(default_factory=set)
-    read_whole: dict[str, str] = field(default_factory=dict)  # as `read`, of tables that do not stream
+    read: dict[str, set[Placed]] = field(default_factory=dict)  # comparable place -> tables
+    written: dict[str, set[Placed]] = field(default_factory=dict)  # comparable place -> tables
+    read_whole: dict[str, str] = field(default_factory=dict)  # place -> name, of tables that do not stream
     catalogs_read: KnownNames = field(default_factory=KnownNames)
     catalogs_written: KnownNames = field(default_factory=KnownNames)
 
@@ -112,9 +113,7 @@ class Streams:
         self._check_places(streams, passage, target.offset)
         if self.mode == STREAMING:
             self._check_catalogs(target, reads, passage, target.offset)
-        for table in streams:
-            self.read[table.place] = table.name
-        both = [self.read[table.place] for table in streams if table.place and table.place in self.written]
+        both = [table.name for table in streams if self._reads_own(table.placed)]
         self._refuse_own(both, passage, target.offset)
 
     def _check_catalogs(self, target: FullName | None, reads: Reads, passage: Passage, offset: int) -> None:
@@ -148,13 +147,18 @@ class Streams:
 
     def _check_own(self, streams: Sequence[Table], target: Table, passage: Passage, offset: int) -> None:
         """Raise SqlError for an INSERT that reads what the script writes, or the other way round."""
-        for table in streams:
-            self.read[table.place] = table.name
-        self.written.add(target.place)
-        both = [table.name for table in streams if table.place and table.place in self.written]
-        if target.place and target.place in self.read:
-            both.append(self.read[target.place])
+        written = target.placed
+        self.written.setdefault(target.place, set()).add(written)
+        both = [table.name for table in streams if self._reads_own(table.placed)]
+        if target.place:
+            both += [each.name for each in self.read.get(target.place, ()) if not each.passes_over(written)]
         self._refuse_own(both, passage, offset)
+
+    def _reads_own(self, table: Placed) -> bool:
+        """Keep that a stream reads this table; returns whether it gets rows that the script has written."""
+        self.read.setdefault(table.place, set()).add(table)
+        written = self.written.get(table.place, ()) if table.place else ()
+        return not all(table.passes_over(each) for each in written)
 
     def _refuse_own(self, both: Sequence[str], passage: Passage, offset: int) -> None:
         if both:

@@ -52,7 +52,8 @@ def check_places(plan: Mapping[str, Any]) -> None:
         match step["kind"]:
             case "table":
                 location = step["location"]
-                placed = Placed(step["name"], location, comparable(location) if location else "")
+                place = comparable(location) if location else ""
+                placed = Placed.of(step["name"], location, place, step["options"])
                 tables[step["name"].lower()] = numbered[number] = placed
             case "begin_set":
                 open_set = SetPlaces()

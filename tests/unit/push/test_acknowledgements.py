@@ -4,12 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_runner.push.acknowledgements import Acknowledgements
-from spark_runner.push.batch import Batch, Portion, Priority, Record
+from spark_runner.push.batch import Batch, DeadLetter, Portion, Priority, Record
 
 
-def batch(portion: Portion, records: int = 1) -> Batch:
+def batch(portion: Portion, records: int = 1, *, is_dead: bool = False) -> Batch:
     made = Batch("a", Priority.MEDIUM, created=0.0)
     made.extend([Record(None, 1)] * records, list(range(records)), portion)
+    made.dead = [DeadLetter(made.records[0], 0, ("no",))] if is_dead else []
     return made
 
 
@@ -25,16 +26,20 @@ def test_the_position_is_that_before_the_first_record_that_is_not_settled(
     sizes: list[int], data: st.DataObject
 ) -> None:
     found = Acknowledgements("start")
-    left = dict[int, int]()
+    left, dead = dict[int, int](), set[int]()
     portions = dict[int, Portion]()
     for number, size in enumerate(sizes):
         portions[number], left[number] = found.add(size, number), size
         for _ in range(data.draw(st.integers(0, 2))):
             if waiting := [each for each, count in left.items() if count]:
                 chosen = data.draw(st.sampled_from(waiting))
-                found.settle(batch(portions[chosen]))
+                is_dead = data.draw(st.integers(0, 4)) == 0
+                found.settle(batch(portions[chosen], is_dead=is_dead))
                 left[chosen] -= 1
+                dead |= {chosen} if is_dead else set()
         first = next((each for each, count in left.items() if count), len(left))
+        clean = next((each for each, count in left.items() if count or each in dead), len(left))
+        assert found.delivered == (clean - 1 if clean else "start")
         assert found.position == (first - 1 if first else "start")
         assert found.acknowledged == sum(sizes[:first])
         assert found.settled == sum(sizes[: len(left)]) - sum(left.values())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_runner.push.batch import Batch, DeadLetter, Priority, Record
+from spark_runner.push.batch import RECORD_BYTES, Batch, DeadLetter, Priority, Record
 from spark_runner.push.engine import Engine
 from spark_runner.push.errors import Overloaded, Permanent, Refused, Retryable, TargetDown
 from spark_runner.push.retry import Results
@@ -96,10 +96,23 @@ def test_the_buffer_is_bounded_in_bytes_but_takes_a_record_that_is_larger() -> N
     target.go_on.clear()
     with Engine(target, settings(), Limits(concurrency=1, buffer_bytes=100)) as engine:
         engine.put(records([1], size=1000))
-        assert engine.report()["buffered_bytes"] == 1000
+        assert engine.report()["buffered_bytes"] == 1000 + RECORD_BYTES
         producer = threading.Thread(target=engine.put, args=(records([2], size=1),))
         producer.start()
         wait_until(lambda: engine.report()["is_full"], WAIT_S, "the producer waits")
+        target.go_on.set()
+        producer.join(WAIT_S)
+
+
+def test_small_records_take_no_more_memory_than_the_buffer_has() -> None:
+    target = Target()
+    target.go_on.clear()
+    limits = Limits(concurrency=1, buffer_records=10**6, buffer_bytes=100 * RECORD_BYTES)
+    with Engine(target, settings(), limits) as engine:
+        producer = threading.Thread(target=engine.put, args=(records(range(1000), size=0),))
+        producer.start()
+        wait_until(lambda: engine.report()["is_full"], WAIT_S, "the producer waits")
+        assert engine.report()["buffered"] <= 100, "the objects of records count"
         target.go_on.set()
         producer.join(WAIT_S)
 
@@ -345,3 +358,39 @@ def test_a_full_buffer_of_batches_that_are_not_full_uses_all_requests() -> None:
     producer.join(WAIT_S)
     engine.drain()
     assert engine.counts()["delivered"] == 80
+
+
+def test_an_acknowledgement_that_does_not_come_in_order_is_recovered_and_reported() -> None:
+    first, is_first = threading.Event(), True
+    delivered = list[int]()
+
+    def deliver(batch: Batch) -> None:
+        nonlocal is_first
+        value = batch.records[0].value
+        if value == 0 and is_first:
+            is_first = False
+            assert first.wait(WAIT_S)
+        delivered.append(value)
+
+    made = settings(batch_records=1, order=Order.STRICT, window=2, acknowledgement_wait=0.05)
+    with Engine(deliver, made, Limits(concurrency=2)) as engine:
+        engine.put(records(range(2)))
+        wait_until(lambda: delivered == [1], WAIT_S, "the second one overtakes the first one")
+        assert engine.position is None
+        wait_until(lambda: engine.recover() == 1, WAIT_S, "the order group is rolled back")
+        assert engine.report()["recovered"] == 1
+        first.set()
+    assert delivered == [1, 0, 0, 1], "what came before the rollback does not count"
+    counts = engine.counts()
+    assert (counts["delivered"], counts["late"]) == (2, 1)
+
+
+def test_the_time_in_which_records_come_and_that_of_a_full_buffer_are_told_apart() -> None:
+    target, now = Target(), 0.0
+    with Engine(target, settings(), Limits(), clock=lambda: now) as engine:
+        engine.put(records(range(2)))
+        now = 3.0
+        engine.put(records(range(2)))
+        now = 4.0
+    report = engine.report()
+    assert (report["read_seconds"], report["stopped_seconds"]) == (4.0, 0.0)

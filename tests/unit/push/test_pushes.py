@@ -15,6 +15,7 @@ from spark_runner.push.control.budget import TaskId
 from spark_runner.push.errors import PushError
 from spark_runner.push.pushes import PORT, Pushes
 from spark_runner.push.settings import Limits
+from spark_runner.push.task import Portion
 from tests.push_support import WAIT_S, settings
 from tests.waiting import wait_until
 
@@ -34,7 +35,7 @@ def task_of(
         assert gate.wait(WAIT_S)
 
     with pushes.start(session(), "dst", settings(batch_records=1), limits) as made:
-        portions = [([Record(number, 1) for number in range(count)], None)]
+        portions = [Portion([Record(number, 1) for number in range(count)])]
         thread = threading.Thread(
             target=lambda: list(made.run(deliver, portions, task)), daemon=True, name="task"
         )
@@ -81,7 +82,7 @@ def test_numbers_of_a_task_that_a_push_ends_without_are_kept_and_it_runs_no_more
                 seen.set()
                 assert gate.wait(WAIT_S)
 
-        portions = [([Record(number, 1) for number in range(4)], None)]
+        portions = [Portion([Record(number, 1) for number in range(4)])]
         thread = threading.Thread(
             target=lambda: list(made.run(deliver, portions, TaskId(0, 1))), daemon=True, name="task"
         )
@@ -123,7 +124,7 @@ def test_the_numbers_of_many_targets_fit_into_a_node() -> None:
     for number in range(100):
         with pushes.start(session(), f"target {number}", settings(batch_records=1), Limits()) as made:
             records = [Record(0, 1, f"{lane} {'long' * 20}") for lane in range(60)]
-            list(made.run(lambda _: None, [(records, None)], TaskId(0, number)))
+            list(made.run(lambda _: None, [Portion(records)], TaskId(0, number)))
     found = pushes.document()
     assert len(found) == 100
     assert len(json.dumps(found)) < 500_000

@@ -13,7 +13,7 @@ from spark_runner.push.control.client import Endpoint
 from spark_runner.push.control.server import ControlServer
 from spark_runner.push.errors import Permanent, SettingError
 from spark_runner.push.settings import LaneLimits, Limits
-from spark_runner.push.task import PushTask
+from spark_runner.push.task import Portion, PushTask
 from tests.push_support import WAIT_S, settings
 from tests.waiting import wait_until
 
@@ -53,9 +53,11 @@ class Target:
             self.values += values
 
 
-def portions(count: int) -> Iterator[tuple[list[Record], int]]:
+def portions(count: int) -> Iterator[Portion]:
     for start in range(0, count, 10):
-        yield [Record(value, 1) for value in range(start, start + 10)], start + 10
+        yield Portion(
+            [Record(value, 1) for value in range(start, start + 10)], start + 10, count - start - 10
+        )
 
 
 def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
@@ -63,7 +65,7 @@ def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
     target.open.set()
     with driver(Limits(concurrency=4)) as (server, endpoint):
         task = PushTask(settings(batch_records=3, is_repeatable=True), endpoint)
-        found = list(task.run(target, [*portions(100), ([Record("bad", 1)], 101)]))
+        found = list(task.run(target, [*portions(100), Portion([Record("bad", 1)], 101, 0)]))
         assert sum(news.delivered for news in found) == 100
         assert found[-1].position == 101
         (dead,) = (letter for news in found for letter in news.dead)
@@ -73,20 +75,32 @@ def test_a_task_delivers_what_it_reads_and_tells_what_became_of_it() -> None:
         assert target.sizes.count(3) >= 33, "batches are full although the first orders come late"
         ((_, counts),) = server.take_ended()
         assert counts["lanes"][""]["delivered"] == 100
+        assert (counts["available"], counts["position"], counts["read_position"]) == (0, 100, 101)
 
 
 def test_limits_hold_for_two_tasks_together_and_change_while_they_run() -> None:
-    target = Target()
+    target, have_shares = Target(), threading.Event()
+    target.open.set()
     with driver(Limits(concurrency=6)) as (server, endpoint):
         tasks = [PushTask(settings(batch_records=1), endpoint) for _ in range(2)]
         ids = iter(range(2))
 
+        def read() -> Iterator[Portion]:
+            first, *others = portions(40)
+            yield first
+            assert have_shares.wait(WAIT_S)
+            yield from others
+
         def run(task: PushTask) -> None:
-            list(task.run(target, portions(40), TaskId(next(ids), 0)))
+            list(task.run(target, read(), TaskId(next(ids), 0)))
 
         threads = [threading.Thread(target=run, args=(task,), daemon=True) for task in tasks]
         for thread in threads:
             thread.start()
+        # The second one has a share only once the first one is within its own.
+        wait_until(lambda: len(target.values) == 20, WAIT_S, "both deliver")
+        target.open.clear()
+        have_shares.set()
         wait_until(lambda: target.in_flight == 6, WAIT_S, "they use all")
         server.adjust(Limits(concurrency=8, lanes={"": LaneLimits(is_paused=True)}))
         target.open.set()

@@ -7,8 +7,10 @@ import pytest
 from spark_runner.push.control.budget import TaskId
 from spark_runner.push.control.server import TaskState
 from spark_runner.push.monitor import OTHERS
+from spark_runner.push.settings import Limits
 from spark_runner.push.tasks_total import TasksTotal
 
+LIMITS = Limits(buffer_records=100)
 FIRST, SECOND = TaskId(0, 10), TaskId(1, 11)
 
 
@@ -20,17 +22,17 @@ def report(lane: str = "a", **given: Any) -> dict[str, Any]:
 def test_running_and_ended_tasks_add_up_and_gauges_are_those_of_running_ones() -> None:
     total = TasksTotal(0.0)
     total.add([], {FIRST: TaskState(report()), SECOND: TaskState(report("b"), is_stale=True)}, 1.0)
-    found = total.document(1.0)
+    found = total.document(LIMITS, 1.0)
     assert (found["read"], found["delivered"], found["dead"]) == (20, 14, 2)
     assert (found["tasks"], found["stale"], found["stopped"], found["in_flight"]) == (2, 1, 2, 4)
 
     total.add([(FIRST, report(counts={"delivered": 9}))], {SECOND: TaskState(report("b"))}, 2.0)
-    found = total.document(2.0)
+    found = total.document(LIMITS, 2.0)
     assert (found["read"], found["delivered"]) == (20, 16)
     assert (found["tasks"], found["in_flight"]) == (1, 2)
     assert found["lanes"]["a"]["delivered"] == 9
     total.add([], {}, 3.0)
-    assert total.document(3.0)["delivered"] == 9, "the second one has ended without a word"
+    assert total.document(LIMITS, 3.0)["delivered"] == 9, "the second one has ended without a word"
 
 
 def test_speeds_are_those_of_the_last_minutes_and_latencies_those_of_all_requests() -> None:
@@ -38,22 +40,37 @@ def test_speeds_are_those_of_the_last_minutes_and_latencies_those_of_all_request
     for second in range(1, 401):
         counts = {"read": 100 * second, "delivered": 50 * second, "dead": 0}
         total.add([], {FIRST: TaskState(report(counts=counts))}, float(second))
-    found = total.document(400.0)
-    assert found["speed_in"] == {"60": 100.0, "300": 100.0}
-    assert found["speed_out"] == {"60": 50.0, "300": 50.0}
+    found = total.document(LIMITS, 400.0)
+    assert found["speed_in"] == {"10": 100.0, "60": 100.0, "300": 100.0}
+    assert found["speed_out"] == {"10": 50.0, "60": 50.0, "300": 50.0}
     assert 0.0002 < found["p50"] == found["p99"] <= 0.0003
     assert found["delay"] == 399.0
-    assert total.document(1000.0)["speed_in"] == {"60": 0.0, "300": 0.0}
+    assert total.document(LIMITS, 1000.0)["speed_in"] == {"10": 0.0, "60": 0.0, "300": 0.0}
+
+
+def test_each_lane_has_the_speed_of_the_last_seconds() -> None:
+    total = TasksTotal(0.0)
+    for second in range(1, 41):
+        lanes = {
+            "quick": {"read": 60 * second, "delivered": 50 * second},
+            "slow": {"delivered": 2 * min(second, 25), "dead": second},
+        }
+        total.add([], {FIRST: TaskState({"lanes": lanes})}, float(second))
+    found = total.document(LIMITS, 40.0)["lanes"]
+    assert (found["quick"]["speed"], found["slow"]["speed"]) == (50.0, 1.0)
+    assert total.document(LIMITS, 55.0)["lanes"]["quick"]["speed"] == 0.0
+    together = total.document(LIMITS, 40.0, most=0)["lanes"]
+    assert {name: each["speed"] for name, each in together.items()} == {OTHERS: 51.0}
 
 
 def test_of_many_lanes_those_with_the_most_records_are_named() -> None:
     total = TasksTotal(0.0)
     lanes = {f"lane-{number}": {"read": number, "delivered": 1} for number in range(80)}
     total.add([], {FIRST: TaskState({"lanes": lanes})}, 1.0)
-    found = total.document(1.0)["lanes"]
+    found = total.document(LIMITS, 1.0)["lanes"]
     assert len(found) == 51
     assert found[OTHERS]["read"] == sum(range(30))
-    assert total.document(1.0)["read"] == sum(range(80))
+    assert total.document(LIMITS, 1.0)["read"] == sum(range(80))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +88,7 @@ def test_of_many_lanes_those_with_the_most_records_are_named() -> None:
 def test_a_report_that_is_none_counts_nothing(hostile: dict[str, Any]) -> None:
     total = TasksTotal(0.0)
     total.add([(FIRST, hostile)], {SECOND: TaskState(hostile)}, 1.0)
-    found = total.document(1.0)
+    found = total.document(LIMITS, 1.0)
     assert (found["read"], found["delivered"], found["dead"], found["p99"]) == (0, 0, 0, 0.0)
     assert found["in_flight"] == found["oldest"] == found["push_seconds"] == 0
 
@@ -83,7 +100,7 @@ def test_lanes_of_many_tasks_take_bounded_memory_and_their_counts_stay() -> None
             "x" * 5000 + str(number): {"read": 1}
         }
         total.add([(TaskId(0, number), {"lanes": lanes})], {}, 1.0)
-    found = total.document(1.0)
+    found = total.document(LIMITS, 1.0)
     assert found["read"] == 300 * 21
     assert len(found["lanes"]) <= 51
     assert len(str(found["lanes"])) < 20_000
@@ -94,4 +111,22 @@ def test_lanes_of_many_tasks_take_bounded_memory_and_their_counts_stay() -> None
 def test_a_number_of_a_hostile_task_is_none() -> None:
     total = TasksTotal(0.0)
     total.add([(FIRST, report(counts={"read": 10**400}))], {}, 1.0)
-    assert total.document(1.0)["read"] == 0
+    assert total.document(LIMITS, 1.0)["read"] == 0
+
+
+def test_the_water_line_is_that_of_the_fuller_buffer() -> None:
+    total = TasksTotal(0.0)
+    total.add([], {FIRST: TaskState({"buffered": 30, "buffered_bytes": 800})}, 1.0)
+    assert total.document(Limits(buffer_records=100, buffer_bytes=1000), 1.0)["water_line"] == 0.8
+    assert total.document(Limits(buffer_records=40, buffer_bytes=10_000), 1.0)["water_line"] == 0.75
+    assert total.document(Limits(buffer_records=10), 1.0)["water_line"] == 1.0, "a smaller one was set"
+
+
+def test_what_a_source_has_makes_the_lag_with_what_is_read_and_not_delivered() -> None:
+    total = TasksTotal(0.0)
+    running = {FIRST: TaskState({"buffered": 5, "available": 70}), SECOND: TaskState({"buffered": 1})}
+    total.add([], running, 1.0)
+    found = total.document(LIMITS, 1.0)
+    assert (found["available"], found["lag"]) == (70, 76)
+    total.add([], {SECOND: TaskState({"buffered": 1, "available": None})}, 2.0)
+    assert "lag" not in total.document(LIMITS, 2.0), "no source says what it has"

@@ -1,0 +1,9 @@
+"""The node of an attempt with the positions up to which its pushes have delivered."""
+
+MAX_BYTES = 64 * 1024
+"""A push with more positions keeps none: a further attempt delivers its rows again."""
+
+
+def positions_path(attempt_path: str) -> str:
+    """The node of an attempt."""
+    return f"{attempt_path}/positions"
