@@ -1,14 +1,17 @@
 """Rows of bulk requests to Elasticsearch, written as a task of Spark does."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
-from spark_runner.connectors.elasticsearch.bulk import Bulk, Lines, Rejected
-from spark_runner.connectors.elasticsearch.client import Client
+from spark_runner.connectors.elasticsearch.bulk import Bulk, Rejected
+from spark_runner.connectors.elasticsearch.part import Lines
 from tests.elasticsearch_support import options
 from tests.log_proxy import Said
+from tests.push_support import push_parts
+
+Write = Callable[[Sequence[bytes]], list[Rejected]]
 
 
 def row(index: str, number: object, *, action: str = "index", **fields: Any) -> bytes:
@@ -18,17 +21,17 @@ def row(index: str, number: object, *, action: str = "index", **fields: Any) -> 
 
 
 @contextmanager
-def bulk(url: str, *, keyed: bool = True, **more: Any) -> Iterator[Bulk]:
-    """The requests of one task."""
+def writer(url: str, *, keyed: bool = True, **more: Any) -> Iterator[Write]:
+    """Writes rows as one task does; returns those that are rejected."""
     given = options(url, **more)
-    with Client(given) as client:
-        yield Bulk(client, given, keyed=keyed)
+    with closing(Bulk(given, keyed=keyed)) as bulk:
+        yield lambda rows: push_parts(bulk.records(Lines.of(rows)), bulk.deliver, given, is_ordered=keyed)
 
 
 def write(url: str, rows: list[bytes], **more: Any) -> list[Rejected]:
-    """Write rows as a task does; returns those that are rejected."""
-    with bulk(url, **more) as found:
-        return found.write(Lines.of(rows))
+    """Likewise, by a task of its own."""
+    with writer(url, **more) as found:
+        return found(rows)
 
 
 def changed(said: Said, item: int, status: int, kind: str, reason: str = "by the test") -> Said:

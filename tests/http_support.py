@@ -52,7 +52,7 @@ class Pushing:
                     task,
                     sender.deliver,
                     [Portion(sender.records(rows, refused))],
-                    lambda record: record.value.row,
+                    lambda letter: [(letter.reason, letter.record.value.row)],
                 ):
                     refused += found
             finally:

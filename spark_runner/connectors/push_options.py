@@ -12,13 +12,29 @@ from spark_runner.protocol.text import did_you_mean
 _AnyCase = BeforeValidator(lambda value: str(value).lower().removeprefix("by").strip(" -_"))
 
 
-class PushOptions(ConnectorOptions):
+class PushLimitOptions(ConnectorOptions):
     """Limits hold for all tasks of a write together, and `job adjust` changes them while it runs."""
 
     aliases: ClassVar[Mapping[str, str]] = {
-        "sink.parallelism": "parallelism",
         "sink.requests.max-inflight": "concurrency",
         "sink.requests.max-buffered": "buffer_records",
+    }
+    concurrency: int = Field(
+        1000, ge=1, le=10_000, description="requests in flight, of all tasks that write together"
+    )
+    rate_limit: float = Field(0, ge=0, le=1_000_000, description="requests per second; 0: no limit")
+    buffer_records: int = Field(
+        1_000_000, ge=1, description="rows that are read and not delivered; then no more are read"
+    )
+    buffer_bytes: int = Field(64 * 1024 * 1024, ge=1, description="likewise, bytes")
+
+
+class PushOptions(PushLimitOptions):
+    """Likewise, where a request has single rows."""
+
+    aliases: ClassVar[Mapping[str, str]] = {
+        **PushLimitOptions.aliases,
+        "sink.parallelism": "parallelism",
         "sink.flush-buffer.size": "batch_bytes",
         "sink.flush-buffer.timeout": "linger",
     }
@@ -34,11 +50,9 @@ class PushOptions(ConnectorOptions):
     parallelism: int = Field(
         0, ge=0, le=10_000, description="tasks that write at the same time; 0: as many as Spark has cores"
     )
-    rate_limit: float = Field(0, ge=0, le=1_000_000, description="requests per second; 0: no limit")
     buffer_records: int = Field(
         100_000, ge=1, description="rows that are read and not delivered; then no more are read"
     )
-    buffer_bytes: int = Field(64 * 1024 * 1024, ge=1, description="likewise, bytes")
     order: Annotated[Literal["", "none", "key", "strict"], _AnyCase] = Field(
         "",
         description="what is delivered in order: `none`; `key`, rows with an equal PRIMARY KEY; `strict`, all"

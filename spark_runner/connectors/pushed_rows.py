@@ -1,6 +1,6 @@
 """Writes rows by the push engine: the tasks of Spark deliver them within limits of the whole write."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_runner.connectors.base import WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError, OtherRows, Unreachable
 from spark_runner.connectors.written_rows import Rejected, written_by
-from spark_runner.push.batch import Batch, Record
+from spark_runner.push.batch import Batch, DeadLetter
 from spark_runner.push.errors import PushError
 from spark_runner.push.retry import Results, RetryPolicy
 from spark_runner.push.settings import Limits, Order, PushSettings
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _KEY_GROUPS = 32  # of a task that sends row by row; with batches, fewer groups fill more of them
 _LEAST_GROUPS = 4
+_ALWAYS = 10**9  # attempts: until the target takes nothing for the retry timeout
+_MAX_PAUSE_S = 2.0  # between them
 
 
 def order_of(options: Mapping[str, Any], request: WriteRequest) -> Order:
@@ -56,6 +58,24 @@ def settings_of(options: Mapping[str, Any], order: Order, tasks: int, request_ti
     )
 
 
+def settings_of_parts(
+    options: Mapping[str, Any], request_timeout: float, *, is_ordered: bool, threads: int = 1
+) -> PushSettings:
+    """How a write pushes parts of many rows, each of which is a request.
+
+    A part comes again until each of its rows has a result. In order, a task sends one after the other, else
+    it has so many threads.
+    """
+    return PushSettings(
+        order=Order.STRICT if is_ordered else Order.NONE,
+        batch_records=1,
+        max_threads=threads,
+        retry=RetryPolicy(attempts=_ALWAYS, busy_attempts=_ALWAYS, max_pause=_MAX_PAUSE_S),
+        retry_timeout=options["retry_timeout"],
+        request_timeout=request_timeout,
+    )
+
+
 def pushed_by(
     rows: DataFrame,
     task_of: "Callable[[PushTask], Writes]",
@@ -64,11 +84,12 @@ def pushed_by(
     request: WriteRequest,
     *,
     kept_as: str = "",
+    **more: Any,
 ) -> Written:
-    """Write the rows of a frame by tasks that push; raises the errors of the tasks, and ConnectorError.
+    """Write the rows of a frame by tasks that push; `more` is given to `written_by`.
 
     Positions are kept under the name `kept_as`: rows that an earlier attempt has delivered are passed over,
-    if they are the same.
+    if they are the same. Raises the errors of the tasks, and ConnectorError.
     """
     session = rows.sparkSession
     limits = Limits(
@@ -76,10 +97,10 @@ def pushed_by(
     )
     try:
         with request.pushes.start(session, request.target, settings, limits, kept_as=kept_as) as task:
-            return written_by(rows, task_of(task), options)
+            return written_by(rows, task_of(task), options, **more)
     except OtherRows:
         request.pushes.forget(kept_as)
-        return pushed_by(rows, task_of, settings, options, request, kept_as=kept_as)
+        return pushed_by(rows, task_of, settings, options, request, kept_as=kept_as, **more)
     except PushError as error:
         raise ConnectorError(str(error)) from error
 
@@ -88,7 +109,7 @@ def delivered(
     task: PushTask,
     deliver: Callable[[Batch], Results],
     portions: Iterable[Portion],
-    row_of: Callable[[Record], str],
+    rejected_of: Callable[[DeadLetter], Sequence[Rejected]],
 ) -> Iterator[tuple[int, list[Rejected]]]:
     """The number of rows delivered, and those rejected, as they come.
 
@@ -96,6 +117,12 @@ def delivered(
     """
     try:
         for news in task.run(deliver, portions):
-            yield news.delivered, [(letter.reason, row_of(letter.record)) for letter in news.dead]
+            yield news.delivered, [each for letter in news.dead for each in rejected_of(letter)]
     except PushError as error:
         raise Unreachable(str(error)) from error
+
+
+def rows_of(letter: DeadLetter) -> Sequence[Any]:
+    """The rejected rows of a part of many: it is never rejected as a whole."""
+    assert letter.rejected is not None, letter.reason  # noqa: S101 - see above
+    return letter.rejected

@@ -10,7 +10,7 @@ import pytest
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.elasticsearch import bulk as bulk_module
 from spark_runner.connectors.elasticsearch import client as client_module
-from spark_runner.connectors.elasticsearch.bulk import Lines
+from spark_runner.connectors.elasticsearch.part import Lines
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from tests.elasticsearch_rows import changed, row, write
 from tests.elasticsearch_support import Indices

@@ -11,6 +11,7 @@ from redis.exceptions import ReadOnlyError
 from spark_runner.connectors.errors import ConnectorError, Unreachable
 from spark_runner.connectors.redis.options import RedisOptions
 from spark_runner.connectors.redis.pipeline import Pipeline
+from tests.redis_task import RedisTask
 from tests.servers.redis import RedisServer, local_redis, moving_slot, start_redis
 from tests.waiting import wait_until
 
@@ -38,7 +39,7 @@ def server() -> Iterator[RedisServer]:
 
 def test_rows_without_an_answer_go_to_the_restarted_server() -> None:
     with tempfile.TemporaryDirectory() as folder, local_redis() as server:
-        pipeline = Pipeline(options(server))
+        pipeline = RedisTask(options(server))
         pipeline.write(*pushed(range(100)))
         with server.client() as client:
             assert client.llen("k") == 100
@@ -66,10 +67,10 @@ def test_a_server_that_takes_no_rows_for_now_makes_a_task_wait_and_then_fails_it
 ) -> None:
     with server.client() as client:
         client.config_set(setting, value)
-        pipeline = Pipeline(options(server, retry_timeout=0.5))
+        pipeline = RedisTask(options(server, retry_timeout=0.5))
         with pytest.raises(Unreachable, match=f"does not take rows: {words}"):
             pipeline.write(*pushed(range(10)))
-        patient = Pipeline(options(server))
+        patient = RedisTask(options(server))
         thread = threading.Thread(target=patient.write, args=pushed(range(10)))
         thread.start()
         wait_until(lambda: client.info("stats")["total_error_replies"] > 20, 30, "the task has tried again")
@@ -82,14 +83,14 @@ def test_a_server_that_takes_no_rows_for_now_makes_a_task_wait_and_then_fails_it
 
 def test_a_command_that_the_server_lacks_is_an_error_of_all_rows() -> None:
     with local_redis("--rename-command", "RPUSH", "PUSH") as server:
-        pipeline = Pipeline(options(server))
+        pipeline = RedisTask(options(server))
         with pytest.raises(ConnectorError, match=r"refused: unknown command 'RPUSH'"):
             pipeline.write(*pushed(range(10)))
         pipeline.close()
 
 
 def test_a_key_that_cannot_expire_fails_the_write(server: RedisServer) -> None:
-    pipeline = Pipeline({**options(server, command="RPUSH"), "ttl": 10**18})
+    pipeline = RedisTask({**options(server, command="RPUSH"), "ttl": 10**18})
     with pytest.raises(ConnectorError, match="invalid expire time"):
         pipeline.write(*pushed(range(1)))
     pipeline.close()
@@ -100,7 +101,7 @@ def test_a_user_without_the_right_to_write_is_an_error_of_all_rows(server: Redis
         client.acl_setuser(
             "reader", enabled=True, passwords=[f"+{WORD}"], keys=["*"], commands=["+@read", "+ping"]
         )
-        pipeline = Pipeline(options(server, username="reader", password=WORD))
+        pipeline = RedisTask(options(server, username="reader", password=WORD))
         with pytest.raises(ConnectorError, match=r"refused: .*rights of the user") as found:
             pipeline.write(*pushed(range(10)))
         assert not isinstance(found.value, Unreachable)
@@ -111,7 +112,7 @@ def test_a_user_without_the_right_to_write_is_an_error_of_all_rows(server: Redis
 def test_a_row_of_the_wrong_type_is_rejected_and_its_neighbours_are_written(server: RedisServer) -> None:
     with server.client() as client:
         client.set("k", "a string")
-        pipeline = Pipeline(options(server))
+        pipeline = RedisTask(options(server))
         keys: list[bytes | None] = [b"a", b"k", b"b", None]
         commands = [packed("RPUSH", "a", "1"), packed("RPUSH", "k", "2"), packed("RPUSH", "b", "3"), None]
         rejected = pipeline.write(keys, commands)
@@ -127,7 +128,7 @@ def test_rows_follow_a_slotthat_moves_to_another_master(redis_cluster: list[str]
     key = "moved-key"
     with moving_slot(redis_cluster, key) as slot:
         slot.owner.delete(key)
-        pipeline = Pipeline(settings)
+        pipeline = RedisTask(settings)
         pipeline.write([key.encode()], [packed("RPUSH", key, "0")])
         slot.begin()
         slot.move(key)
@@ -140,7 +141,7 @@ def test_rows_follow_a_slotthat_moves_to_another_master(redis_cluster: list[str]
 def test_only_keys_of_rows_that_were_written_expire(server: RedisServer) -> None:
     with server.client() as client:
         client.set("k", "of someone else")
-        pipeline = Pipeline(options(server, command="RPUSH", ttl=100))
+        pipeline = RedisTask(options(server, command="RPUSH", ttl=100))
         rejected = pipeline.write([b"a", b"k", b"a"], [packed("RPUSH", key, "1") for key in ("a", "k", "a")])
         assert {number: reason.split()[0] for number, reason in rejected.items()} == {1: "WRONGTYPE"}
         assert client.ttl("k") == -1
@@ -152,7 +153,7 @@ def test_only_keys_of_rows_that_were_written_expire(server: RedisServer) -> None
 def test_a_row_that_replaces_one_without_an_answer_stays_the_last(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipeline, answers = Pipeline(options(server, command="SET")), [0]
+    pipeline, answers = RedisTask(options(server, command="SET")), [0]
     reply = Pipeline._reply  # noqa: SLF001 - the answers of a server that is a replica for a moment
 
     def refused_at_first(self: Pipeline, connection: Any) -> Any:

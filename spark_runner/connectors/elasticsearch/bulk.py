@@ -1,18 +1,20 @@
 """Sends rows by bulk requests, and reads the result of each row."""
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from spark_runner.connectors.elasticsearch.answers import Answer
 from spark_runner.connectors.elasticsearch.client import LINES, MOST_BYTES, Client
+from spark_runner.connectors.elasticsearch.part import Lines, Part
 from spark_runner.connectors.elasticsearch.results import NO_INDEX, Result, result_of
 from spark_runner.connectors.elasticsearch.target import check_target
 from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
 from spark_runner.connectors.templates import columns_of
+from spark_runner.push.batch import Batch, Record
+from spark_runner.push.errors import Overloaded, Partial, Retryable
+from spark_runner.push.retry import Results
 
 _RESULTS = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
 _DIVERTED = b'"failure_store":"used"'
@@ -24,144 +26,136 @@ _MOST_BYTES = MOST_BYTES  # of the results of a request
 _STORE = "the server put it into the failure store of the data stream"
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Rows as lines of a request: between each two of the offsets is one."""
-
-    buffer: memoryview
-    offsets: Sequence[int]
-
-    @classmethod
-    def of(cls, rows: Sequence[bytes]) -> "Lines":
-        """Rows that are apart."""
-        return cls(memoryview(b"".join(rows)), [0, *accumulate(map(len, rows))])
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __iter__(self) -> Iterator[bytes]:
-        for index in range(len(self)):
-            yield bytes(self.part(index, index + 1).data())
-
-    def data(self) -> memoryview:
-        """All rows, not copied."""
-        return self.buffer[self.offsets[0] : self.offsets[-1]]
-
-    def part(self, first: int, last: int) -> "Lines":
-        """The rows from one to before another."""
-        return Lines(self.buffer, self.offsets[first : last + 1])
-
-    def batches(self, size: int) -> Iterator["Lines"]:
-        """Parts with at most so many bytes; a larger row is a part of its own."""
-        first = 0
-        while first < len(self):
-            last = bisect_right(self.offsets, self.offsets[first] + size, lo=first + 1) - 1
-            yield self.part(first, max(last, first + 1))
-            first = max(last, first + 1)
-
-
 Rejected = tuple[str, bytes]
 """A reason, and the lines of a row."""
 
 
 class Bulk:
-    """The requests of one task; `keyed`: a row replaces earlier rows with its id."""
+    """The requests of one task, in several threads at the same time, each on a connection of its own.
 
-    def __init__(self, client: Client, options: Mapping[str, Any], *, keyed: bool) -> None:
-        self._client, self._options = client, options
-        self._keyed = keyed and not options["version_column"]  # whose order does not matter
+    `keyed`: a row replaces earlier rows with its id.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any], secrets: Sequence[str] | None = None, *, keyed: bool
+    ) -> None:
+        self._options, self._secrets = options, secrets
+        self._clients = list[Client]()  # those that no thread uses
+        self._keyed = keyed
         self._varies = bool(columns_of(options["index"]))
         pipeline = f"&pipeline={options['pipeline']}" if options["pipeline"] else ""
         self._path = f"/_bulk?filter_path={_RESULTS}{pipeline}"
         self._unclear = 0  # rows since the server took one
-        self._failures, self._takes = Counter[bytes](), False
 
-    def write(self, rows: Lines) -> list[Rejected]:
-        """Send rows until each has a result; returns those that are rejected.
+    def close(self) -> None:
+        """Close all connections; no thread sends any more."""
+        for client in self._clients:
+            client.close()
 
-        Raises Unreachable when the time for that is over, and ConnectorError where the server refuses all.
+    def records(self, rows: Lines) -> list[Record]:
+        """The rows as records of the push, each of them a request."""
+        return [_record(Part(each, len(each))) for each in rows.batches(self._options["max_batch_bytes"])]
+
+    def deliver(self, batch: Batch) -> Results:
+        """Send the rows of a record, or the first of them; returns those that are rejected, and those left.
+
+        Raises DeliveryError, and ConnectorError where the server refuses all.
         """
-        rejected, waiting = list[Rejected](), [rows]
-        self._failures, self._takes = Counter(), False
-        while waiting:
-            rows = waiting.pop()
-            answer = self._client.insist("POST", self._path, rows.data(), LINES, most=_MOST_BYTES)
-            if len(rows) > 1 and (answer.is_large or answer.status in _WHOLE):
-                half = len(rows) // 2
-                waiting += [rows.part(half, len(rows)), rows.part(0, half)]
-                continue
-            if answer.status in _WHOLE:
-                self._count_unclear([answer.error()])
-                rejected.append((self._client.words(answer), bytes(rows.data())))
-                continue
-            later, reason = self._later(rows, self._client.check(answer), rejected)
-            if later:
-                waiting.append(Lines.of(later))
-                self._client.wait(f"{self._client.where} does not take rows: {reason}")
-            else:
-                self._client.succeeded()
-        return rejected
+        (record,) = batch.records
+        try:
+            client = self._clients.pop()
+        except IndexError:
+            client = Client(self._options, self._secrets)
+        try:
+            found = self._delivered(client, record.value)
+        finally:
+            self._clients.append(client)
+        return {0: found} if found.rejected or found.left else None
 
-    def _later(self, rows: Lines, answer: Answer, rejected: list[Rejected]) -> tuple[list[bytes], str]:
-        """The rows that must be sent again, and why."""
+    def _delivered(self, client: Client, part: Part) -> Partial:
+        rows = part.sent
+        answer = client.attempt("POST", self._path, rows.data(), LINES, _MOST_BYTES)
+        if answer.is_large or answer.status in _WHOLE:
+            if len(rows) > 1:
+                return Partial(left=_record(replace(part, most=len(rows) // 2)))
+            if not answer.is_large:
+                self._count_unclear(client, [answer.error()])
+                rejected = [(client.words(answer), bytes(rows.data()))]
+                return Partial(rejected, _left([], part))
+        return self._settled(client, part, client.check(answer))
+
+    def _settled(self, client: Client, part: Part, answer: Answer) -> Partial:
+        """What the results of rows mean for each."""
         if answer.data.startswith(b'{"errors":false') and _DIVERTED not in answer.data:
-            self._takes, self._unclear = True, 0
-            return [], ""
-        found, results = self._results(rows, answer)
-        later, reason, waiting = list[bytes](), "", set[bytes]()
-        for row, (_, each), result in zip(rows, found, results, strict=True):
-            error, place = each.get("error") or {}, row.partition(b"\n")[0].partition(b":")[2]  # index and id
-            is_again = self._is_again(row, result)
+            self._unclear = 0
+            return Partial(left=_left([], replace(part, takes=True)))
+        found, results = self._results(client, part.sent, answer)
+        takes, failures = part.takes or Result.DONE in results, Counter(part.failures)
+        rejected, later, waiting = list[Rejected](), list[bytes](), set[bytes]()
+        error: Retryable | None = None
+        for row, (_, each), result in zip(part.sent, found, results, strict=True):
+            words = client.words_of(each.get("error") or {})
+            place = row.partition(b"\n")[0].partition(b":")[2]  # index and id
+            is_again = result is Result.BUSY
+            if result is Result.BROKEN:  # its pipeline may fail on it each time
+                failures[row] += 1
+                is_again = not takes or failures[row] <= _REPEATS
             # A row that replaces another one must follow it again.
             if is_again or (self._keyed and place in waiting):
                 later.append(row)
                 waiting.add(place)
-                reason = self._client.words_of(error) if is_again else reason
+                if is_again:
+                    words = f"{client.where} does not take rows: {words}"
+                    error = (Overloaded if result is Result.BUSY else Retryable)(words)
             elif result is Result.REFUSED:
-                words = f"{self._client.where} refused: {self._client.words_of(error)}"
-                raise ConnectorError(f"{words}; the user needs more rights")
+                raise ConnectorError(f"{client.where} refused: {words}; the user needs more rights")
             elif result is Result.NOWHERE:
-                raise self._refusal(error)
+                raise self._refusal(client, each.get("error") or {})
             elif result is not Result.DONE:
                 is_diverted = each.get("failure_store") == "used"
-                words = _STORE if is_diverted else self._client.words_of(error) or f"status {each['status']}"
+                words = _STORE if is_diverted else words or f"status {each['status']}"
                 rejected.append((words, row))
-        return later, reason
+        return Partial(rejected, _left(later, replace(part, failures=failures, takes=takes)), error)
 
     def _results(
-        self, rows: Lines, answer: Answer
+        self, client: Client, rows: Lines, answer: Answer
     ) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Result]]:
         """The action of each row with what the server says of it, and what that means."""
         items = answer.document().get("items")
         if not isinstance(items, list) or len(items) != len(rows):
-            words = self._client.words(answer)
-            raise Unreachable(f"{self._client.where} gave an answer of another request: {words}")
+            words = client.words(answer)
+            raise Unreachable(f"{client.where} gave an answer of another request: {words}")
         found = [each for item in items for each in item.items()]
         results = [result_of(action, each, varies=self._varies) for action, each in found]
-        self._takes |= Result.DONE in results
         pairs = zip(found, results, strict=True)
         unclear = [each.get("error") or {} for (_, each), result in pairs if result is Result.UNCLEAR]
         if not _TAKES.isdisjoint(results):
             self._unclear = 0
         elif unclear:
             if not self._unclear:  # the target may have changed since the write began
-                check_target(self._client, self._options)
-            self._count_unclear(unclear)
+                check_target(client, self._options)
+            self._count_unclear(client, unclear)
         return found, results
 
-    def _is_again(self, row: bytes, result: Result) -> bool:
-        """Whether a row must be sent again; its pipeline may fail on it each time."""
-        if result is not Result.BROKEN:
-            return result is Result.BUSY
-        self._failures[row] += 1
-        return not self._takes or self._failures[row] <= _REPEATS
-
-    def _count_unclear(self, errors: Sequence[Mapping[str, Any]]) -> None:
+    def _count_unclear(self, client: Client, errors: Sequence[Mapping[str, Any]]) -> None:
         """Count rows of a request of which the server took none; raises ConnectorError if they are many."""
         self._unclear += len(errors)
         if self._unclear > _MAX_UNCLEAR:
-            raise self._refusal(errors[0])
+            raise self._refusal(client, errors[0])
 
-    def _refusal(self, error: Mapping[str, Any]) -> ConnectorError:
+    def _refusal(self, client: Client, error: Mapping[str, Any]) -> ConnectorError:
         kind = NothingThere if error.get("type") == NO_INDEX else ConnectorError
-        return kind(f"{self._client.where} refused: {self._client.words_of(error)}")
+        return kind(f"{client.where} refused: {client.words_of(error)}")
+
+
+def _record(part: Part) -> Record:
+    return Record(part, len(part.rows.data()), rows=len(part.rows))
+
+
+def _left(later: Sequence[bytes], part: Part) -> Record | None:
+    """The rows of a part that come again, before those that were not sent yet; None without any."""
+    if not later and not len(part.rest):
+        return None
+    rows = Lines.of([*later, *part.rest]) if later else part.rest
+    # Twice as many as the server took: those that it refuses as a whole may be behind.
+    return _record(replace(part, rows=rows, most=max(2 * len(part.sent), len(later))))

@@ -17,14 +17,16 @@ from urllib.parse import quote, urlsplit
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError
+from urllib3.exceptions import TimeoutError as TooLate
 
-from spark_runner.connectors.elasticsearch.answers import OK, Answer, words_of
+from spark_runner.connectors.elasticsearch.answers import OK, Answer, is_busy, words_of
 from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
 from spark_runner.connectors.patience import Patience
 from spark_runner.connectors.templates import pieces
 from spark_runner.protocol.metadata_addresses import is_metadata
 from spark_runner.protocol.redacted import spellings_within
+from spark_runner.push.errors import Overloaded, Refused, Retryable, TimedOut
 
 JSON, LINES = "application/json", "application/x-ndjson"
 _LOCAL = {"localhost", "127.0.0.1", "::1"}  # compression would only cost time
@@ -55,6 +57,10 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
         for _, pool in self._servers:
             pool.close()
 
@@ -69,14 +75,25 @@ class Client:
             try:
                 return self._asked(method, path, body, kind, most)
             except HTTPError as error:
-                self._turn += 1
-                cause = _cause(error)
-                if isinstance(cause, ssl.SSLCertVerificationError):
-                    words = f"{self.where} is not trusted: {cause.verify_message}; check option 'ca_file'"
-                    raise ConnectorError(words) from error
+                words = self._lost(error)
                 if not left:
-                    raise Unreachable(f"{self.where} does not answer: {cause}") from error
+                    raise Unreachable(words) from error
         raise AssertionError
+
+    def attempt(self, method: str, path: str, body: Any, kind: str, most: int) -> Answer:
+        """Likewise, of one server; a further attempt asks the next one, if this one does not answer.
+
+        Raises DeliveryError, also if it is busy or broken, and ConnectorError for its TLS.
+        """
+        try:
+            answer = self._asked(method, path, body, kind, most)
+        except HTTPError as error:
+            is_late = isinstance(error, TooLate) and not isinstance(error, ConnectTimeoutError)
+            raise (TimedOut if is_late else Refused)(self._lost(error)) from error
+        if answer.may_change() and not answer.is_large:
+            words = f"{self.where} is busy or broken: {self.words(answer)}"
+            raise (Overloaded if is_busy(answer.status, answer.error()) else Retryable)(words)
+        return answer
 
     def insist(
         self,
@@ -134,6 +151,15 @@ class Client:
         """An error of the server, without secrets of the table."""
         return words_of(error, self._secrets)
 
+    def _lost(self, error: HTTPError) -> str:
+        """Turn to the next server; returns why, and raises ConnectorError for the TLS of this one."""
+        self._turn += 1
+        cause = _cause(error)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            words = f"{self.where} is not trusted: {cause.verify_message}; check option 'ca_file'"
+            raise ConnectorError(words) from error
+        return f"{self.where} does not answer: {cause}"
+
     def _asked(self, method: str, path: str, body: Any, kind: str, most: int) -> Answer:
         url, pool = self._servers[self._turn % len(self._servers)]
         headers = self._headers
@@ -157,7 +183,7 @@ class Client:
                 return Answer(found.status, b"", is_large=True)
             if time.monotonic() > until:
                 found.close()
-                raise HTTPError(f"its answer has no end after {self._options['request_timeout']:g} s")
+                raise TooLate(f"its answer has no end after {self._options['request_timeout']:g} s")
         found.release_conn()
         return Answer(found.status, b"".join(parts))
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, field_validator
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import ConnectorOptions, Guarantee, Name
+from spark_runner.connectors.options import Guarantee, Name
+from spark_runner.connectors.push_options import PushLimitOptions
 from spark_runner.connectors.templates import columns_of, pieces, unknown_column
 from spark_runner.protocol.text import did_you_mean
 
@@ -34,7 +35,7 @@ def _bytes(value: object) -> object:
     return int(found[1]) * (_MIB if found[2] == "m" else 1024) if found else value
 
 
-class ElasticsearchOptions(ConnectorOptions):
+class ElasticsearchOptions(PushLimitOptions):
     """An index of Elasticsearch: a row is a document.
 
     A `PRIMARY KEY` of the table is the id of its documents: then a row that is written again replaces itself.
@@ -46,6 +47,7 @@ class ElasticsearchOptions(ConnectorOptions):
     metadata: ClassVar[tuple[str, ...]] = ("_id", "_index", "_version")
     unquoted: ClassVar[frozenset[str]] = frozenset({"hosts", "password", "api_key"})
     aliases: ClassVar[Mapping[str, str]] = {
+        **PushLimitOptions.aliases,
         "es.nodes": "hosts",
         "es.resource": "index",
         "es.query": "query",

@@ -1,6 +1,7 @@
 """Rows as documents of Elasticsearch."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,13 +10,18 @@ from pyspark.sql.types import StructType
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.elasticsearch.documents import lines
 from spark_runner.connectors.errors import ConnectorError
-from spark_runner.connectors.written_rows import Rejected, written_by
+from spark_runner.connectors.pushed_rows import delivered, pushed_by, rows_of, settings_of_parts
+from spark_runner.connectors.written_rows import Rejected
 from spark_runner.protocol.redacted import spellings_within
+from spark_runner.push.batch import DeadLetter
+from spark_runner.push.task import Portion, PushTask
 
 if TYPE_CHECKING:
     from pyarrow import Array, RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
 
-    from spark_runner.connectors.elasticsearch.bulk import Lines
+    from spark_runner.connectors.elasticsearch.part import Lines
+
+_THREADS = 2  # of a task whose rows have no order
 
 
 class ElasticsearchSink:
@@ -42,11 +48,21 @@ class ElasticsearchSink:
         with Client(options) as client:
             if not check_target(client, options):
                 create_index(client, options, frame.schema)
-        task = Writes(dict(options), tuple(spellings_within(map(str, options.values()))), keyed=bool(key))
+        secrets = tuple(spellings_within(map(str, options.values())))
+        keyed = bool(key) and not options["version_column"]  # else their order does not matter
+        longest = options["connect_timeout"] + options["request_timeout"]
+        settings = settings_of_parts(options, longest, is_ordered=keyed, threads=1 if keyed else _THREADS)
         # The line of a delete is no row that a replay could write again.
         column = "record" if options["delete_column"] or options["action"] == "delete" else "row"
-        size = options["max_batch_bytes"]
-        written = written_by(found, task, options, column=column, max_bytes=size)
+        written = pushed_by(
+            found,
+            lambda task: Writes(dict(options), secrets, task, keyed=keyed),
+            settings,
+            options,
+            request,
+            column=column,
+            max_bytes=options["max_batch_bytes"],
+        )
         if options["refresh"]:
             with Client(options) as client:
                 client.check(client.insist("POST", f"/{pattern_of(options['index'])}/_refresh"))
@@ -69,34 +85,41 @@ class ElasticsearchSink:
 class Writes:
     """Writes the lines of one partition, in a task of Spark."""
 
-    def __init__(self, options: Mapping[str, Any], secrets: tuple[str, ...], *, keyed: bool) -> None:
-        self.options, self.secrets, self.keyed = options, secrets, keyed
+    def __init__(
+        self, options: Mapping[str, Any], secrets: tuple[str, ...], task: PushTask, *, keyed: bool
+    ) -> None:
+        self.options, self.secrets, self.task, self.keyed = options, secrets, task, keyed
 
     def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows written, and the rejected rows."""
         # Not before the packages of the job are on the path of the executor.
         from spark_runner.connectors.elasticsearch.bulk import Bulk  # noqa: PLC0415 - see above
-        from spark_runner.connectors.elasticsearch.client import Client  # noqa: PLC0415 - likewise
 
-        with Client(self.options, self.secrets) as client:
-            bulk = Bulk(client, self.options, keyed=self.keyed)
-            for batch in batches:
-                faults = [each.partition("\n")[::2] for each in batch.column(1).drop_null().to_pylist()]
-                rows = lines_of(batch.column(0).drop_null())
-                for part in rows.batches(self.options["max_batch_bytes"]):
-                    faults += [(reason, _row(row)) for reason, row in bulk.write(part)]
-                yield batch.num_rows - len(faults), faults
+        faults = list[Rejected]()  # of rows that are not sent
+
+        def portion(batch: "RecordBatch") -> Portion:
+            faults.extend(each.partition("\n")[::2] for each in batch.column(1).drop_null().to_pylist())
+            return Portion(bulk.records(lines_of(batch.column(0).drop_null())))
+
+        with closing(Bulk(self.options, self.secrets, keyed=self.keyed)) as bulk:
+            for count, rejected in delivered(self.task, bulk.deliver, map(portion, batches), _rejected):
+                found, faults[:] = faults[:], []
+                yield count, found + rejected
 
 
 def lines_of(array: "Array") -> "Lines":
     """The values of an array of BINARY without NULL, not copied."""
-    from spark_runner.connectors.elasticsearch.bulk import Lines  # noqa: PLC0415 - see Writes
+    from spark_runner.connectors.elasticsearch.part import Lines  # noqa: PLC0415 - see Writes
 
     if not len(array):
         return Lines.of([])
     _, offsets, data = array.buffers()
     numbers = memoryview(offsets).cast("q" if array.type == "large_binary" else "i")
     return Lines(memoryview(data), numbers[array.offset : array.offset + len(array) + 1])
+
+
+def _rejected(letter: DeadLetter) -> list[Rejected]:
+    return [(reason, _row(row)) for reason, row in rows_of(letter)]
 
 
 def _row(row: bytes) -> str:

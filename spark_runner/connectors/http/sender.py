@@ -60,7 +60,10 @@ class Sender:
 
         Raises DeliveryError, and ConnectorError if the server refuses all.
         """
-        client = self._clients.pop() if self._clients else Client(self._options, self._secrets)
+        try:
+            client = self._clients.pop()
+        except IndexError:
+            client = Client(self._options, self._secrets)
         rows: Sequence[Row] = [record.value for record in batch.records]
         path, body, headers = str(rows[0].path), self._bodies.of(rows), self._bodies.headers(rows)
         number, most = batch.numbers[0], _RESULTS_BYTES if self._results else SHOWN_BYTES

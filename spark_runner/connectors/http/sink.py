@@ -87,7 +87,10 @@ class Sends:
             known = DeliveredRows(self.task.position)
             portions = self._portions(batches, sender, refused, known)
             for count, rejected in delivered(
-                self.task, sender.deliver, portions, lambda record: str(record.value.row)
+                self.task,
+                sender.deliver,
+                portions,
+                lambda letter: [(letter.reason, str(letter.record.value.row))],
             ):
                 found, refused[:] = refused[:], []
                 passed, known.passed = known.passed, 0

@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from spark_runner.connectors.errors import OptionError
-from spark_runner.connectors.options import ConnectorOptions, Guarantee, Names
+from spark_runner.connectors.options import Guarantee, Names
+from spark_runner.connectors.push_options import PushLimitOptions
 from spark_runner.connectors.redis.kinds import REPLACING
 from spark_runner.connectors.templates import columns_of, pieces, unknown_column
 from spark_runner.protocol.text import did_you_mean
@@ -18,11 +19,12 @@ Command = Annotated[
 ]
 
 
-class RedisOptions(ConnectorOptions):
+class RedisOptions(PushLimitOptions):
     """Keys of Redis: a row is a string, or a member of a hash, list, set, sorted set or stream."""
 
     only_adds: ClassVar[bool] = True
     aliases: ClassVar[Mapping[str, str]] = {
+        **PushLimitOptions.aliases,
         "redis-mode": "mode",
         "cluster-nodes": "nodes",
         "cluster.nodes": "nodes",

@@ -1,15 +1,18 @@
 """Rows as values of Redis."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
+from spark_runner.connectors.pushed_rows import delivered, pushed_by, rows_of, settings_of_parts
 from spark_runner.connectors.redis.commands import commands
-from spark_runner.connectors.redis.round_trips import round_trips
-from spark_runner.connectors.written_rows import Rejected, written_by
+from spark_runner.connectors.written_rows import Rejected
+from spark_runner.push.batch import DeadLetter
+from spark_runner.push.task import Portion, PushTask
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
@@ -25,7 +28,7 @@ class RedisSink:
         self,
         frame: DataFrame,
         options: Mapping[str, Any],
-        request: WriteRequest,  # noqa: ARG002 - of Sink
+        request: WriteRequest,
     ) -> Written:
         """Write all rows; those that Redis rejects are returned. A failure may leave some written.
 
@@ -35,7 +38,10 @@ class RedisSink:
         parts = commands(frame, options)
         if options["connections"]:  # a task has one connection to each server
             parts = parts.coalesce(options["connections"])
-        return written_by(parts, Writes(dict(options)), options)
+        trips = 2 if options["ttl"] else 1  # in the second one, keys expire
+        longest = trips * (options["connect_timeout"] + options["timeout"])
+        settings = settings_of_parts(options, longest, is_ordered=True)
+        return pushed_by(parts, lambda task: Writes(dict(options), task), settings, options, request)
 
     def probe(
         self,
@@ -58,23 +64,28 @@ class RedisSink:
 class Writes:
     """Writes the commands of one partition, in a task of Spark."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self.options = options
+    def __init__(self, options: Mapping[str, Any], task: PushTask) -> None:
+        self.options, self.task = options, task
 
     def __call__(self, batches: "Iterator[RecordBatch]") -> Iterator[tuple[int, list[Rejected]]]:
         """The number of rows written, and the rejected rows."""
         # Not before the packages of the job are on the path of the executor.
         from spark_runner.connectors.redis.pipeline import Pipeline  # noqa: PLC0415 - see above
 
-        pipeline, size = Pipeline(self.options), self.options["batch_size"]
-        try:
-            for batch in batches:
-                rejected = list[Rejected]()
-                keys, made, replies = [batch.column(index).to_pylist() for index in range(3)]
-                rows = batch.column(3)
-                for part in round_trips([len(each or b"") for each in made], size):
-                    found = pipeline.write(keys[part], made[part], replies[part])
-                    rejected += [(why, rows[part.start + index].as_py()) for index, why in found.items()]
-                yield batch.num_rows - len(rejected), rejected
-        finally:
-            pipeline.close()
+        unsent = list[Rejected]()
+
+        def portion(batch: "RecordBatch") -> Portion:
+            keys, made, replies = [batch.column(index).to_pylist() for index in range(3)]
+            found, rejected = pipeline.records(keys, made, replies, batch.column(3))
+            unsent.extend((why, batch.column(3)[number].as_py()) for number, why in rejected.items())
+            return Portion(found)
+
+        with closing(Pipeline(self.options)) as pipeline:
+            for count, rejected in delivered(self.task, pipeline.deliver, map(portion, batches), _rejected):
+                found, unsent[:] = unsent[:], []
+                yield count, found + rejected
+
+
+def _rejected(letter: DeadLetter) -> list[Rejected]:
+    texts = letter.record.value.texts
+    return [(why, texts[number].as_py()) for why, number in rows_of(letter)]
