@@ -47,6 +47,7 @@ class ConnectorOptions(BaseModel):
     deciding: ClassVar[frozenset[str]] = frozenset()  # options that decide which rows there are, as its place
     files: ClassVar[tuple[str, ...]] = ()  # options that name a file: a relative path is beside the script
     only_adds: ClassVar[bool] = False  # its sink cannot replace all rows: no INSERT OVERWRITE
+    batch_only: ClassVar[str] = ""  # why its sink writes no micro-batches; empty: it does
     upserts: ClassVar[bool] = False  # its sink replaces rows by the PRIMARY KEY of the table
     aliases: ClassVar[Mapping[str, str]] = {}  # further names of options, which users write, to fields
     prefixes: ClassVar[Mapping[str, str]] = {}  # of names that a table chooses, to a field with all of them

@@ -122,6 +122,10 @@ BUILT_IN: Mapping[str, Connector] = {
         "spark_runner.connectors.http.source:HttpSource",
         "spark_runner.connectors.http.sink:HttpSink",
     ),
+    "poll": Connector(
+        "spark_runner.connectors.poll.options:PollOptions",
+        sink="spark_runner.connectors.poll.sink:PollSink",
+    ),
     "rate": Connector(
         "spark_runner.connectors.rate.options:RateOptions",
         source="spark_runner.connectors.rate.source:RateSource",

@@ -259,6 +259,7 @@ class AttemptHolder:
     def _obey_stop(self, attempt: Attempt) -> None:
         with self._ending:
             if not self._ended.is_set():
+                self.streams.pushes.dismiss()
                 facts: dict[str, Any] = {"ended": timestamp(), **self.streams.totals()}
                 if self._watch is not None:  # without asking Spark, which may no longer answer
                     facts |= redacted({**self._watch.application, "metrics": self._watch.measured()})

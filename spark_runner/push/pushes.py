@@ -27,6 +27,7 @@ _LOOPBACK = "127.0.0.1"
 _MAX_PORT = 65_535
 _MAX_LANES = 500  # of all targets that are shown: a node of ZooKeeper has at most a megabyte
 _LEASE_S = 10.0  # beyond the longest request
+_DISMISS_S = 2.0  # for tasks to end, in a process that must end, too
 
 
 class NoPort(PushError):
@@ -103,6 +104,16 @@ class Pushes:
                 server.adjust(adjustment.applied(limits))
                 if is_rollback:
                     server.roll_back()
+
+    def dismiss(self) -> None:
+        """Let the tasks of all pushes end before this process does, so that clients get an answer."""
+        with self._lock:
+            servers = list(self._running)
+        for server in servers:
+            server.dismiss()
+        deadline = time.monotonic() + _DISMISS_S
+        for server in servers:
+            server.join(max(0.0, deadline - time.monotonic()))
 
     def document(self) -> dict[str, Any]:
         """The numbers of each push, by its target, and its limits."""

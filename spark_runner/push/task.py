@@ -61,7 +61,7 @@ class PushTask:
     @property
     def position(self) -> Any:
         """That of the partition of this task of Spark; None without one."""
-        return self.reached.get(_this_task().partition)
+        return self.reached.get(this_task().partition)
 
     def run(
         self,
@@ -95,7 +95,7 @@ class PushTask:
 
         channel = ControlClient(
             self.endpoint,
-            task or _this_task(),
+            task or this_task(),
             report=report,
             follow=follower.follow,
             extend=engine.extend,
@@ -129,6 +129,7 @@ class _Follower:
         self._rollbacks = orders.rollbacks
 
 
-def _this_task() -> TaskId:
+def this_task() -> TaskId:
+    """The task of Spark in which this runs."""
     context = TaskContext.get()
     return TaskId(context.partitionId(), context.taskAttemptId()) if context else TaskId(0, 0)

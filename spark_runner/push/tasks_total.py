@@ -1,5 +1,6 @@
 """The numbers of all tasks of a push together, from their reports."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,19 +17,21 @@ _NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
 NOW_S = WINDOWS_S[0]
 """The window of the speed of a lane."""
 _LANES, _LATENCIES = "lanes", "latencies"
+_ADDRESS = re.compile(r"https?://(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}/rows")
 _TOTALS = ("recovered", "read_seconds", "push_seconds", "stopped_seconds")
 _GAUGES = ("in_flight", "buffered", "buffered_bytes", "threads", "core_threads", "active")
 _Sums = Counter[tuple[str, ...]]
 
 
 class TasksTotal:
-    """Adds up the reports of tasks, of which nothing but numbers is taken: their machines are not trusted."""
+    """Adds up the reports of tasks, taking numbers and an address alone: their machines are not trusted."""
 
     def __init__(self, now: float) -> None:
         self._ended, self._all = _Sums(), _Sums()
         self._names = set[str]()  # of lanes with counts of their own
         self._gauges = dict[str, float]()
         self._available: float | None = None  # records of the source
+        self._address = ""  # at which clients fetch rows
         self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
         self._speeds, self._began = dict[str, Speed](), now  # of lanes
 
@@ -46,6 +49,7 @@ class TasksTotal:
         for state in running.values():
             self._all += self._sums(state.counts)
         reports = [state.counts for state in running.values()]
+        latest = sorted(running, key=lambda task: task.attempt, reverse=True)
         self._gauges = {
             "tasks": len(running),
             "stale": sum(state.is_stale for state in running.values()),
@@ -55,6 +59,7 @@ class TasksTotal:
         }
         available = [report["available"] for report in reports if report.get("available") is not None]
         self._available = sum(map(_number, available)) if available else None
+        self._address = next(filter(None, (_address(running[task].counts) for task in latest)), "")
         after = self.counts()
         self._read.add(max(0, after.read - before.read), now)
         settled = after.delivered + after.dead - before.delivered - before.dead
@@ -112,6 +117,7 @@ class TasksTotal:
                 name: {**counts.document(), "speed": round(speeds[name], 1)} for name, counts in lanes.items()
             },
             "limits": limits.document(),
+            **({"address": self._address} if self._address else {}),
         }
 
     def _lanes(self) -> dict[str, Counts]:
@@ -143,6 +149,12 @@ class TasksTotal:
             return OTHERS
         self._names.add(name)
         return name
+
+
+def _address(report: Mapping[str, Any]) -> str:
+    """The URL of the rows that a task serves; empty without one, or for another text."""
+    found = report.get("address")
+    return found if isinstance(found, str) and _ADDRESS.fullmatch(found) else ""
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -51,6 +51,13 @@ def page_of(**changes: Any) -> str:
     return page({"pushes": {"dst": {**PUSH, **changes, "limits": limits}}})
 
 
+def test_the_address_of_rows_that_clients_fetch_is_shown() -> None:
+    address = f"https://{'h' * 253}:12345/rows"
+    assert f"clients fetch its rows at {address}" in page_of(address=address).replace("\n", "")
+    assert "clients fetch" not in page_of(address=7)
+    assert "\x1b" not in page_of(address="http://\x1b[31m")
+
+
 def test_a_push_is_shown_with_its_numbers() -> None:
     assert [line.rstrip() for line in page_of(limits={"rate": 2.5}).splitlines()] == [
         "push into dst",

@@ -11,7 +11,7 @@ from orchestrator.logs.visible import visible
 from spark_runner.protocol.text import shortened
 
 _MAX_PUSHES, _MAX_LANES = 10, 60  # a driver names 50 lanes, and paused ones
-_MAX_NAME = 60  # characters
+_MAX_NAME, _MAX_ADDRESS = 60, 300  # characters
 _MAX_NUMBER = 1e15
 _MANY = 2  # as many rows as all requests that may be in flight have: some wait
 _COLUMNS = ("read", "waiting", "delivered", "rows/s", "dead", "retried", "errors", "timeouts")
@@ -38,7 +38,9 @@ def _lines(push: Mapping[str, Any], lanes: Collection[str]) -> list[str]:
     ]
     in_flight = f"{_count(push, 'in_flight')} of {_count(limits, 'concurrency')} requests in flight"
     rate = _number(limits.get("rate"))
+    address = push.get("address")
     return [
+        *([f"clients fetch its rows at {_name(address, _MAX_ADDRESS)}"] if isinstance(address, str) else []),
         " · ".join(speeds),
         " · ".join(
             [
@@ -125,8 +127,8 @@ def _table(push: Mapping[str, Any], lanes: Mapping[str, Mapping[str, Any]]) -> T
     return table(["lane", *_COLUMNS, ""], rows if len(rows) == 1 else [*rows, total])
 
 
-def _name(text: str) -> str:
-    return visible(shortened(text, _MAX_NAME)).replace("\n", r"\n")
+def _name(text: str, most: int = _MAX_NAME) -> str:
+    return visible(shortened(text, most)).replace("\n", r"\n")
 
 
 def _speed(push: Mapping[str, Any], name: str, window: str) -> str:

@@ -28,7 +28,7 @@ from spark_runner.push.settings import Limits
 _JOIN_S = 10.0  # from the connection to the first message
 _TLS_S = 5.0  # to agree on TLS, or to end it
 _SEND_S = 5.0  # in which a task must receive what is sent to it
-_END_S = 2.0  # for connections to end
+_DISMISS_S, _END_S = 1.0, 2.0  # for tasks to leave, and for their connections to end
 _LEAST_S, _LOOK_S = 0.01, 0.1  # between looks for tasks whose share changes, or whose lease is over
 STALE_S = 5.0
 """A task whose last report is older has stale counts; it reports at least each two seconds."""
@@ -90,9 +90,17 @@ class ControlServer:
             raise self._failure
         return self._port
 
-    def close(self) -> None:
-        """End; tasks that are there get no further answer, and have ended with their last counts."""
+    def dismiss(self) -> None:
+        """Let tasks end that still push, as `close` does, and return at once."""
         self._call(self._end)
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end after `dismiss`, at most so long."""
+        self._thread.join(seconds)
+
+    def close(self) -> None:
+        """End; tasks that are there end with their last counts."""
+        self.dismiss()
         self._thread.join()
         with self._lock:
             self._ended += [(task, state.counts) for task, state in self._tasks.items()]
@@ -157,6 +165,11 @@ class ControlServer:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), _LOOK_S)
         server.close()
+        for writer in self._writers.values():
+            writer.write(encode(Refused("the push has ended")))
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others and self._writers:
+            await asyncio.wait(others, timeout=_DISMISS_S)  # a task may have clients to answer
         for writer in self._connected_writers:
             writer.transport.abort()  # its reader is at the end by that
         if others := asyncio.all_tasks() - {asyncio.current_task()}:

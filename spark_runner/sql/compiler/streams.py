@@ -98,6 +98,12 @@ class Streams:
         if statement.overwrite:
             message = f"INSERT OVERWRITE replaces all rows; in mode '{self.mode}' write INSERT INTO"
             raise passage.error(message, offset)
+        if target.spec.batch_only:
+            message = (
+                f"connector '{target.spec.connector}' of table '{target.name}' cannot be written in mode"
+                f" '{self.mode}': {target.spec.batch_only}; use mode 'batch'"
+            )
+            raise passage.error(message, offset)
         streams = self._streams(statement.query, reads, passage, offset)
         if not streams:
             return

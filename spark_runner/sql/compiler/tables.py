@@ -38,6 +38,7 @@ class TableSpec:
     writable: bool
     references: dict[str, list[Any]]  # the pieces of options with references, by option
     only_adds: bool  # no INSERT OVERWRITE
+    batch_only: str  # why no stream can write it; empty if one can
     upserts: bool  # it replaces rows by the primary key
     guarantee: Guarantee  # of its sink
     streams: bool = False  # its new rows can be read in micro-batches, and the table does not refuse that
@@ -99,6 +100,7 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         writable=bool(found and found.sink),
         references=checked_references(statement, options, checked, location),
         only_adds=checked.only_adds,
+        batch_only=checked.batch_only,
         upserts=checked.replaces_rows(),
         guarantee=checked.guarantee(has_primary_key=has_key),
         streams=checked.streams and getattr(checked, "streaming", True),

@@ -322,3 +322,15 @@ CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
 CREATE TABLE t USING json OPTIONS (path '/out');
 INSERT INTO t SELECT a FROM s JOIN spark_catalog.shop.t USING (a);
 INSERT INTO spark_catalog.shop.t SELECT a FROM s
+
+-- case: a stream into a table whose rows clients fetch
+SET job.mode = 'streaming';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING poll OPTIONS (token '${secret:shop/token}');
+INSERT INTO t SELECT a FROM s
+
+-- case: each run of a stream into a table whose rows clients fetch
+SET job.mode = 'available-now';
+CREATE TABLE s (a INT) USING json OPTIONS (path '/in');
+CREATE TABLE t USING poll OPTIONS (token '${secret:shop/token}');
+INSERT INTO t SELECT a FROM s

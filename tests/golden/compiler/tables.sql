@@ -212,3 +212,23 @@ CREATE TABLE t USING csv OPTIONS (path 'x', 'a<U+0007>b' 1)
 
 -- case: a null character in a path
 CREATE TABLE t USING csv OPTIONS (path 'a<U+0000>b'); SELECT * FROM t
+
+-- case: a table whose rows clients fetch
+CREATE TABLE t (a INT) WITH ('connector' = 'poll', 'token' = '${secret:shop/token}', 'order_by' = 'a');
+INSERT INTO t SELECT 1
+
+-- case: a table whose rows clients of other hosts fetch without TLS
+CREATE TABLE t (a INT) WITH ('connector' = 'poll', 'token' = '${secret:shop/token}', 'host' = '0.0.0.0');
+INSERT INTO t SELECT 1
+
+-- case: a table whose rows clients fetch, overwritten
+CREATE TABLE t (a INT) WITH ('connector' = 'poll', 'token' = '${secret:shop/token}');
+INSERT OVERWRITE t SELECT 1
+
+-- case: a query of a table whose rows clients fetch
+CREATE TABLE t (a INT) WITH ('connector' = 'poll', 'token' = '${secret:shop/token}');
+SELECT * FROM t
+
+-- case: a primary key of a table whose rows clients fetch
+CREATE TABLE t (a INT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'poll', 'token' = '${secret:shop/token}');
+INSERT INTO t SELECT 1

@@ -12,6 +12,7 @@ import pytest
 from spark_runner.push.adjustment import Adjustment
 from spark_runner.push.batch import Batch, Record
 from spark_runner.push.control.budget import TaskId
+from spark_runner.push.control.client import FencedOut
 from spark_runner.push.errors import PushError
 from spark_runner.push.pushes import PORT, Pushes
 from spark_runner.push.settings import Limits
@@ -73,7 +74,7 @@ def test_a_later_push_continues_the_numbers_of_the_target() -> None:
 
 
 def test_numbers_of_a_task_that_a_push_ends_without_are_kept_and_it_runs_no_more() -> None:
-    pushes, gate = Pushes(), threading.Event()
+    pushes, gate, refusals = Pushes(), threading.Event(), list[FencedOut]()
     with pushes.start(session(), "dst", settings(batch_records=1), Limits(concurrency=2)) as made:
         seen = threading.Event()
 
@@ -82,10 +83,13 @@ def test_numbers_of_a_task_that_a_push_ends_without_are_kept_and_it_runs_no_more
                 seen.set()
                 assert gate.wait(WAIT_S)
 
-        portions = [Portion([Record(number, 1) for number in range(4)])]
-        thread = threading.Thread(
-            target=lambda: list(made.run(deliver, portions, TaskId(0, 1))), daemon=True, name="task"
-        )
+        def run() -> None:
+            try:
+                list(made.run(deliver, [Portion([Record(number, 1) for number in range(4)])], TaskId(0, 1)))
+            except FencedOut as error:
+                refusals.append(error)
+
+        thread = threading.Thread(target=run, daemon=True, name="task")
         thread.start()
         assert seen.wait(WAIT_S)
         wait_until(lambda: shown(pushes, "delivered") == 2, WAIT_S, "the task has reported")
@@ -93,6 +97,7 @@ def test_numbers_of_a_task_that_a_push_ends_without_are_kept_and_it_runs_no_more
     assert (found["delivered"], found["tasks"], found["in_flight"]) == (2, 0, 0)
     gate.set()
     thread.join(WAIT_S)
+    assert [str(error) for error in refusals] == ["the push has ended"]
     with task_of(pushes, TaskId(0, 2), 5, gate, Limits()):
         pass
     assert shown(pushes, "delivered") == 7

@@ -73,6 +73,35 @@ def test_of_many_lanes_those_with_the_most_records_are_named() -> None:
     assert total.document(LIMITS, 1.0)["read"] == sum(range(80))
 
 
+def test_the_address_is_that_of_the_latest_attempt_that_runs() -> None:
+    total, address = TasksTotal(0.0), "http://127.0.0.1:{}/rows"
+    reports = {
+        task: TaskState(report(address=address.format(port))) for port, task in ((1, SECOND), (2, FIRST))
+    }
+    total.add([], reports, 1.0)
+    assert total.document(LIMITS, 1.0)["address"] == address.format(1)
+    total.add([(SECOND, report())], {FIRST: reports[FIRST]}, 2.0)
+    assert total.document(LIMITS, 2.0)["address"] == address.format(2)
+    total.add([], {FIRST: TaskState(report(address="https://[::1]:8080/rows"))}, 3.0)
+    assert total.document(LIMITS, 3.0)["address"] == "https://[::1]:8080/rows"
+    total.add([(FIRST, reports[FIRST].counts)], {}, 4.0)
+    assert "address" not in total.document(LIMITS, 4.0), "nobody serves any more"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("", "x", 7, ["http://h:1/rows"], "ftp://h:1/rows", "http://h/rows", "http://h:1/other"),
+        *("http://user:password@h:1/rows", "http://h:1/rows\n", "http://h:1/rows?x", "http://\u202eh:1/rows"),
+        *(f"http://{'h' * 254}:1/rows", "http://h:123456/rows", "javascript://h:1/rows"),
+    ],
+)
+def test_a_task_names_no_other_address_than_one_of_rows(address: object) -> None:
+    total = TasksTotal(0.0)
+    total.add([], {FIRST: TaskState(report(address=address))}, 1.0)
+    assert "address" not in total.document(LIMITS, 1.0)
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

@@ -1,0 +1,1 @@
+"""Rows that clients fetch over HTTP."""

@@ -1,0 +1,1 @@
+"""Rows that a target fetches: one task serves them over HTTP, page by page."""
