@@ -44,6 +44,7 @@ def test_a_slow_target_delays_the_next_job_of_its_pool_until_it_is_quick_again(s
             rows = json.loads(shell.type("queue", "pool", "list", "-o", "json").stdout)
             return next(row["water_line"] for row in rows if row["pool"] == POOL)  # type: ignore[no-any-return]  # JSON
 
+        wait_until(lambda: target.server.received, SPARK_TIMEOUT_S, "rows arrive")
         wait_until(line, SPARK_TIMEOUT_S, "its buffer is full, and its worker reports that")
         assert shell.type("job", "submit", "next.yaml", "--id", "next-1").code == 0
 
