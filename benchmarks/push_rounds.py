@@ -145,7 +145,7 @@ def slow_lane(to: Target, count: int) -> dict[str, float]:
         with Engine(to.deliver, settings(), limits) as engine:
             for start in range(0, count, CHUNK):
                 engine.put(found[start : start + CHUNK], start + CHUNK)
-            while sum(n["delivered"] for name, n in engine.lane_counts().items() if name != SLOW) < (
+            while sum(n["delivered"] for name, n in engine.report()["lanes"].items() if name != SLOW) < (
                 count * (LANES - 1) // LANES
             ):
                 time.sleep(LOOK_S)

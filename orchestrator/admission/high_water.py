@@ -113,7 +113,7 @@ class HighWater:
         with self._guard:
             try:
                 return self._look(main)
-            except AccessDenied:  # closed to this login: nobody else's work depends on it
+            except AccessDenied:  # closed to this login: no other job depends on it
                 return None
 
     def _look(self, main: str) -> WaterReport | None:

@@ -248,11 +248,6 @@ class Engine:
         with self._lock:
             return self._monitor.total().document()
 
-    def lane_counts(self) -> dict[str, dict[str, int]]:
-        """Likewise, of each lane."""
-        with self._lock:
-            return {name: counts.document() for name, counts in self._monitor.lanes.items()}
-
     def report(self) -> dict[str, Any]:
         """What the driver gets to know: the state now, and all numbers since the start."""
         with self._lock:

@@ -61,7 +61,7 @@ def running(spark: SparkSession, text: str, folder: Path, attempt: int = 1) -> I
         try:
             yield Running(result, control)
         finally:
-            control.pushes.dismiss()  # after a failure of the test, nobody fetches what is left
+            control.pushes.dismiss()  # after a failure of the test, no client fetches what is left
             result.exception(WAIT_S)
 
 
@@ -82,7 +82,7 @@ def test_a_client_fetches_the_rows_of_an_insert_in_their_order(spark: SparkSessi
         assert (result["rows"], result["location"]) == (2500, "")
         push = run.push()
         assert (push["delivered"], push["buffered"], push["tasks"]) == (2500, 0, 0)
-        assert "address" not in push, "nobody serves any more"
+        assert "address" not in push, "no task serves any more"
 
 
 def test_a_client_that_never_acknowledges_stops_the_source_and_an_operator_steers_it(

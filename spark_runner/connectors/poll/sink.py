@@ -56,7 +56,7 @@ class PollSink:
         options: Mapping[str, Any],
         schema: StructType,  # noqa: ARG002 - of ProbedSink
     ) -> None:
-        """Raise ConnectorError if the token, the certificate or its key cannot be used; listens to nobody."""
+        """Raise ConnectorError if the token, the certificate or its key cannot be used; opens no port."""
         _settings(options)
 
 

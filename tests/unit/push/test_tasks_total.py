@@ -85,7 +85,7 @@ def test_the_address_is_that_of_the_latest_attempt_that_runs() -> None:
     total.add([], {FIRST: TaskState(report(address="https://[::1]:8080/rows"))}, 3.0)
     assert total.document(LIMITS, 3.0)["address"] == "https://[::1]:8080/rows"
     total.add([(FIRST, reports[FIRST].counts)], {}, 4.0)
-    assert "address" not in total.document(LIMITS, 4.0), "nobody serves any more"
+    assert "address" not in total.document(LIMITS, 4.0), "no task serves any more"
 
 
 @pytest.mark.parametrize(
