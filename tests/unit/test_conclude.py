@@ -65,11 +65,12 @@ class Job(JobContext):
         record = Record("job", "key", status.queue.value, fields.pop("pool", "default"), token, "nonce")
         claim = SimpleNamespace(record=record, id="job", version=0)
         reporting = SimpleNamespace(callbacks=self.receiver, history=None)
+        empty = SimpleNamespace(get=lambda _: None)  # a ZooKeeper without positions of pushes
         super().__init__(
             cast("Claim", claim),
             cast(
                 "WorkerContext",
-                SimpleNamespace(reporting=reporting, layout=Layout("/jobs")),
+                SimpleNamespace(reporting=reporting, layout=Layout("/jobs"), session=empty),
             ),
         )
         state = JobState.enqueued("name").evolve(status=status, attempt=2, started="then", ended="later")
