@@ -29,8 +29,9 @@ from tests.servers.web import Received, Reply, web_server
 ROWS = times(30, 60)
 MANY = times(200_000, 10_000_000)
 SIZE = 10_000_000  # bytes of a row
-MOST = 220 * 1024 * 1024
-"""Resident bytes of a worker: 175 MiB were seen, and at least 264 with the 64 MiB that Spark would hold."""
+MOST = 250 * 1024 * 1024
+"""Resident bytes of a worker: 185 MiB were seen in a new one, 208 to 221 in one that had written large rows
+before, and at least 264 with the 64 MiB that Spark would hold."""
 PAUSE_S = 0.02  # of a target for each request
 REQUEST = WriteRequest("append", Writer("run"))
 
