@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.admission.pool_folders import PoolFolders
 from orchestrator.model.paths import Nodes
 from orchestrator.model.water import WaterReport
 from queues import (
@@ -84,23 +85,12 @@ class HighWater:
     def __init__(
         self, session: Session, nodes: Nodes, pools: Pools, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._session, self._nodes, self._pools, self._clock = session, nodes, pools, clock
+        self._session, self._pools, self._clock = session, pools, clock
         self._guard = threading.Lock()
+        self._folders = PoolFolders(session, nodes.water_reports)
         self._known: dict[str, _PoolReports] = {}
-        self._listeners: list[Callable[[], None]] = []
-        session.on_change(self._rearm)
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when jobs of a pool may have been released; it may only set an event."""
-        self._listeners.append(listener)
-
-    def _wake(self) -> None:
-        for listener in self._listeners:
-            listener()
-
-    def _rearm(self) -> None:
-        for reports in list(self._known.values()):
-            reports.folder.changed = True  # the watches ended with the connection
+        self.on_change = self._folders.on_change
+        """Calls its argument when jobs of a pool may have been released; it may only set an event."""
 
     def report(self, pool: str) -> WaterReport | None:
         """The report that holds back jobs of a pool and its low lane now; None if they may start.
@@ -108,7 +98,7 @@ class HighWater:
         Costs no request while there is no report, and else one each 2 s. Raises the errors of reads.
         """
         main = pool.removesuffix(LOW_LANE_SUFFIX)
-        if not self._pools.limits(main, self._wake)[0].high_water:
+        if not self._pools.limits(main, self._folders.wake)[0].high_water:
             return None
         with self._guard:
             try:
@@ -119,10 +109,7 @@ class HighWater:
     def _look(self, main: str) -> WaterReport | None:
         reports = self._known.get(main)
         if reports is None:
-            path = self._nodes.water_reports(main)
-            self._session.ensure_path(path)
-            folder = WatchedFolder(self._session, path, self._wake)
-            reports = self._known[main] = _PoolReports(folder)
+            reports = self._known[main] = _PoolReports(self._folders.of(main))
         is_listed = reports.folder.refresh(urgent=True)
         if not reports.folder.names:
             reports.present = None

@@ -7,9 +7,9 @@ taken for as long as the job runs, whichever worker holds it, and a cap is never
 import math
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from orchestrator.admission.pool_folders import PoolFolders
 from orchestrator.model.job import JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
@@ -22,7 +22,6 @@ from queues import (
     Layout,
     Pools,
     Session,
-    WatchedFolder,
     check_id,
     decode,
     encode,
@@ -45,37 +44,21 @@ class Slots:
 
     def __init__(self, session: Session, nodes: Nodes, pools: Pools) -> None:
         self._session, self._nodes, self._pools = session, nodes, pools
-        self._listeners: list[Callable[[], None]] = []
-        self._folders: dict[str, WatchedFolder] = {}
+        self._folders = PoolFolders(session, nodes.slots)
+        self.on_change = self._folders.on_change
+        """Calls its argument when slots may have become free."""
         self._layout = Layout(nodes.root)
         self._slotless: dict[
             str, tuple[int, float]
         ] = {}  # pool -> jobs that run without a slot, and read when
-        session.on_change(self._rearm)
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when slots may have become free."""
-        self._listeners.append(listener)
-
-    def _wake(self) -> None:
-        for listener in self._listeners:
-            listener()
-
-    def _rearm(self) -> None:
-        for folder in list(self._folders.values()):
-            folder.changed = True  # the watches ended with the connection
 
     def free(self, pool: str) -> int | None:
         """An estimate of the free slots of a pool; None if its running jobs are not limited."""
         main = pool.removesuffix(LOW_LANE_SUFFIX)  # demoted jobs use slots of their pool
-        cap = self._pools.limits(main, self._wake)[0].cap
+        cap = self._pools.limits(main, self._folders.wake)[0].cap
         if not cap:
             return None
-        folder = self._folders.get(main)
-        if folder is None:
-            path = self._nodes.slots(main)
-            self._session.ensure_path(path)
-            folder = self._folders[main] = WatchedFolder(self._session, path, self._wake)
+        folder = self._folders.of(main)
         folder.refresh(urgent=True)
         return max(0, cap - len(folder.names) - self._without_slot(main))
 
