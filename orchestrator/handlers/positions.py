@@ -20,9 +20,11 @@ _MAX_PUSHES, _MAX_NAME = 100, 200  # of one job; characters
 
 def positions_before(job: JobContext, attempt: Attempt) -> dict[str, Any]:
     """The positions after which the driver of an attempt goes on."""
-    before = attempt_path(job.record_path, job.run_key, attempt.number - 1)
     kept = Nodes(job.context.layout.root).position(job.definition.name)
-    found = {OF_ATTEMPT: _of_driver(job, before).get(OF_ATTEMPT), OF_NAME: _of_name(job, kept)[0]}
+    found = {OF_NAME: _of_name(job, kept)[0]}
+    if attempt.number > 1:
+        before = attempt_path(job.record_path, job.run_key, attempt.number - 1)
+        found[OF_ATTEMPT] = _of_driver(job, before).get(OF_ATTEMPT, {})
     return {kind: each for kind, each in found.items() if each}
 
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.model.waiting import Reason, Waiting
+from spark_runner.protocol.untrusted import number
 
 FALLEN_SHARE = 0.75
 """Starts go on when the line is below this share of `high_water`: a full buffer is less full at times."""
 _MAX_PUSHES = 1000  # of one document, which is at most a megabyte
 _NAME_CHARACTERS = 60
-_MAX_NUMBER = 1e15
 _Text = Annotated[str, Field(max_length=200)]
 
 
@@ -41,16 +41,11 @@ def water_line(progress: Mapping[str, Any]) -> WaterLine:
     for name, push in islice(pushes.items(), _MAX_PUSHES):
         if not isinstance(push, dict):
             continue
-        tasks, stale = _number(push.get("tasks")), _number(push.get("stale"))
-        line = min(1.0, _number(push.get("water_line")))  # a buffer that was made smaller holds more
+        tasks, stale = number(push.get("tasks")), number(push.get("stale"))
+        line = min(1.0, number(push.get("water_line")))  # a buffer that was made smaller holds more
         if stale < tasks and line > most.line:
             most = WaterLine(line, " ".join(str(name).split())[:_NAME_CHARACTERS])
     return most
-
-
-def _number(value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < _MAX_NUMBER else 0.0  # type: ignore[arg-type,operator]  # it is a number
 
 
 class WaterReport(BaseModel):

@@ -16,11 +16,24 @@ class Acknowledgements:
     def __init__(self, position: Any = None) -> None:
         self._first: Portion | None = None
         self._last: Portion | None = None
-        self.read = self.settled = self.acknowledged = 0  # records
-        self.position = self.last_read = position
-        self.delivered = position
+        self._before = Portion(0, 0, position, position)  # all that is acknowledged
+        self.read = self.settled = 0  # records
+        self.last_read = position
+
+    @property
+    def acknowledged(self) -> int:
+        """The records before the position."""
+        return self._before.count
+
+    @property
+    def position(self) -> Any:
+        """The position up to which all are settled."""
+        return self._before.position
+
+    @property
+    def delivered(self) -> Any:
         """The position up to which all are delivered: from it on, a restart meets each dead letter again."""
-        self._has_dead = False
+        return self._before.delivered
 
     def add(self, count: int, position: Any) -> Portion:
         """A portion of so many records, after which the source has this position; it may be empty."""
@@ -51,18 +64,10 @@ class Acknowledgements:
         before, after = portion.previous, portion.next
         if before is None:
             self._first = after
-            self.acknowledged += portion.count
-            self.position = portion.position
-            if not self._has_dead:
-                self.delivered = self.delivered if portion.delivered is None else portion.delivered
-                self._has_dead = portion.has_dead
+            self._before.join(portion)
         else:
             before.next = after
-            before.count += portion.count
-            before.position = portion.position
-            if not before.has_dead:
-                before.delivered = before.delivered if portion.delivered is None else portion.delivered
-                before.has_dead = portion.has_dead
+            before.join(portion)
         if after is None:
             self._last = before
         else:

@@ -114,6 +114,14 @@ class Portion:
     previous: "Portion | None" = None
     next: "Portion | None" = None
 
+    def join(self, after: "Portion") -> None:
+        """Take the records of the next portion, all of which are settled."""
+        self.count += after.count
+        self.position = after.position
+        if not self.has_dead:
+            self.delivered = self.delivered if after.delivered is None else after.delivered
+            self.has_dead = after.has_dead
+
 
 @dataclass(slots=True, eq=False)
 class Batch:

@@ -81,6 +81,11 @@ class Counts:
         self.read = self.delivered = self.dead = self.retried = 0  # rows
         self.requests = self.errors = self.timeouts = self.late = 0  # requests
 
+    @property
+    def settled(self) -> int:
+        """The records that are delivered, or dead letters."""
+        return self.delivered + self.dead
+
     def __iadd__(self, other: "Counts") -> Self:
         """Add those of another one."""
         for name in self.NAMES:

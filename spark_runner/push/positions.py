@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from spark_runner.protocol.untrusted import mapping
 from spark_runner.push.control.budget import TaskId
 
 MAX_CHARACTERS = 4096
@@ -57,16 +58,16 @@ class KeptPositions:
     def follow(self, document: Mapping[str, Any]) -> None:
         """Go on after the positions in a document; what is none is left out: rows are delivered again."""
         for kind, known in self._before.items():
-            known.update(_mapping(document.get(kind)))
+            known.update(mapping(document.get(kind)))
 
     def start(self, kind: str, name: str) -> Positions:
         """Those of a push that starts under this name, which no other one of this kind has."""
         known = self._now[kind].get(name)
         if kind == OF_NAME:
-            found = _mapping(self._before[kind].get(name)) if known is None else known.of_source()
+            found = mapping(self._before[kind].get(name)) if known is None else known.of_source()
             reached = {0: found["acknowledged"]} if "acknowledged" in found else {}
         else:
-            found = _mapping(self._before[kind].get(name))
+            found = mapping(self._before[kind].get(name))
             reached = {int(part): each for part, each in found.items() if part.isdecimal() and len(part) < 9}  # noqa: PLR2004 - digits of a partition
         made = self._now[kind][name] = Positions(reached)
         return made
@@ -86,7 +87,3 @@ class KeptPositions:
         of_name = {name: each.of_source() for name, each in self._now[OF_NAME].items()}
         found = {OF_ATTEMPT: {} if is_done else {**self._before[OF_ATTEMPT], **of_attempt}, OF_NAME: of_name}
         return {kind: each for kind, each in found.items() if each}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -71,6 +71,8 @@ class Limits:
 
 
 _NO_LIMITS = LaneLimits()
+NOT_YET = Limits(concurrency=1, buffer_records=1, buffer_bytes=1, is_suspended=True)
+"""Those of a task before the first orders of its driver."""
 
 
 @dataclass(frozen=True, slots=True)

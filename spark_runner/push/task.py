@@ -14,9 +14,7 @@ from spark_runner.push.control.messages import Orders
 from spark_runner.push.engine import Engine
 from spark_runner.push.errors import SettingError
 from spark_runner.push.retry import Results
-from spark_runner.push.settings import LaneLimits, Limits, PushSettings
-
-_NOT_YET = Limits(concurrency=1, buffer_records=1, buffer_bytes=1, is_suspended=True)
+from spark_runner.push.settings import NOT_YET, LaneLimits, Limits, PushSettings
 
 
 class Portion(NamedTuple):
@@ -75,9 +73,9 @@ class PushTask:
         that is no DeliveryError.
         """
         dead = list[DeadLetter]()
-        engine = Engine(deliver, self.settings, _NOT_YET, on_dead=dead.extend, position=self.position)
+        engine = Engine(deliver, self.settings, NOT_YET, on_dead=dead.extend, position=self.position)
         engine.extend(0.0)  # nothing starts before the first orders
-        follower = _Follower(engine)
+        follower = Follower(engine.adjust, engine.roll_back)
         delivered = 0
 
         def report() -> dict[str, Any]:
@@ -109,23 +107,24 @@ class PushTask:
         yield news()
 
 
-class _Follower:
-    """Follows the orders of the driver."""
+class Follower:
+    """Turns the orders of the driver into limits, and calls for rollbacks."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine, self._limits = engine, _NOT_YET
+    def __init__(self, adjust: Callable[[Limits], None], roll_back: Callable[[], None]) -> None:
+        self._adjust, self._roll_back, self._limits = adjust, roll_back, NOT_YET
         self._rollbacks: int | None = None
 
     def follow(self, orders: Orders) -> None:
+        """Follow the next orders; without a share, the last limits stay, and nothing starts."""
         lanes = {name: LaneLimits(is_paused=True) for name in orders.paused}
         if orders.concurrency:
             buffers = orders.buffer_records, orders.buffer_bytes
             self._limits = Limits(orders.concurrency, orders.rate, *buffers, lanes=lanes)
         else:
             self._limits = replace(self._limits, is_suspended=True, lanes=lanes)
-        self._engine.adjust(self._limits)
+        self._adjust(self._limits)
         if self._rollbacks is not None and orders.rollbacks > self._rollbacks:
-            self._engine.roll_back()
+            self._roll_back()
         self._rollbacks = orders.rollbacks
 
 

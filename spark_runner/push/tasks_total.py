@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from spark_runner.protocol.untrusted import mapping, number
 from spark_runner.push.control.budget import TaskId
 from spark_runner.push.control.server import TaskState
 from spark_runner.push.measures import WINDOWS_S, Counts, Delay, Latencies, Speed
@@ -13,7 +14,7 @@ from spark_runner.push.settings import Limits
 
 MAX_LANES = 50  # that are shown
 _MAX_KEPT = 1000  # lanes with counts of their own; the tasks of a stream may name others without end
-_NAME_CHARS, _MAX_NUMBER = 60, 1e15  # of a name, and of a number, in a report
+_NAME_CHARS = 60  # of a name in a report
 NOW_S = WINDOWS_S[0]
 """The window of the speed of a lane."""
 _LANES, _LATENCIES = "lanes", "latencies"
@@ -42,7 +43,7 @@ class TasksTotal:
         now: float,
     ) -> None:
         """Take the last reports of the tasks that run, and of those that have ended since the last call."""
-        before, lanes = self.counts(), self._lanes()
+        before = self._lanes()
         for _, report in ended:
             self._ended += self._sums(report)
         self._all = self._ended.copy()
@@ -54,30 +55,23 @@ class TasksTotal:
             "tasks": len(running),
             "stale": sum(state.is_stale for state in running.values()),
             "stopped": sum(report.get("is_full") is True for report in reports),
-            "oldest": max((_number(report.get("oldest")) for report in reports), default=0.0),
-            **{name: sum(_number(report.get(name)) for report in reports) for name in _GAUGES},
+            "oldest": max((number(report.get("oldest")) for report in reports), default=0.0),
+            **{name: sum(number(report.get(name)) for report in reports) for name in _GAUGES},
         }
         available = [report["available"] for report in reports if report.get("available") is not None]
-        self._available = sum(map(_number, available)) if available else None
+        self._available = sum(map(number, available)) if available else None
         self._address = next(filter(None, (_address(running[task].counts) for task in latest)), "")
-        after = self.counts()
-        self._read.add(max(0, after.read - before.read), now)
-        settled = after.delivered + after.dead - before.delivered - before.dead
+        after = self._lanes()
+        was, now_is = _total(before), _total(after)
+        self._read.add(max(0, now_is.read - was.read), now)
+        settled = now_is.settled - was.settled
         self._settled.add(max(0, settled), now)
         if settled > 0:
             self._delay.add(now)
-        for name, counts in self._lanes().items():
-            earlier = lanes.get(name, Counts())
-            settled = counts.delivered + counts.dead - earlier.delivered - earlier.dead
+        for name, counts in after.items():
+            settled = counts.settled - (before[name].settled if name in before else 0)
             if settled > 0:
                 self._speeds.setdefault(name, Speed(self._began, NOW_S)).add(settled, now)
-
-    def counts(self) -> Counts:
-        """The counts of all lanes."""
-        found = Counts()
-        for counts in self._lanes().values():
-            found += counts
-        return found
 
     def document(self, limits: Limits, now: float, most: int = MAX_LANES) -> dict[str, Any]:
         """All numbers: times in seconds, speeds in records per second, over the windows in seconds.
@@ -91,6 +85,7 @@ class TasksTotal:
         water_line = min(1.0, max(records / limits.buffer_records, size / limits.buffer_bytes))
         latencies = Latencies({int(key[1]): n for key, n in self._all.items() if key[0] == _LATENCIES})
         lanes, speeds = self._lanes(), Counter[str]()
+        total = _total(lanes)
         shown = sorted(lanes, key=lambda name: -lanes[name].read)
         others = Counts()
         for place, name in enumerate(shown):
@@ -106,7 +101,7 @@ class TasksTotal:
             **self._gauges,
             "water_line": round(water_line, 3),
             **behind,
-            **self.counts().document(),
+            **total.document(),
             **{name: round(self._all[(name,)], 3) for name in _TOTALS},
             "delay": round(self._delay.seconds(), 3),
             "p50": round(latencies.quantile(0.5), 4),
@@ -122,24 +117,24 @@ class TasksTotal:
 
     def _lanes(self) -> dict[str, Counts]:
         found = dict[str, Counts]()
-        for (kind, *rest), number in self._all.items():
+        for (kind, *rest), count in self._all.items():
             if kind == _LANES:
                 lane, name = rest
                 counts = found.setdefault(lane, Counts())
-                setattr(counts, name, int(number))
+                setattr(counts, name, int(count))
         return found
 
     def _sums(self, report: Mapping[str, Any]) -> _Sums:
         found = _Sums()
-        for lane, counts in _mapping(report.get(_LANES)).items():
+        for lane, counts in mapping(report.get(_LANES)).items():
             shown = self._name(lane)
             for name in Counts.NAMES:
-                found[_LANES, shown, name] += int(_number(_mapping(counts).get(name)))
-        for bucket, count in _mapping(report.get(_LATENCIES)).items():
+                found[_LANES, shown, name] += int(number(mapping(counts).get(name)))
+        for bucket, count in mapping(report.get(_LATENCIES)).items():
             if bucket.isdecimal() and len(bucket) <= 3:  # noqa: PLR2004 - digits; a bucket is far below 1000
-                found[_LATENCIES, bucket] += int(_number(count))
+                found[_LATENCIES, bucket] += int(number(count))
         for name in _TOTALS:
-            found[name,] += _number(report.get(name))  # type: ignore[assignment]  # a Counter of floats works
+            found[name,] += number(report.get(name))  # type: ignore[assignment]  # a Counter of floats works
         return found
 
     def _name(self, lane: str) -> str:
@@ -151,16 +146,14 @@ class TasksTotal:
         return name
 
 
+def _total(lanes: Mapping[str, Counts]) -> Counts:
+    found = Counts()
+    for counts in lanes.values():
+        found += counts
+    return found
+
+
 def _address(report: Mapping[str, Any]) -> str:
     """The URL of the rows that a task serves; empty without one, or for another text."""
     found = report.get("address")
     return found if isinstance(found, str) and _ADDRESS.fullmatch(found) else ""
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < _MAX_NUMBER else 0.0  # type: ignore[arg-type,operator]  # it is a number

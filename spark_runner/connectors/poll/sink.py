@@ -9,12 +9,13 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import Writer, WriteRequest, Written
 from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.pushed_rows import pushed_by
 from spark_runner.connectors.rows import column, row_of
-from spark_runner.connectors.written_rows import Rejected, written_by
+from spark_runner.connectors.written_rows import Rejected
 from spark_runner.push.errors import PushError, SettingError
 from spark_runner.push.poll.settings import SEND_S, PollSettings
 from spark_runner.push.poll.task import PollTask
-from spark_runner.push.settings import Limits, Order, PushSettings
+from spark_runner.push.settings import Order, PushSettings
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch  # type: ignore[import-untyped]  # pyarrow publishes no types
@@ -40,15 +41,9 @@ class PollSink:
         if request.batch is not None:
             raise ConnectorError("connector 'poll' cannot write a stream; use mode 'batch'")
         rows = _ended(_in_order(frame, options["order_by"]).coalesce(1))
-        limits = Limits(
-            options["concurrency"], options["rate_limit"], options["buffer_records"], options["buffer_bytes"]
+        return pushed_by(
+            rows, lambda task: Serves(PollTask(settings, task.endpoint)), _SETTINGS, options, request
         )
-        pushes, session = request.pushes, frame.sparkSession
-        try:
-            with pushes.start(session, request.target, _SETTINGS, limits) as task:
-                return written_by(rows, Serves(PollTask(settings, task.endpoint)), options)
-        except PushError as error:
-            raise ConnectorError(str(error)) from error
 
     def probe(
         self,

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from spark_runner.push.errors import PushError, TargetDown
 from spark_runner.push.poll.cursor import BadCursor, Cursor, CursorGone
 from spark_runner.push.poll.measures import PageMeasures
-from spark_runner.push.settings import Limits
+from spark_runner.push.settings import NOT_YET, Limits
 from spark_runner.push.token_bucket import TokenBucket
 
-NOT_YET = Limits(concurrency=1, buffer_records=1, buffer_bytes=1, is_suspended=True)
 """The limits of a task that has no orders."""
 
 

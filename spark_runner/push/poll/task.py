@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 
 from spark_runner.push.control.budget import TaskId
 from spark_runner.push.control.client import ControlClient, Endpoint
-from spark_runner.push.control.messages import Orders
 from spark_runner.push.errors import PushError
-from spark_runner.push.poll.buffer import NOT_YET, PollBuffer
+from spark_runner.push.poll.buffer import PollBuffer
 from spark_runner.push.poll.server import PollServer
 from spark_runner.push.poll.settings import PollSettings
 from spark_runner.push.settings import Limits
-from spark_runner.push.task import this_task
+from spark_runner.push.task import Follower, this_task
 
 _DISMISS_S = 0.9  # a driver that ends waits for a second
 
@@ -45,12 +44,17 @@ class PollTask:
             buffer.fail(error)
             server.answer_waiting(_DISMISS_S)
 
+        def adjust(limits: Limits) -> None:
+            # Its rows are a lane without a name.
+            is_suspended = limits.is_suspended or limits.of("").is_paused
+            buffer.adjust(replace(limits, is_suspended=is_suspended))
+
         with closing(server):
             channel = ControlClient(
                 self.endpoint,
                 task or this_task(),
                 report=lambda: {**buffer.report(), "address": address},
-                follow=_Follower(buffer).follow,
+                follow=Follower(adjust, lambda: None).follow,  # clients may ask again anyway
                 extend=buffer.extend,
                 failed=dismissed,
             )
@@ -62,17 +66,3 @@ class PollTask:
                 except BaseException as error:
                     buffer.fail(error)
                     raise
-
-
-class _Follower:
-    """Follows the orders of the driver."""
-
-    def __init__(self, buffer: PollBuffer) -> None:
-        self._buffer, self._limits = buffer, NOT_YET
-
-    def follow(self, orders: Orders) -> None:
-        if orders.concurrency:
-            buffers = orders.buffer_records, orders.buffer_bytes
-            self._limits = Limits(orders.concurrency, orders.rate, *buffers)
-        is_suspended = not orders.concurrency or "" in orders.paused  # its rows are a lane without a name
-        self._buffer.adjust(replace(self._limits, is_suspended=is_suspended))
