@@ -249,11 +249,12 @@ def test_a_worker_reports_again_after_its_session_was_lost(
 def test_progress_that_a_driver_does_not_write_again_is_stale(
     target: Target, scripted_deployment: ScriptedDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(water_lines, "_STALE_SECONDS", 1.0)
     scripted_deployment.worker()
     target.fill(target.occupy(), 1.0)
-    target.assert_runs(target.submit())
-    assert target.reports() == []
+    job_id = target.delayed()
+    monkeypatch.setattr(water_lines, "_STALE_SECONDS", 1.0)
+    target.assert_runs(job_id)
+    assert target.wait_reported(0) == []
 
 
 def test_a_report_that_a_worker_does_not_write_again_is_stale(
