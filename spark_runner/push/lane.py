@@ -23,6 +23,7 @@ from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.token_bucket import TokenBucket
 
 _READY = float("-inf")
+_PROBE_S = 2.0  # a target that recovers is at full speed within 5 s
 
 
 class Lane:
@@ -38,6 +39,7 @@ class Lane:
         self._ready = {priority: deque[OrderGroup]() for priority in Priority}
         self._delayed = list[tuple[float, int, OrderGroup]]()  # a heap
         self._listed = dict[OrderGroup, float]()  # since when, or from when on, each may start
+        self._paused = dict[OrderGroup, None]()  # because its target was busy: they may come early
         self._in_flight = dict[Batch, OrderGroup]()
         self._count = itertools.count()
         self._is_flushing = False
@@ -196,6 +198,7 @@ class Lane:
                 self._list(group, now)
                 continue
             batch = group.start(now)
+            self._paused.pop(group, None)
             self._bucket.take(now)
             self._in_flight[batch] = group
             self._list(group, now)
@@ -278,6 +281,8 @@ class Lane:
         if group.ended(batch):
             if follow.rest:
                 group.due = now + follow.pause
+                if follow.is_busy:
+                    self._paused[group] = None
                 group.failed(batch, follow.rest)
                 found = [batch.without(follow.rest)]
                 found[0].dead = follow.dead
@@ -287,7 +292,23 @@ class Lane:
         self._list(group, now)
         if group.is_empty:
             del self._groups[self._keys.pop(group)]
+        self._end_pauses(now)
         return found
+
+    def _end_pauses(self, now: float) -> None:
+        """Let batches come early as its target takes requests, and one that asks while none is in flight."""
+        if self._failed_at is None:
+            at, free = now, self.concurrency - len(self._in_flight) - self.ready
+        elif self._in_flight or self.ready:
+            return
+        else:
+            at, free = now + _PROBE_S, 1
+        while free > 0 and self._paused:
+            del self._paused[group := next(iter(self._paused))]
+            if group.due > at:
+                group.due = at
+                self._list(group, now)
+                free -= 1
 
     def forget(self, batch: Batch) -> None:
         """All records of a batch are acknowledged."""

@@ -41,11 +41,16 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """What follows a request: `rest` comes again, in this order, after `pause` seconds."""
+    """What follows a request: `rest` comes again, in this order, after `pause` seconds.
+
+    The pause may end as soon as the target takes another request if `is_busy`: it would have taken no other
+    record, either, and did not say when to come again.
+    """
 
     rest: list[Batch] = field(default_factory=list)
     dead: list[DeadLetter] = field(default_factory=list)
     pause: float = 0.0
+    is_busy: bool = False
 
 
 def follow_up(
@@ -77,10 +82,13 @@ def follow_up(
         gone = {letter.number for letter in dead} - {batch.numbers[index] for index in again}
         indices = [index for index in range(indices[0], len(batch)) if batch.numbers[index] not in gone]
     rest = _rest(batch, indices, again, left, is_up=is_up)
-    waits = [error.retry_after for error in again.values() if error is not None]
-    if not waits:  # the target is well
+    errors = [error for error in again.values() if error is not None]
+    if not errors:  # the target is well
         rest.tries = 1
-    return FollowUp([rest], dead, policy.pause(batch.tries, max(waits)) if waits else 0.0)
+        return FollowUp([rest], dead)
+    wait = max(error.retry_after for error in errors)
+    is_busy = not wait and not any(is_up and _counts(error) for error in errors)
+    return FollowUp([rest], dead, policy.pause(batch.tries, wait), is_busy)
 
 
 def retryable(batch: Batch, results: Results) -> Retryable | None:

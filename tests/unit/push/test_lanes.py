@@ -98,6 +98,41 @@ def test_a_rate_of_a_lane_is_not_forgotten_while_thousands_of_others_come_and_go
     assert len(list(lanes)) < 2500, "idle ones are forgotten"
 
 
+def refused(lanes: Lanes, now: float, *, is_busy: bool) -> int:
+    """Let the target take no record of any batch; returns the number of batches."""
+    count = 0
+    while batch := lanes.start(now):
+        rest = batch.part(range(len(batch)))
+        lanes.settle(batch, Overloaded("busy"), FollowUp([rest], pause=60.0, is_busy=is_busy), now)
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize(("is_busy", "early"), [(True, 4), (False, 0)])
+def test_pauses_that_a_busy_target_caused_end_as_soon_as_it_takes_other_records(
+    is_busy: bool, early: int
+) -> None:
+    settings = PushSettings(batch_records=1, is_adaptive=False)
+    lanes = lanes_with([Record(0, 1)] * 8, Limits(concurrency=4), settings=settings)
+    assert refused(lanes, 0.0, is_busy=is_busy) == 8
+    (late,) = records = [Record(1, 1)]
+    lanes.add(Destination(*lanes.place_of(late)), records, [8], lanes.read(1, None), 1.0)
+    batch = lanes.start(1.0)
+    assert batch is not None
+    assert batch.records == [late]
+    assert lanes.start(1.0) is None
+    settle(lanes, batch, 1.5)
+    assert sum(lanes.start(1.5) is not None for _ in range(8)) == early
+
+
+def test_one_batch_asks_a_busy_target_again_after_two_seconds() -> None:
+    settings = PushSettings(batch_records=1)
+    lanes = lanes_with([Record(0, 1)] * 8, Limits(concurrency=4), settings=settings)
+    assert refused(lanes, 0.0, is_busy=True) == 8
+    assert lanes.next_time(0.0) == 2.0
+    assert refused(lanes, 2.0, is_busy=True) == 1
+
+
 def test_a_lane_that_is_asked_to_wait_for_long_does_not_keep_the_others_back() -> None:
     lanes = lanes_with(
         [*(Record(0, 1, "busy") for _ in range(12)), Record(0, 1, "well")], Limits(concurrency=20)

@@ -104,3 +104,18 @@ def test_errors_of_a_record_are_no_attempts_of_those_behind_it() -> None:
 def test_an_error_is_cut_in_a_dead_letter() -> None:
     (letter,) = follow_up(batch(1), Permanent("x" * 10_000), POLICY, is_ordered=False).dead
     assert len(letter.errors[0]) == 500
+
+
+@pytest.mark.parametrize(
+    ("error", "is_up", "is_busy"),
+    [
+        (Overloaded("429"), True, True),
+        (Overloaded("429", retry_after=1.0), True, False),
+        (Retryable("500"), True, False),
+        (Retryable("500"), False, True),
+    ],
+)
+def test_a_pause_may_end_early_if_the_target_is_at_fault_and_did_not_say_when_to_come_again(
+    error: Retryable, is_up: bool, is_busy: bool
+) -> None:
+    assert follow_up(batch(2), error, POLICY, is_ordered=True, is_up=is_up).is_busy is is_busy
