@@ -1,8 +1,6 @@
 """The batches of one topic, which share its limits."""
 
-import heapq
 import itertools
-from collections import deque
 from collections.abc import Iterator, Sequence
 
 from spark_runner.push.adaptive_limit import AdaptiveLimit
@@ -13,17 +11,14 @@ from spark_runner.push.batch import (
     Portion,
     Priority,
     Record,
-    State,
     total_size,
 )
 from spark_runner.push.errors import Overloaded, Retryable, TimedOut
 from spark_runner.push.order_group import OrderGroup
 from spark_runner.push.retry import FollowUp
+from spark_runner.push.schedule import Schedule
 from spark_runner.push.settings import Limits, Order, PushSettings
 from spark_runner.push.token_bucket import TokenBucket
-
-_READY = float("-inf")
-_PROBE_S = 2.0  # a target that recovers is at full speed within 5 s
 
 
 class Lane:
@@ -36,13 +31,9 @@ class Lane:
         self._groups = dict[object, OrderGroup]()  # those that are not empty
         self._keys = dict[OrderGroup, object]()
         self._taking = dict[Priority, OrderGroup]()  # without an order: those that records went to last
-        self._ready = {priority: deque[OrderGroup]() for priority in Priority}
-        self._delayed = list[tuple[float, int, OrderGroup]]()  # a heap
-        self._listed = dict[OrderGroup, float]()  # since when, or from when on, each may start
-        self._paused = dict[OrderGroup, None]()  # because its target was busy: they may come early
+        self._schedule = Schedule(settings)
         self._in_flight = dict[Batch, OrderGroup]()
         self._count = itertools.count()
-        self._is_flushing = False
         self._failed_at: float | None = None  # the last failure without a success after it
         self._pause = 0.0  # that followed it
         self._asked_until = 0.0  # its target wants no request before this time
@@ -116,7 +107,7 @@ class Lane:
             self.bytes += batch.size - size
             if self._is_full(batch) or end < len(records):
                 batch.is_closed = True
-            self._list(group, now)
+            self._schedule.update(group, now)
             start = end
 
     def _group(self, to: Destination) -> OrderGroup:
@@ -156,54 +147,41 @@ class Lane:
         """Let the head of an open group start although it is not full."""
         assert group.head is not None  # noqa: S101 - for mypy: it is open
         group.head.is_closed = True
-        self._list(group, now)
+        self._schedule.update(group, now)
 
     def flush(self, now: float) -> None:
         """Let each batch start, and those that follow, although it is not full."""
-        self._is_flushing = True
+        self._schedule.is_flushing = True
         for group in self._groups.values():
-            self._list(group, now)
+            self._schedule.update(group, now)
 
     # ------------------------------------------------------------------ batches start
     @property
     def ready(self) -> int:
         """The number of order groups whose head may start, but for the limits."""
-        return sum(map(len, self._ready.values()))
+        return self._schedule.ready
 
     def priorities(self, now: float) -> list[Priority]:
         """Those of which a batch may start now."""
-        self._wake(now)
-        if self.limits.is_paused or self._is_at_limit() or self._wait(now):
-            return []
-        return [priority for priority, groups in self._ready.items() if groups]
+        found = self._schedule.priorities(now)
+        return [] if self.limits.is_paused or self._is_at_limit() or self._wait(now) else found
 
     def next_time(self, now: float) -> float | None:
         """When it may have a batch to start, if no request ends before; None: not without other events."""
         if self.limits.is_paused or self._is_at_limit():
             return None
-        if any(self._ready.values()):
-            return now + self._wait(now)
-        while self._delayed and self._listed.get(self._delayed[0][2]) != self._delayed[0][0]:
-            heapq.heappop(self._delayed)  # it is listed elsewhere by now
-        return self._delayed[0][0] if self._delayed else None
+        return now + self._wait(now) if self.ready else self._schedule.next_due()
 
     def start(self, priority: Priority, now: float) -> Batch | None:
         """A batch whose request starts now, of one of its `priorities`; None if the heads have changed."""
-        ready = self._ready[priority]
-        while ready:
-            group = ready.popleft()
-            del self._listed[group]
-            at = self._due(group)
-            if at is None or at > now or self._priority(group, now) is not priority:
-                self._list(group, now)
-                continue
-            batch = group.start(now)
-            self._paused.pop(group, None)
-            self._bucket.take(now)
-            self._in_flight[batch] = group
-            self._list(group, now)
-            return batch
-        return None
+        group = self._schedule.take(priority, now)
+        if group is None:
+            return None
+        batch = group.start(now)
+        self._bucket.take(now)
+        self._in_flight[batch] = group
+        self._schedule.update(group, now)
+        return batch
 
     def _wait(self, now: float) -> float:
         """The seconds before a request that its rate and its target allow."""
@@ -211,49 +189,6 @@ class Lane:
 
     def _is_at_limit(self) -> bool:
         return len(self._in_flight) >= self.concurrency
-
-    def _wake(self, now: float) -> None:
-        while self._delayed and self._delayed[0][0] <= now:
-            at, _, group = heapq.heappop(self._delayed)
-            if self._listed.get(group) == at:
-                del self._listed[group]
-                self._list(group, now)
-
-    def _list(self, group: OrderGroup, now: float) -> None:
-        """Put a group where it is found when its head may start."""
-        at, listed = self._due(group), self._listed.get(group)
-        if at is None or listed == _READY:
-            return
-        if at <= now:
-            self._listed[group] = _READY
-            ready, head = self._ready[self._priority(group, now)], group.head
-            if head is not None and head.tries:  # it has waited already, and may hold up acknowledgements
-                ready.appendleft(group)
-            else:
-                ready.append(group)
-        elif listed != at:
-            self._listed[group] = at
-            heapq.heappush(self._delayed, (at, next(self._count), group))
-
-    def _due(self, group: OrderGroup) -> float | None:
-        """When its head may start; None without one, or before a request in flight ends."""
-        head = group.head
-        if head is None or group.is_blocked:
-            return None
-        if head.is_closed or self._is_flushing:
-            return group.due
-        if self._settings.is_repeatable:
-            return None
-        return max(group.due, head.created + self._settings.batch_seconds)
-
-    def _priority(self, group: OrderGroup, now: float) -> Priority:
-        """That of its head, which gets low beyond its time limit; in order, it must not be overtaken."""
-        head, limit = group.head, self._settings.time_limit
-        assert head is not None  # noqa: S101 - for mypy: it is due
-        is_late = head.state is State.TIMEOUT or now - head.created > limit
-        if limit > 0 and is_late and self._settings.order is Order.NONE:
-            head.priority, head.state = Priority.LOW, State.TIMEOUT
-        return head.priority
 
     # ------------------------------------------------------------------ requests end
     def observe(self, batch: Batch, error: Retryable | None, pause: float, now: float) -> None:
@@ -280,35 +215,21 @@ class Lane:
         found: list[Batch] | None = None
         if group.ended(batch):
             if follow.rest:
-                group.due = now + follow.pause
-                if follow.is_busy:
-                    self._paused[group] = None
+                self._schedule.pause(group, now + follow.pause, is_busy=follow.is_busy)
                 group.failed(batch, follow.rest)
                 found = [batch.without(follow.rest)]
                 found[0].dead = follow.dead
             else:
                 batch.dead = follow.dead
                 found = group.completed(batch, now)
-        self._list(group, now)
+        self._schedule.update(group, now)
         if group.is_empty:
             del self._groups[self._keys.pop(group)]
-        self._end_pauses(now)
-        return found
-
-    def _end_pauses(self, now: float) -> None:
-        """Let batches come early as its target takes requests, and one that asks while none is in flight."""
         if self._failed_at is None:
-            at, free = now, self.concurrency - len(self._in_flight) - self.ready
-        elif self._in_flight or self.ready:
-            return
-        else:
-            at, free = now + _PROBE_S, 1
-        while free > 0 and self._paused:
-            del self._paused[group := next(iter(self._paused))]
-            if group.due > at:
-                group.due = at
-                self._list(group, now)
-                free -= 1
+            self._schedule.end_pauses(self.concurrency - self.in_flight - self.ready, now)
+        elif not self.in_flight and not self.ready:
+            self._schedule.probe(now)
+        return found
 
     def forget(self, batch: Batch) -> None:
         """All records of a batch are acknowledged."""
@@ -328,5 +249,5 @@ class Lane:
     def _roll_back(self, groups: Sequence[OrderGroup], now: float) -> int:
         for group in groups:
             group.roll_back()
-            self._list(group, now)
+            self._schedule.update(group, now)
         return len(groups)
