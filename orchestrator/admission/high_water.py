@@ -111,6 +111,11 @@ class HighWater:
         if reports is None:
             reports = self._known[main] = _PoolReports(self._folders.of(main))
         is_listed = reports.folder.refresh(urgent=True)
+        if is_listed and not reports.folder.names and self._session.exists(reports.folder.path) is None:
+            # An operator has removed the folder: without one, no watch reports the next report.
+            self._session.ensure_path(reports.folder.path)
+            reports.folder.changed = True
+            reports.folder.refresh(urgent=True)
         if not reports.folder.names:
             reports.present = None
             reports.since.clear()

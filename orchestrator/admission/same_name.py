@@ -47,25 +47,27 @@ def rule_applied(
 
     Raises the errors of reads.
     """
-    found = (
-        slot_owners(session, Nodes(layout.root), name)
-        if concurrency
-        else running_beside(session, layout, pool, name)
-    )
+    nodes, taken = Nodes(layout.root), 0
+    if concurrency:
+        found = slot_owners(session, nodes, name)
+        # Not only those that are read: each slot counts, as for the worker that looks for a free one.
+        taken = len(session.children(nodes.name_slots(name)) or ()) - (job_id in found)
+    else:
+        found = running_beside(session, layout, pool, name)
     others = [other for other in found if other != job_id]
     if not others:
         return ""
-    limit = f"concurrency is {concurrency} for jobs named {name}"
+    limit, count = f"concurrency is {concurrency} for jobs named {name}", max(taken, len(others))
     if not concurrency:
         return f"{job_id} may run beside {listed(others)}: {limit}, which is no limit"
-    if len(others) >= concurrency:
-        return f"{job_id} waits: {limit}, and {listed(others)} {_run(others)}"
-    return f"{job_id} may run beside {listed(others)}: {limit}"
+    if count >= concurrency:
+        return f"{job_id} waits: {limit}, and {listed(others, count)} {_run(others)}"
+    return f"{job_id} may run beside {listed(others, count)}: {limit}"
 
 
-def listed(ids: Sequence[str]) -> str:
-    """Some ids in a sentence, with the number of the others."""
-    more = len(ids) - _NAMED
+def listed(ids: Sequence[str], count: int = 0) -> str:
+    """Some ids in a sentence, with the number of the others; `count` if there are more than these."""
+    more = max(count, len(ids)) - _NAMED
     return ", ".join(ids[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 

@@ -13,6 +13,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.water import EMPTY, FALLEN_SHARE, WaterLine, WaterReport, water_line
 from queues import (
     LOW_LANE_SUFFIX,
+    AccessDenied,
     Conflict,
     Create,
     Delete,
@@ -43,7 +44,7 @@ class _JobLine:
 
     write: tuple[int, int]  # that of its progress
     since: float  # monotonic; of the first sight of this write
-    is_high: bool = False
+    high_at: float = 0.0  # the limit that it has reached; 0 = none
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,17 @@ class WaterLines:
             if self._is_high(path, line, before.get(path), limits[pool]):
                 high[pool].append((line, job.id))
         self.lines = lines
+        failure: AccessDenied | None = None
         for pool in {*high, *self._written}:
-            if pool in high:
-                self._report(pool, *max(high[pool]), limits[pool])
-            else:
-                self._withdraw(pool)
+            try:
+                if pool in high:
+                    self._report(pool, *max(high[pool]), limits[pool])
+                else:
+                    self._withdraw(pool)
+            except AccessDenied as error:  # a folder that is closed: the other pools do not depend on it
+                failure = error
+        if failure is not None:
+            raise failure
         return max(_LOOK_SECONDS, _REST * (self._clock() - started))
 
     def _read(self, paths: Sequence[str]) -> Iterator[tuple[str, NodeData | None]]:
@@ -139,10 +146,10 @@ class WaterLines:
             return EMPTY
 
     def _is_high(self, path: str, line: WaterLine, before: _JobLine | None, limit: float) -> bool:
-        was_high = before is not None and before.is_high
+        was_high = before is not None and before.high_at >= limit  # it may never have reached a raised one
         is_high = line.line >= (FALLEN_SHARE * limit if was_high else limit)
         if path in self._jobs:
-            self._jobs[path].is_high = is_high
+            self._jobs[path].high_at = limit if is_high else 0.0
         return is_high
 
     # ------------------------------------------------------------------ report

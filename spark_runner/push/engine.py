@@ -274,6 +274,7 @@ class Engine:
             self._lanes.adjust(limits, now)
             self._workers.adjust(self._settings.max_threads or limits.concurrency)
             self._workers.wake(now)
+            self._is_full = False  # the producer looks again, which a report may come before
             self._changed.notify_all()
 
     def extend(self, until: float) -> None:

@@ -55,11 +55,16 @@ class Partial(DeliveryError):
     """The target settled some rows of a record of many.
 
     The `rejected` ones are its dead letters. What is `left` of the record comes again: after a pause because
-    of an `error`, or else at once.
+    of an `error`, or else at once. So many rows of it were not in the request: they are `unsent`.
     """
 
     def __init__(
-        self, rejected: Sequence[Any] = (), left: "Record | None" = None, error: Retryable | None = None
+        self,
+        rejected: Sequence[Any] = (),
+        left: "Record | None" = None,
+        error: Retryable | None = None,
+        *,
+        unsent: int = 0,
     ) -> None:
         super().__init__(str(error) if error else "rows of it are rejected")
-        self.rejected, self.left, self.error = rejected, left, error
+        self.rejected, self.left, self.error, self.unsent = rejected, left, error, unsent

@@ -1,11 +1,12 @@
 """Watches a push: what it counts and measures, by lane and in total."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from spark_runner.push.batch import Batch
-from spark_runner.push.errors import DeliveryError, TimedOut
+from spark_runner.push.errors import DeliveryError, Partial, TimedOut
 from spark_runner.push.measures import Counts, Delay, Latencies, Speed
-from spark_runner.push.retry import FollowUp, Results
+from spark_runner.push.retry import FollowUp, Results, retryable
 
 _MAX_LANES = 1000  # with counts of their own
 _MAX_SHOWN, _NAME_CHARS = 60, 60  # of a report: lanes, and characters of a name
@@ -50,13 +51,15 @@ class Monitor:
         counts.requests += 1
         self.push_seconds += latency
         self.latencies.add(latency)
-        if isinstance(results, DeliveryError):
+        error, left = retryable(batch, results), sum(each.rows for each in follow.rest)
+        if isinstance(results, DeliveryError) or (error is not None and left == batch.rows):
             counts.errors += 1
-            counts.timeouts += isinstance(results, TimedOut)
+            counts.timeouts += isinstance(error, TimedOut)
         if is_late:
             counts.late += 1
+            counts.retried += batch.rows  # all of them come again
         else:
-            counts.retried += sum(each.rows for each in follow.rest)
+            counts.retried += left - _unsent(results)
 
     def document(self) -> dict[str, Any]:
         """All numbers: those of the lanes with the most records, and of the others together."""
@@ -89,3 +92,9 @@ class Monitor:
         if lane not in self.lanes:
             lane = lane if len(self.lanes) < _MAX_LANES else OTHERS
         return self.lanes.setdefault(lane, Counts())
+
+
+def _unsent(results: Results) -> int:
+    """The rows that come again and were not in the request."""
+    errors = results.values() if isinstance(results, Mapping) else ()
+    return sum(error.unsent for error in errors if isinstance(error, Partial))

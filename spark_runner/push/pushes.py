@@ -123,7 +123,8 @@ class Pushes:
             for target, total in self._totals.items():
                 self._count(target)
                 limits = self._adjustment.applied(self._limits[target])
-                found[target] = total.document(limits, time.monotonic(), most)
+                running = sum(of == target for of, _ in self._running.values())
+                found[target] = total.document(limits, time.monotonic(), most, pushes=running)
             return found
 
     def follow(self, document: Mapping[str, Any]) -> None:

@@ -34,6 +34,7 @@ class TasksTotal:
         self._available: float | None = None  # records of the source
         self._address = ""  # at which clients fetch rows
         self._read, self._settled, self._delay = Speed(now), Speed(now), Delay()
+        self._looks, self._stops = Speed(now, NOW_S), Speed(now, NOW_S)  # at tasks, and at those that stop
         self._speeds, self._began = dict[str, Speed](), now  # of lanes
 
     def add(
@@ -58,6 +59,8 @@ class TasksTotal:
             "oldest": max((number(report.get("oldest")) for report in reports), default=0.0),
             **{name: sum(number(report.get(name)) for report in reports) for name in _GAUGES},
         }
+        self._looks.add(len(running), now)
+        self._stops.add(int(self._gauges["stopped"]), now)
         available = [report["available"] for report in reports if report.get("available") is not None]
         self._available = sum(map(number, available)) if available else None
         self._address = next(filter(None, (_address(running[task].counts) for task in latest)), "")
@@ -73,16 +76,23 @@ class TasksTotal:
             if settled > 0:
                 self._speeds.setdefault(name, Speed(self._began, NOW_S)).add(settled, now)
 
-    def document(self, limits: Limits, now: float, most: int = MAX_LANES) -> dict[str, Any]:
+    def document(
+        self, limits: Limits, now: float, most: int = MAX_LANES, *, pushes: int = 1
+    ) -> dict[str, Any]:
         """All numbers: times in seconds, speeds in records per second, over the windows in seconds.
 
-        Of the lanes, the `most` with the most records, and the others together.
+        Of the lanes, the `most` with the most records, and the others together. Each of so many `pushes` that
+        run has the limits.
         """
         records, size = self._gauges.get("buffered", 0.0), self._gauges.get("buffered_bytes", 0.0)
         behind = {}
         if self._available is not None:
             behind = {"available": self._available, "lag": self._available + records}
-        water_line = min(1.0, max(records / limits.buffer_records, size / limits.buffer_bytes))
+        # A task may hold less than its share, such as two parts of many rows, and stop nevertheless.
+        looks = self._looks.over(NOW_S, now)
+        stops = self._stops.over(NOW_S, now) / looks if looks else 0.0
+        used = max(records / limits.buffer_records, size / limits.buffer_bytes) / max(1, pushes)
+        water_line = min(1.0, max(used, stops))
         latencies = Latencies({int(key[1]): n for key, n in self._all.items() if key[0] == _LATENCIES})
         lanes, speeds = self._lanes(), Counter[str]()
         total = _total(lanes)

@@ -2,18 +2,19 @@
 
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer, WriteRequest
 from spark_runner.connectors.elasticsearch import bulk as bulk_module
-from spark_runner.connectors.elasticsearch.client import Client
+from spark_runner.connectors.elasticsearch.client import LINES, Client
 from spark_runner.connectors.elasticsearch.pages import PageReader
 from spark_runner.connectors.elasticsearch.sink import ElasticsearchSink
 from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.push.errors import TimedOut
 from tests.elasticsearch_rows import changed, row, write
 from tests.elasticsearch_support import Indices, options
 from tests.log_proxy import Asked, LogProxy, Said
@@ -22,26 +23,71 @@ SECRET = "qJ7wZ4kXbN2mR8tV"  # noqa: S105 - of the test alone
 PART = SECRET[:4]
 
 
-@pytest.fixture
-def dripping() -> Iterator[str]:
-    """URL of a server whose answer comes byte by byte and has no end."""
+Serve = Callable[[socket.socket, threading.Event], None]
+
+
+@contextmanager
+def served(serve: Serve) -> Iterator[str]:
+    """URL of a server that serves its only connection so, until the event is set or the client goes."""
     ended = threading.Event()
 
-    def serve(listener: socket.socket) -> None:
+    def run(listener: socket.socket) -> None:
         with suppress(OSError):  # the client goes, or the test ends
             connection, _ = listener.accept()
             with connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
-                while not ended.wait(0.02):
-                    connection.sendall(b" ")
+                serve(connection, ended)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread = threading.Thread(target=run, args=(listener,), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         ended.set()
     thread.join(20)
+
+
+@pytest.fixture
+def dripping() -> Iterator[str]:
+    """URL of a server whose answer comes byte by byte and has no end."""
+
+    def drip(connection: socket.socket, ended: threading.Event) -> None:
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+        while not ended.wait(0.02):
+            connection.sendall(b" ")
+
+    with served(drip) as url:
+        yield url
+
+
+@pytest.fixture
+def endless() -> Iterator[str]:
+    """URL of a server that announces its answer without end."""
+
+    def announce(connection: socket.socket, ended: threading.Event) -> None:
+        connection.recv(65536)
+        while not ended.wait(0.02):
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    with served(announce) as url:
+        yield url
+
+
+@pytest.fixture
+def slow_reader() -> Iterator[str]:
+    """URL of a server that receives nothing for a second."""
+
+    def read(connection: socket.socket, ended: threading.Event) -> None:
+        ended.wait(1.0)
+        left = 20_000_000
+        with connection.makefile("rb") as file:
+            while file.readline().strip():
+                pass
+            while left:
+                left -= len(file.read1(left))
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+
+    with served(read) as url:
+        yield url
 
 
 def test_no_part_of_a_secret_is_in_a_long_error(
@@ -123,6 +169,18 @@ def test_an_answer_without_an_end_does_not_hold_a_task(dripping: str) -> None:
     given = options(dripping, request_timeout=0.5)
     with Client(given) as client, pytest.raises(Unreachable, match=r"its answer has no end after 0\.5 s"):
         client.ask("GET", "/any")
+
+
+def test_an_answer_that_never_begins_does_not_hold_a_task(endless: str) -> None:
+    given = options(endless, request_timeout=0.5)
+    with Client(given) as client, pytest.raises(TimedOut, match="does not answer"):
+        client.attempt("POST", "/_bulk", b"{}\n", LINES, 1024)
+
+
+def test_a_request_may_take_longer_to_send_than_a_connection_to_open(slow_reader: str) -> None:
+    given = options(slow_reader, connect_timeout=0.2, request_timeout=20)
+    with Client(given) as client:
+        assert client.attempt("POST", "/_bulk", bytes(20_000_000), LINES, 1024).status == 200
 
 
 def test_the_error_of_a_search_names_its_root(indices: Indices) -> None:

@@ -4,16 +4,21 @@ import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from queues.embedded.ports import free_ports
 from spark_runner.connectors.elasticsearch import bulk as bulk_module
 from spark_runner.connectors.elasticsearch import client as client_module
+from spark_runner.connectors.elasticsearch.bulk import Bulk
 from spark_runner.connectors.elasticsearch.part import Lines
 from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.pushed_rows import settings_of_parts
+from spark_runner.push.engine import Engine
+from spark_runner.push.settings import Limits
 from tests.elasticsearch_rows import changed, row, write
-from tests.elasticsearch_support import Indices
+from tests.elasticsearch_support import Indices, options
 from tests.log_proxy import Asked, LogProxy, Reset, Said
 from tests.waiting import wait_until
 
@@ -128,9 +133,67 @@ def test_what_is_wrong_with_all_rows_fails_the_task(indices: Indices, proxy: Log
     with pytest.raises(ConnectorError, match=r"security_exception.*needs more rights") as found:
         write(proxy.url, [row(index, number) for number in range(3)])
     assert not isinstance(found.value, Unreachable)
-    proxy.rule = lambda _: Said.document(200, {"errors": True, "items": []})
+
+
+@pytest.mark.parametrize("is_failed", [True, False])
+@pytest.mark.parametrize(
+    "items", [[], [{"index": {"status": 201}}] * 2, [{}], [{"index": {}}], [7], "none", None]
+)
+def test_an_answer_with_other_rows_is_none(
+    indices: Indices, proxy: LogProxy, items: object, *, is_failed: bool
+) -> None:
+    answer = json.dumps({"errors": is_failed, "items": items}, separators=(",", ":")).encode()
+    proxy.rule = lambda _: Said(200, answer)
     with pytest.raises(Unreachable, match="of another request"):
-        write(proxy.url, [row(index, 1)])
+        write(proxy.url, [row(indices.new("other"), 1)], retry_timeout=0.2)
+
+
+def test_rows_come_again_after_a_part_of_an_answer(indices: Indices, proxy: LogProxy) -> None:
+    index, cut = indices.new("cut"), list[bytes]()
+
+    def rule(asked: Asked) -> Said:
+        said = asked.forward()
+        if len(cut) < 2:  # as a proxy does that loses its server
+            cut.append(said.body[: len(said.body) // (2 + len(cut))])
+            return Said(200, cut[-1])
+        return said
+
+    proxy.rule = rule
+    assert write(proxy.url, [row(index, number) for number in range(10)]) == []
+    assert (len(cut), indices.count(index)) == (2, 10)
+
+
+def test_a_check_of_the_target_that_has_no_answer_for_now_is_made_again(
+    indices: Indices, proxy: LogProxy
+) -> None:
+    index, away = indices.new("checked"), list[Asked]()
+
+    def rule(asked: Asked) -> Said:
+        if not asked.is_bulk and not away:
+            away.append(asked)
+            return Said(503, b"")
+        return (
+            changed(asked.forward(), 0, 400, "illegal_argument_exception")
+            if asked.is_bulk
+            else asked.forward()
+        )
+
+    proxy.rule = rule
+    ((reason, _),) = write(proxy.url, [row(index, 1)], index=index)
+    assert reason == "illegal_argument_exception: by the test"
+    assert away
+
+
+def test_a_request_that_is_divided_counts_each_row_as_sent_again_once(
+    indices: Indices, proxy: LogProxy
+) -> None:
+    given = options(proxy.url)
+    proxy.rule = lambda asked: Said(413, b"") if len(asked.records) > 4 else asked.forward()
+    index, push = indices.new("halves"), settings_of_parts(given, 30.0, is_ordered=True)
+    with closing(Bulk(given, keyed=True)) as bulk, Engine(bulk.deliver, push, Limits()) as engine:
+        engine.put(bulk.records(Lines.of([row(index, number) for number in range(8)])))
+    found = engine.counts()
+    assert (found["read"], found["delivered"], found["retried"], found["requests"]) == (8, 8, 8, 3)
 
 
 def test_an_older_version_and_a_deleted_document_are_no_errors(indices: Indices) -> None:

@@ -188,6 +188,20 @@ def test_the_wait_ends_when_the_limit_is_raised_or_removed(
     target.wait_reported(0)
 
 
+def test_a_line_that_is_below_a_raised_limit_holds_back_nothing(
+    target: Target, scripted_deployment: ScriptedDeployment
+) -> None:
+    scripted_deployment.worker()
+    target.fill(target.occupy(), 0.9)
+    job_id = target.delayed()
+    target.client.change_pool(POOL, high_water=0.95)
+    target.assert_runs(job_id)
+    target.wait_reported(0)
+    target.client.change_pool(POOL, high_water=0.9)
+    target.delayed()
+    target.client.change_pool(POOL, high_water=0.0)
+
+
 def target_job(target: Target) -> str:
     (row,) = target.client.jobs_in_queue(Queue.RUNNING, POOL)
     return str(row["id"])
@@ -325,6 +339,48 @@ def test_a_folder_of_reports_that_is_closed_holds_back_nothing(
         target.fill(running, 1.0)
         target.assert_runs(target.submit())
         other.delete(target.nodes.water_reports(POOL))
+
+
+def test_reports_count_after_an_operator_has_removed_their_folder(
+    target: Target, scripted_deployment: ScriptedDeployment, zookeeper_hosts: str
+) -> None:
+    worker = scripted_deployment.worker()
+    running = target.occupy()
+    target.fill(running, 1.0)
+    target.wait_reported()
+    target.fill(running, 0.0)
+    target.wait_reported(0)
+    before = worker.sessions.first.connections
+    with zookeeper_client(zookeeper_hosts) as other:
+        other.delete(target.nodes.water_reports(POOL))
+    target.assert_runs(target.submit())
+    target.fill(running, 1.0)
+    target.wait_reported()
+    target.delayed()
+    assert worker.sessions.first.connections == before
+
+
+def test_a_folder_of_reports_that_is_closed_delays_no_report_of_another_pool(
+    target: Target, scripted_deployment: ScriptedDeployment, zookeeper_hosts: str
+) -> None:
+    closed, pools = [make_digest_acl("mallory", "secret", all=True)], [f"closed-{each}" for each in range(4)]
+    with zookeeper_client(zookeeper_hosts) as other:
+        target.session.ensure_path(f"{target.nodes.root}/high-water")
+        for pool in pools:
+            other.create(target.nodes.water_reports(pool), acl=closed)
+            scripted_deployment.queues.ensure_pool(pool)
+            target.client.change_pool(pool, high_water=0.8)
+        scripted_deployment.worker(slots=6)
+        for pool in pools:
+            target.fill(target.occupy(pool, pool), 1.0)
+        running = target.occupy()
+        target.fill(running, 1.0)
+        job_id = target.delayed()
+        target.fill(running, 0.0)
+        target.assert_runs(job_id)
+        target.wait_reported(0)
+        for pool in pools:
+            other.delete(target.nodes.water_reports(pool))
 
 
 # ---------------------------------------------------------------------- what it costs

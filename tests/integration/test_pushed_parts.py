@@ -46,6 +46,7 @@ def test_an_operator_suspends_a_write_to_redis_whose_rows_are_counted(
         found = pushes.document()["t"]
         assert (found["delivered"], found["requests"]) == (0, 0)
         assert found["read"] < ROWS, "at most two parts of each task are read"
+        wait_until(lambda: pushes.document()["t"]["water_line"] > 0.8, WAIT_S, "full buffers stop reading")
         pushes.adjust(Adjustment(concurrency=1))
         thread.join(WAIT_S)
         assert client.llen(f"{redis_keys}:{ROWS - 1}") == 1

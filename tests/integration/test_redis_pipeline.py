@@ -9,8 +9,11 @@ import pytest
 from redis.exceptions import ReadOnlyError
 
 from spark_runner.connectors.errors import ConnectorError, Unreachable
+from spark_runner.connectors.redis.client import Servers
 from spark_runner.connectors.redis.options import RedisOptions
 from spark_runner.connectors.redis.pipeline import Pipeline
+from spark_runner.push.batch import Batch, Portion, Priority
+from spark_runner.push.errors import TimedOut
 from tests.redis_task import RedisTask
 from tests.servers.redis import RedisServer, local_redis, moving_slot, start_redis
 from tests.waiting import wait_until
@@ -136,6 +139,37 @@ def test_rows_follow_a_slotthat_moves_to_another_master(redis_cluster: list[str]
         pipeline.write([key.encode()], [packed("RPUSH", key, "1")])
         assert slot.other.lrange(key, 0, -1) == [b"0", b"1"]
         pipeline.close()
+
+
+def test_nothing_is_sent_after_the_longest_time_of_a_request_however_many_servers_hang(
+    redis_cluster: list[str],
+) -> None:
+    settings = RedisOptions(
+        mode="cluster", nodes=tuple(redis_cluster), key="k", timeout=1, connect_timeout=0.5
+    ).model_dump()
+    pipeline, servers = Pipeline(settings), Servers(settings)
+    by_server = {servers.of_key(key): key for key in (f"late-{number}".encode() for number in range(200))}
+    *hanging, last = by_server
+    keys: list[bytes | None] = [by_server[name] for name in (*hanging, last)]
+    made: list[bytes | None] = [packed("SET", key.decode(), "1") for key in by_server.values()]
+    records, _ = pipeline.records(keys, made, [1] * len(keys), keys)
+    batch = Batch("", Priority.MEDIUM, 0.0)
+    batch.extend(records, [0], Portion(1, 1, None))
+    for name, key in by_server.items():
+        servers.client(name).delete(key)
+    try:
+        for name in hanging:
+            servers.client(name).client_pause(60_000, all=False)
+        with pytest.raises(TimedOut):
+            pipeline.deliver(batch)
+        assert servers.client(last).get(by_server[last]) is None
+    finally:
+        for name in hanging:
+            servers.client(name).client_unpause()
+    pipeline.deliver(batch)
+    assert [servers.client(name).get(key) for name, key in by_server.items()] == [b"1"] * len(by_server)
+    pipeline.close()
+    servers.close()
 
 
 def test_only_keys_of_rows_that_were_written_expire(server: RedisServer) -> None:

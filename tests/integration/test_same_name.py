@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.admission import same_name
 from orchestrator.admission.same_name import rule_applied
 from orchestrator.cli.app import run_app
 from orchestrator.client.jobs import Jobs
@@ -141,6 +142,17 @@ def test_many_jobs_are_counted_and_the_job_itself_is_not_among_them(stage: Stage
         stage.make(f"{folder}/{number}", {"id": owner})
     assert rule(stage, 4) == "own waits: concurrency is 4 for jobs named invoices, and a, b, d and 1 more run"
     assert rule(stage, 5).startswith("own may run beside a, b, d and 1 more: ")
+
+
+def test_more_jobs_than_are_read_are_counted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(same_name, "_MOST_READ", 4)
+    folder = stage.nodes.name_slots(NAME)
+    stage.session.ensure_path(folder)
+    for number in range(6):
+        stage.make(f"{folder}/{number}", {"id": f"job-{number}"})
+    named = "job-0, job-1, job-2 and 3 more"
+    assert rule(stage, 6) == f"own waits: concurrency is 6 for jobs named invoices, and {named} run"
+    assert rule(stage, 7) == f"own may run beside {named}: concurrency is 7 for jobs named invoices"
 
 
 def test_slots_of_operators_and_damaged_ones_are_no_jobs(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from spark_runner.push.errors import Overloaded, Partial, Retryable
 from spark_runner.push.retry import Results
 
 _RESULTS = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.failure_store"
-_DIVERTED = b'"failure_store":"used"'
+_DIVERTED, _STATUS = b'"failure_store":"used"', b'"status":'  # the second one of each row
 _WHOLE = {400, 413}  # statuses of a request, for which one of its rows may be the cause
 _REPEATS = 5  # of a row that the server fails on, while it takes others
 _MAX_UNCLEAR = 20  # rows in sequence without a clear error: the cause is in all of them
@@ -28,6 +29,10 @@ _STORE = "the server put it into the failure store of the data stream"
 
 Rejected = tuple[str, bytes]
 """A reason, and the lines of a row."""
+
+
+class WrongAnswer(Retryable):
+    """An answer does not have the results of each row."""
 
 
 class Bulk:
@@ -66,29 +71,41 @@ class Bulk:
             client = self._clients.pop()
         except IndexError:
             client = Client(self._options, self._secrets)
+        is_usable = True
         try:
             found = self._delivered(client, record.value)
+        except WrongAnswer:
+            is_usable = False  # its next answer may be that of this request
+            raise
         finally:
-            self._clients.append(client)
+            if is_usable:
+                self._clients.append(client)
+            else:
+                client.close()
         return {0: found} if found.rejected or found.left else None
 
     def _delivered(self, client: Client, part: Part) -> Partial:
-        rows = part.sent
+        rows, unsent = part.sent, len(part.rest)
         answer = client.attempt("POST", self._path, rows.data(), LINES, _MOST_BYTES)
         if answer.is_large or answer.status in _WHOLE:
             if len(rows) > 1:
-                return Partial(left=_record(replace(part, most=len(rows) // 2)))
+                return Partial(left=_record(replace(part, most=len(rows) // 2)), unsent=unsent)
             if not answer.is_large:
                 self._count_unclear(client, [answer.error()])
                 rejected = [(client.words(answer), bytes(rows.data()))]
-                return Partial(rejected, _left([], part))
+                return Partial(rejected, _left([], part), unsent=unsent)
         return self._settled(client, part, client.check(answer))
 
     def _settled(self, client: Client, part: Part, answer: Answer) -> Partial:
         """What the results of rows mean for each."""
-        if answer.data.startswith(b'{"errors":false') and _DIVERTED not in answer.data:
+        unsent = len(part.rest)
+        if (
+            answer.data.startswith(b'{"errors":false')
+            and _DIVERTED not in answer.data
+            and answer.data.count(_STATUS) == len(part.sent)
+        ):
             self._unclear = 0
-            return Partial(left=_left([], replace(part, takes=True)))
+            return Partial(left=_left([], replace(part, takes=True)), unsent=unsent)
         found, results = self._results(client, part.sent, answer)
         takes, failures = part.takes or Result.DONE in results, Counter(part.failures)
         rejected, later, waiting = list[Rejected](), list[bytes](), set[bytes]()
@@ -115,27 +132,35 @@ class Bulk:
                 is_diverted = each.get("failure_store") == "used"
                 words = _STORE if is_diverted else words or f"status {each['status']}"
                 rejected.append((words, row))
-        return Partial(rejected, _left(later, replace(part, failures=failures, takes=takes)), error)
+        left = _left(later, replace(part, failures=failures, takes=takes))
+        return Partial(rejected, left, error, unsent=unsent)
 
     def _results(
         self, client: Client, rows: Lines, answer: Answer
     ) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Result]]:
         """The action of each row with what the server says of it, and what that means."""
-        items = answer.document().get("items")
-        if not isinstance(items, list) or len(items) != len(rows):
+        found, results = list[tuple[str, Mapping[str, Any]]](), list[Result]()
+        with suppress(AttributeError, TypeError, KeyError, ValueError, OverflowError):  # it is none of a bulk
+            found = [each for item in answer.document()["items"] for each in item.items()]
+            results = [result_of(action, each, varies=self._varies) for action, each in found]
+        if len(results) != len(rows):
             words = client.words(answer)
-            raise Unreachable(f"{client.where} gave an answer of another request: {words}")
-        found = [each for item in items for each in item.items()]
-        results = [result_of(action, each, varies=self._varies) for action, each in found]
+            raise WrongAnswer(f"{client.where} gave an answer of another request, or a part of one: {words}")
         pairs = zip(found, results, strict=True)
         unclear = [each.get("error") or {} for (_, each), result in pairs if result is Result.UNCLEAR]
         if not _TAKES.isdisjoint(results):
             self._unclear = 0
         elif unclear:
             if not self._unclear:  # the target may have changed since the write began
-                check_target(client, self._options)
+                self._check_target(client)
             self._count_unclear(client, unclear)
         return found, results
+
+    def _check_target(self, client: Client) -> None:
+        try:
+            check_target(client, self._options)
+        except Unreachable as error:  # for now
+            raise Retryable(str(error)) from error
 
     def _count_unclear(self, client: Client, errors: Sequence[Mapping[str, Any]]) -> None:
         """Count rows of a request of which the server took none; raises ConnectorError if they are many."""

@@ -9,7 +9,6 @@ import gzip
 import json
 import random
 import ssl
-import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +23,7 @@ from spark_runner.connectors.elasticsearch.answers import OK, Answer, is_busy, w
 from spark_runner.connectors.errors import ConnectorError, NothingThere, Unreachable
 from spark_runner.connectors.patience import Patience
 from spark_runner.connectors.templates import pieces
+from spark_runner.connectors.timed_socket import TimedSocket
 from spark_runner.protocol.metadata_addresses import is_metadata
 from spark_runner.protocol.redacted import spellings_within
 from spark_runner.push.errors import Overloaded, Refused, Retryable, TimedOut
@@ -174,43 +174,60 @@ class Client:
         found = pool.urlopen(
             method, path, body, headers, retries=False, redirect=False, preload_content=False
         )
-        parts, size, until = list[bytes](), 0, time.monotonic() + self._options["request_timeout"]
-        while part := found.read1(_CHUNK):  # what has come, so that it sees how long the whole takes
-            parts.append(part)
-            size += len(part)
-            if most and size > most:
-                found.close()
-                return Answer(found.status, b"", is_large=True)
-            if time.monotonic() > until:
-                found.close()
-                raise TooLate(f"its answer has no end after {self._options['request_timeout']:g} s")
+        parts, size = list[bytes](), 0
+        try:
+            while part := found.read1(_CHUNK):
+                parts.append(part)
+                size += len(part)
+                if most and size > most:
+                    found.close()
+                    return Answer(found.status, b"", is_large=True)
+        except TooLate:
+            words = f"its answer has no end after {self._options['request_timeout']:g} s"
+            raise TooLate(words) from None
         found.release_conn()
         return Answer(found.status, b"".join(parts))
 
     def _pool(self, server: str) -> urllib3.HTTPConnectionPool:
         given = self._options
         timeout = urllib3.Timeout(connect=given["connect_timeout"], read=given["request_timeout"])
-        settings: dict[str, Any] = {"timeout": timeout, "maxsize": 1}
+        settings: dict[str, Any] = {"timeout": timeout, "maxsize": 1, "longest": given["request_timeout"]}
         if server.startswith("https:"):
             try:
                 settings["ssl_context"] = ssl.create_default_context(cafile=given["ca_file"] or None)
             except OSError as error:
                 raise ConnectorError(f"option 'ca_file': {given['ca_file']}: {error}") from error
         pool = urllib3.connection_from_url(server, **settings)
-        pool.ConnectionCls = _Secure if server.startswith("https:") else _Plain
+        pool.ConnectionCls = _Secure if server.startswith("https:") else _Timed
         return pool
 
 
-class _Plain(HTTPConnection):
+class _Timed(HTTPConnection):
+    """Ends each exchange within `longest` seconds: a server may send a byte from time to time."""
+
+    def __init__(self, *given: Any, longest: float, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._longest = longest
+
     def connect(self) -> None:
         super().connect()
         _check_peer(self)
+        self.sock: Any = _Socket(self.sock)
+        self.sock.set_deadline(self._longest)
+
+    def request(self, *given: Any, **more: Any) -> None:
+        if self.sock is not None:
+            self.sock.set_deadline(self._longest)
+        super().request(*given, **more)
 
 
-class _Secure(HTTPSConnection):
-    def connect(self) -> None:
-        super().connect()
-        _check_peer(self)
+class _Secure(_Timed, HTTPSConnection):
+    pass
+
+
+class _Socket(TimedSocket):
+    def settimeout(self, seconds: float) -> None:
+        """Without effect: its deadline limits what urllib3 does."""
 
 
 def _check_peer(connection: Any) -> None:

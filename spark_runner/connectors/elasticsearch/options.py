@@ -111,7 +111,7 @@ class ElasticsearchOptions(PushLimitOptions):
     )
     connect_timeout: float = Field(5.0, gt=0, le=600, description="seconds to open a connection")
     request_timeout: float = Field(
-        120.0, gt=0, le=3600, description="seconds to wait for an answer, and then for its end"
+        120.0, gt=0, le=3600, description="seconds to send a request and to receive its whole answer"
     )
     retry_timeout: float = Field(
         60.0, ge=0, le=3600, description="seconds in which a task repeats a request without success"

@@ -11,7 +11,7 @@ from typing import Any
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.address import Server
 from spark_runner.connectors.http.answers import Answer, FinalResponse
-from spark_runner.connectors.http.timed_socket import TimedSocket
+from spark_runner.connectors.timed_socket import TimedSocket
 from spark_runner.protocol.metadata_addresses import is_metadata
 from spark_runner.protocol.pem import load_chain
 

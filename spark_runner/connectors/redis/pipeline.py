@@ -1,5 +1,6 @@
 """Sends the commands of many rows at once, and reads their replies."""
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -50,6 +51,12 @@ class Part(NamedTuple):
 _Refused = tuple[Row, ResponseError]
 
 
+def longest_request(options: Mapping[str, Any]) -> float:
+    """The seconds in which a request sends all that it sends, however many servers it needs."""
+    trips = 2 if options["ttl"] else 1  # in the second one, keys expire
+    return float(trips * (options["connect_timeout"] + options["timeout"]))
+
+
 class Pipeline:
     """The connections of one task, which sends one part after the other."""
 
@@ -58,6 +65,7 @@ class Pipeline:
         self._expires = bool(options["ttl"]) and options["command"] != "SET"  # which has it as an argument
         self._replaces = options["command"] in REPLACING
         self._servers = Servers(options)
+        self._until = 0.0  # nothing of a request is sent after this time
 
     def records(
         self,
@@ -100,6 +108,7 @@ class Pipeline:
         (record,) = batch.records
         part: Part = record.value
         rows, refused, written = part.rows(), list[_Refused](), part.written
+        self._until = time.monotonic() + longest_request(self._options)
         with clear_errors(self._options):
             later, reason = self._sent(rows, refused) if rows else ([], None)
             if self._expires:  # but for the key of a rejected row, which belongs to someone else
@@ -152,7 +161,7 @@ class Pipeline:
         for name, share in shares.items():
             failed = self._sent_to(name, share, refused)
             later += failed[0]
-            reason = failed[1] or reason
+            reason = reason or failed[1]
         if later:
             self._servers.close()
         return later, reason
@@ -175,6 +184,8 @@ class Pipeline:
             pool = self._servers.client(name).connection_pool
             connection = pool.get_connection()
             try:
+                if time.monotonic() > self._until:  # another attempt of the task may go on soon
+                    raise RedisTimeoutError("other servers took the time of the request")
                 connection.send_packed_command([b"".join([row.command for row in rows])])
                 for row in rows:
                     error = self._reply(connection)

@@ -34,13 +34,13 @@ class RedisSink:
 
         Raises ConnectorError, and Unreachable if the server does not answer.
         """
+        from spark_runner.connectors.redis.pipeline import longest_request  # noqa: PLC0415 - see Writes
+
         self.probe(frame.sparkSession, options, frame.schema)
         parts = commands(frame, options)
         if options["connections"]:  # a task has one connection to each server
             parts = parts.coalesce(options["connections"])
-        trips = 2 if options["ttl"] else 1  # in the second one, keys expire
-        longest = trips * (options["connect_timeout"] + options["timeout"])
-        settings = settings_of_parts(options, longest, is_ordered=True)
+        settings = settings_of_parts(options, longest_request(options), is_ordered=True)
         return pushed_by(parts, lambda task: Writes(dict(options), task), settings, options, request)
 
     def probe(

@@ -8,7 +8,7 @@ import pytest
 
 from spark_runner.push.batch import Batch, DeadLetter, Record
 from spark_runner.push.engine import Engine
-from spark_runner.push.errors import Overloaded, Partial, Permanent, TargetDown
+from spark_runner.push.errors import Overloaded, Partial, Permanent, TargetDown, TimedOut
 from spark_runner.push.retry import Results
 from spark_runner.push.settings import Limits, Order
 from tests.push_support import QUICK, WAIT_S, settings
@@ -92,6 +92,20 @@ def test_a_record_that_is_divided_is_no_failure_of_the_target() -> None:
     assert counts(engine, "delivered", "dead", "errors") == (9, 0, 0)
 
 
+def test_rows_that_were_not_in_a_request_are_not_sent_again() -> None:
+    target = Target({0: Partial(left=record(range(6)))}, {0: Partial(left=record(range(3, 6)), unsent=3)})
+    engine, _ = pushed(target, range(6))
+    assert target.requests == [tuple(range(6)), tuple(range(6)), (3, 4, 5)]
+    assert counts(engine, "delivered", "retried") == (6, 6)
+
+
+def test_a_request_of_which_the_target_takes_no_row_has_failed_also_if_it_says_so_for_each_row() -> None:
+    none = {0: Partial(left=record(range(6)), error=Overloaded("full"))}
+    late = {0: Partial(left=record(range(6)), error=TimedOut("late"))}
+    engine, _ = pushed(Target(none, late), range(6))
+    assert counts(engine, "delivered", "requests", "errors", "timeouts", "retried") == (6, 3, 2, 1, 12)
+
+
 def test_a_target_that_takes_some_rows_each_time_is_not_down() -> None:
     rest = [Partial(left=record(range(first, 9)), error=Overloaded("full")) for first in range(1, 9)]
     target = Target(*({0: each} for each in rest))
@@ -140,4 +154,4 @@ def test_a_rollback_discards_a_partial_result_and_the_whole_record_comes_again()
         engine.roll_back()
         target.go_on.set()
     assert target.requests == [tuple(range(5))] * 2
-    assert counts(engine, "delivered", "dead", "late") == (5, 0, 1)
+    assert counts(engine, "delivered", "dead", "late", "retried") == (5, 0, 1, 5)

@@ -15,7 +15,7 @@ from spark_runner.push.control.budget import TaskId
 from spark_runner.push.control.client import FencedOut
 from spark_runner.push.errors import PushError
 from spark_runner.push.pushes import PORT, Pushes
-from spark_runner.push.settings import Limits
+from spark_runner.push.settings import Limits, Order
 from spark_runner.push.task import Portion
 from tests.push_support import WAIT_S, settings
 from tests.waiting import wait_until
@@ -62,6 +62,33 @@ def test_two_pushes_into_one_target_at_the_same_time_are_counted_and_steered_bot
         wait_until(lambda: shown(pushes, "in_flight") == 20, WAIT_S, "both follow")
     assert shown(pushes, "delivered") == 30
     assert shown(pushes, "tasks") == 0
+
+
+def test_the_water_line_of_two_pushes_into_one_target_is_that_of_both_buffers() -> None:
+    pushes, gate, limits = Pushes(), threading.Event(), Limits(concurrency=1, buffer_records=100)
+    with ExitStack() as stack:
+        for number in (1, 2):
+            stack.enter_context(task_of(pushes, TaskId(0, number), 40, gate, limits))
+        stack.callback(gate.set)
+        wait_until(lambda: shown(pushes, "buffered") == 80, WAIT_S, "both have read")
+        wait_until(lambda: pushes.document()["dst"]["water_line"] == 0.4, WAIT_S, "each is at 40 %")
+
+
+def test_the_water_line_rises_where_a_task_holds_two_parts_of_many_rows_at_most() -> None:
+    pushes, gate, parts = Pushes(), threading.Event(), [Record(0, 10, rows=10) for _ in range(10)]
+
+    def deliver(_: Batch) -> None:
+        assert gate.wait(WAIT_S)
+
+    given = settings(batch_records=1, order=Order.STRICT)
+    with pushes.start(session(), "dst", given, Limits(buffer_records=1000)) as made:
+        task = threading.Thread(target=lambda: list(made.run(deliver, [Portion(parts)], TaskId(0, 1))))
+        task.start()
+        wait_until(lambda: pushes.document()["dst"].get("water_line", 0) > 0.8, WAIT_S, "it has stopped")
+        assert shown(pushes, "buffered") == 20
+        gate.set()
+        task.join(WAIT_S)
+    assert shown(pushes, "delivered") == 100
 
 
 def test_a_later_push_continues_the_numbers_of_the_target() -> None:

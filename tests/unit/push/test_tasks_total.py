@@ -151,6 +151,28 @@ def test_the_water_line_is_that_of_the_fuller_buffer() -> None:
     assert total.document(Limits(buffer_records=10), 1.0)["water_line"] == 1.0, "a smaller one was set"
 
 
+def test_a_buffer_that_stops_reading_is_full_although_it_holds_little_of_its_limit() -> None:
+    total, is_full = TasksTotal(0.0), [*[True] * 4, False] * 4  # a part of many rows is delivered at times
+    for second, each in enumerate(is_full, 1):
+        total.add([], {FIRST: TaskState({"buffered": 2, "is_full": each})}, float(second))
+        assert second < 5 or total.document(LIMITS, float(second))["water_line"] == pytest.approx(
+            0.8, abs=0.1
+        )
+    for second in range(21, 31):
+        running = {FIRST: TaskState({"is_full": False}), SECOND: TaskState({"is_full": second > 25})}
+        total.add([], running, float(second))
+    assert total.document(LIMITS, 30.0)["water_line"] == 0.25, (
+        "of two tasks, one has stopped half of the time"
+    )
+    assert total.document(LIMITS, 40.0)["water_line"] == 0
+
+
+def test_two_pushes_into_one_target_have_a_buffer_each() -> None:
+    total = TasksTotal(0.0)
+    total.add([], {FIRST: TaskState({"buffered": 30}), SECOND: TaskState({"buffered": 30})}, 1.0)
+    assert total.document(LIMITS, 1.0, pushes=2)["water_line"] == 0.3
+
+
 def test_what_a_source_has_makes_the_lag_with_what_is_read_and_not_delivered() -> None:
     total = TasksTotal(0.0)
     running = {FIRST: TaskState({"buffered": 5, "available": 70}), SECOND: TaskState({"buffered": 1})}
