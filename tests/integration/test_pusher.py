@@ -139,15 +139,20 @@ def test_the_next_job_of_the_name_goes_on_after_what_is_acknowledged(
 
 
 class Wrong(Numbers):
-    """Its positions are no values for JSON."""
+    """Its positions cannot be kept."""
+
+    def __init__(self, url: str, position: Any) -> None:
+        super().__init__(url)
+        self.position = position
 
     def fetch(self, position: Any) -> Any:
-        return [position], {1, 2}
+        return [position], self.position
 
 
-def test_a_position_that_cannot_be_kept_ends_the_push(spark: SparkSession) -> None:
-    with web_server() as server, pytest.raises(Exception, match="a position that is no value for JSON"):
-        Wrong(server.url).run_fetched(spark, "wrong", 0)
+@pytest.mark.parametrize("position", [{1, 2}, "a file \udcff", "x" * 5000, float("nan")])
+def test_a_position_that_cannot_be_kept_ends_the_push(spark: SparkSession, position: Any) -> None:
+    with web_server() as server, pytest.raises(Exception, match="a position that cannot be kept: it "):
+        Wrong(server.url, position).run_fetched(spark, "wrong", 0)
 
 
 class Refuses(Pusher):
