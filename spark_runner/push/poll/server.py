@@ -127,10 +127,10 @@ class PollServer:
         self, connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Answer a request; returns whether there may be a further one. Raises what ends the connection."""
-        request = PageRequest(stays=False)
         async with asyncio.timeout(_IDLE_S if connection.is_known else _HEAD_S):
             head = await _head(reader)
         connection.is_busy = True
+        request = PageRequest(is_head=head.startswith(b"HEAD "), stays=False)  # of one that cannot be read
         try:
             request = read_request(head, self._settings.token)
             connection.is_known, self._asked = True, time.monotonic()

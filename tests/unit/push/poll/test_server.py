@@ -171,6 +171,16 @@ def test_head_acknowledges_nothing(client: Client, buffer: PollBuffer) -> None:
 
 @pytest.mark.parametrize(
     ("request_", "status"),
+    [(HEAD, 200), (HEAD.replace(b"/rows", b"/other"), 404), (b"GET /rows HTTP/1.1\r\n\r\n", 401)],
+)
+def test_an_answer_to_head_has_no_body(client: Client, request_: bytes, status: int) -> None:
+    head, _, body = answer_to(client.url, request_.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert body == b""
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
     [
         (b"hello\r\n\r\n", 400),
         (HEAD.replace(b"/rows", b"http://[/rows"), 400),
@@ -180,6 +190,13 @@ def test_head_acknowledges_nothing(client: Client, buffer: PollBuffer) -> None:
         (HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
         (HEAD.replace(b"\r\n\r\n", b"\r\n" + b"X: y\r\n" * 150 + b"\r\n"), 431),
         (HEAD.replace(b"\r\n\r\n", b"\r\nX: " + b"y" * 20_000 + b"\r\n\r\n"), 431),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length : 5\r\n\r\nhello"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nno header\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: y\n\n" + HEAD), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: y\r\n Transfer-Encoding: chunked\r\n\r\n"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: y\rTransfer-Encoding: chunked\r\n\r\n"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: \0\r\n\r\n"), 400),
         (b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n", 431),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
     ],
