@@ -138,6 +138,29 @@ def test_the_next_job_of_the_name_goes_on_after_what_is_acknowledged(
     assert second.positions(is_done=True) == {"name": {"numbers": {"acknowledged": 100, "read": 100}}}
 
 
+class Picky(Numbers):
+    """Its target refuses a number."""
+
+    def push(self, rows: Sequence[int]) -> None:
+        if 55 in rows:
+            raise Permanent("no")
+        super().push(rows)
+
+
+def test_a_job_that_fails_after_its_push_meets_the_dead_letters_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = PushSettings(order=Order.STRICT, batch_records=5, retry=QUICK)
+    with web_server() as server:
+        pushes = Pushes()
+        monkeypatch.setattr(Pushes, "of_job", pushes)
+        done = Picky(server.url).run_fetched(spark, "numbers", 30, settings)
+        assert (done.position, done.dead.count()) == (100, 1)
+        assert pushes.positions(is_done=False)["name"]["numbers"]["acknowledged"] == 50
+        assert pushes.positions(is_done=True)["name"]["numbers"]["acknowledged"] == 100
+        assert Picky(server.url).run_fetched(spark, "numbers", 30, settings).delivered == 0, "it goes on"
+
+
 class Wrong(Numbers):
     """Its positions cannot be kept."""
 
