@@ -103,7 +103,7 @@ class PollServer:
         connection.is_begun = True
         transport: asyncio.BaseTransport | None = None
         try:
-            reader = asyncio.StreamReader(MAX_HEAD_BYTES, self._loop)
+            reader = connection.reader = asyncio.StreamReader(MAX_HEAD_BYTES, self._loop)
             protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
             transport, _ = await self._loop.connect_accepted_socket(
                 lambda: protocol,

@@ -238,6 +238,21 @@ def test_of_clients_that_all_have_the_token_those_beyond_the_most_are_refused(cl
     wait_until(lambda: answers(client), WAIT_S, "there is a place again")
 
 
+@pytest.mark.parametrize("linger", [b"\0" * 8, b"\x01\0\0\0\0\0\0\0"], ids=["an end", "a reset"])
+def test_clients_that_die_while_they_wait_keep_no_other_out(
+    client: Client, buffer: PollBuffer, linger: bytes
+) -> None:
+    cursor = client.ask().next
+    for _ in range(100):
+        with connected(client.url) as made:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            made.sendall(HEAD.replace(b"/rows", f"/rows?wait=60&after={cursor}".encode()))
+    assert client.ask(after=cursor).status == 200
+    buffer.put(rows(3))
+    assert len(client.ask(after=cursor).rows) == 3
+    wait_until(lambda: buffer.report()["in_flight"] == 0, WAIT_S, "no page is being sent")
+
+
 def answers(client: Client) -> bool:
     try:
         return client.ask().status == 200
