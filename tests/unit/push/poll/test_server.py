@@ -1,5 +1,6 @@
 """The server of rows, over real connections."""
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -281,6 +282,24 @@ def test_a_client_that_does_not_read_its_page_loses_it(monkeypatch: pytest.Monke
         monkeypatch.setattr(module, "SEND_S", 30.0)
         assert len(Client(url).ask().rows) == 30
         assert buffer.report()["buffered"] == 30
+
+
+@pytest.mark.parametrize("where", ["of_page", "Answer.encoded"])
+def test_a_page_for_which_there_is_no_memory_keeps_no_later_one_out(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fails(*_: object, **__: object) -> bytes:
+        raise MemoryError
+
+    with served(limits=Limits(concurrency=1)) as (buffer, url):
+        buffer.put(rows(3))
+        client = Client(url)
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{module.__name__}.{where}", fails)
+            with contextlib.suppress(ConnectionError, RemoteDisconnected):
+                assert client.ask().status == 500
+        wait_until(lambda: buffer.report()["in_flight"] == 0, WAIT_S, "it is not being sent")
+        assert len(client.ask().rows) == 3
 
 
 def test_an_attempt_that_fails_answers_clients_that_wait_and_those_that_ask_soon(
