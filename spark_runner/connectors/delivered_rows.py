@@ -25,8 +25,11 @@ class DeliveredRows:
 
     @property
     def position(self) -> list[Any]:
-        """The position after all rows so far."""
-        return [self._count, self._digest.hexdigest()]
+        """The position after all rows so far; the given one, until they are known to be those before it.
+
+        Until then they may be others, which nobody has sent: a further attempt must not pass over them.
+        """
+        return self._expected if self._count < self._most else self._reached()
 
     def pass_over(self, rows: Sequence[str]) -> int:
         """How many of the next rows, as texts, are delivered already; raises OtherRows."""
@@ -48,6 +51,9 @@ class DeliveredRows:
             self._count += len(rows)
             self._digest.update("\n".join([*rows, ""]).encode())
 
+    def _reached(self) -> list[Any]:
+        return [self._count, self._digest.hexdigest()]
+
     def _check(self) -> None:
-        if self.position != self._expected:
+        if self._reached() != self._expected:
             raise OtherRows("the rows are not those of the earlier attempt")

@@ -1,7 +1,9 @@
 """The nodes by which operators steer the pushes of an attempt, and by which others go on after them."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from spark_runner.protocol.adjustment_node import adjustment_path
 from spark_runner.protocol.positions_node import MAX_BYTES, positions_path
@@ -33,6 +35,8 @@ class PushNodes:
         self._positions_path = positions_path(plan.attempt_path)
         self._adjustment = b""  # the data that the pushes follow
         self._positions: bytes | None = None  # the data of the node
+        self._is_done = False
+        self._keeping = threading.Lock()  # the guard may be at it when the program ends
         pushes.follow(plan.delivered)
 
     def follow_adjustment(self, on_change: Callable[[], None]) -> None:
@@ -53,8 +57,12 @@ class PushNodes:
 
     def keep_positions(self, *, is_done: bool = False) -> None:
         """Keep how far the pushes have delivered; a node that the program has changed stays as it is."""
-        path, found = self._positions_path, self._pushes.positions(is_done=is_done)
-        data = encode(found) if found else None
+        with self._keeping:
+            self._is_done = self._is_done or is_done
+            self._keep(self._pushes.positions(is_done=self._is_done))
+
+    def _keep(self, found: Mapping[str, Any]) -> None:
+        path, data = self._positions_path, encode(dict(found)) if found else None
         if data is not None and len(data) > MAX_BYTES:
             data = None
         if data == self._positions:

@@ -6,12 +6,50 @@ from typing import Any
 
 from spark_runner.protocol.untrusted import mapping
 from spark_runner.push.control.budget import TaskId
+from spark_runner.push.errors import PushError
 
 MAX_CHARACTERS = 4096
 """Of a position as JSON."""
 OF_ATTEMPT, OF_NAME = "attempt", "name"
 """Who goes on: a further attempt of the job, or the next run of any job of its name."""
+MAX_DEPTH = 20
+"""Of lists and objects within each other in a position: each reader of JSON has a limit of its own."""
 _MAX_PARTITIONS = 10_000
+
+
+class BadPosition(PushError):
+    """The position is no value that a node can keep."""
+
+
+def check_position(position: Any) -> None:
+    """Raise BadPosition for what no node can keep: large, deep, or with half of a pair of surrogates."""
+    try:
+        text = json.dumps(position, allow_nan=False)
+        if "\\u" in text:
+            json.dumps(position, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadPosition(f"it is no value for JSON: {error}") from error
+    if len(text) > MAX_CHARACTERS:
+        raise BadPosition(f"it has {len(text)} characters; at most {MAX_CHARACTERS} are kept")
+    if not is_shallow(position):
+        raise BadPosition(f"it is nested more than {MAX_DEPTH} times")
+
+
+def is_shallow(value: Any, depth: int = MAX_DEPTH) -> bool:
+    """Whether a value of JSON is nested at most so many times."""
+    if not isinstance(value, dict | list | tuple):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(is_shallow(each, depth - 1) for each in inner)
+
+
+def can_be_kept(position: Any) -> bool:
+    """Whether it is a position that a node can keep; None is none."""
+    try:
+        check_position(position)
+    except BadPosition:
+        return False
+    return position is not None
 
 
 class Positions:
@@ -29,7 +67,7 @@ class Positions:
             for known, name in ((self._acknowledged, "position"), (self._read, "read_position")):
                 position, last = report.get(name), known.get(task.partition)
                 is_latest = last is None or task.attempt >= last[0]
-                if position is None or not is_latest or len(json.dumps(position)) > MAX_CHARACTERS:
+                if not is_latest or not can_be_kept(position):
                     continue
                 if last is not None or len(known) < _MAX_PARTITIONS:
                     known[task.partition] = task.attempt, position
@@ -54,6 +92,7 @@ class KeptPositions:
     def __init__(self) -> None:
         self._before: dict[str, dict[str, Any]] = {OF_ATTEMPT: {}, OF_NAME: {}}
         self._now: dict[str, dict[str, Positions]] = {OF_ATTEMPT: {}, OF_NAME: {}}
+        self._ended = dict[str, Any]()  # after all rows of pushes that have ended, dead ones too
 
     def follow(self, document: Mapping[str, Any]) -> None:
         """Go on after the positions in a document; what is none is left out: rows are delivered again."""
@@ -62,8 +101,11 @@ class KeptPositions:
 
     def start(self, kind: str, name: str) -> Positions:
         """Those of a push that starts under this name, which no other one of this kind has."""
-        known = self._now[kind].get(name)
-        if kind == OF_NAME:
+        if kind == OF_NAME and name in self._ended:
+            # Who pushes on has dealt with the dead letters of the push before.
+            reached = {0: self._ended.pop(name)}
+        elif kind == OF_NAME:
+            known = self._now[kind].get(name)
             found = mapping(self._before[kind].get(name)) if known is None else known.of_source()
             reached = {0: found["acknowledged"]} if "acknowledged" in found else {}
         else:
@@ -73,8 +115,11 @@ class KeptPositions:
         return made
 
     def reached(self, name: str, position: Any) -> None:
-        """A push for the next run of the name has delivered all before this position."""
-        self._now[OF_NAME][name] = Positions({0: position})
+        """A push for the next run of the name has delivered all before this position, but for dead letters.
+
+        The program has these, and may still fail: then the next run meets them again.
+        """
+        self._ended[name] = position
 
     def forget(self, name: str) -> None:
         """Let the next push of this name begin with its first row, also in a further attempt."""
@@ -85,5 +130,7 @@ class KeptPositions:
         """All positions; after the job is done, those for the next one of its name."""
         of_attempt = {name: each.acknowledged() for name, each in self._now[OF_ATTEMPT].items()}
         of_name = {name: each.of_source() for name, each in self._now[OF_NAME].items()}
+        for name, position in self._ended.items() if is_done else ():
+            of_name[name] = {**of_name.get(name, {}), "acknowledged": position}
         found = {OF_ATTEMPT: {} if is_done else {**self._before[OF_ATTEMPT], **of_attempt}, OF_NAME: of_name}
         return {kind: each for kind, each in found.items() if each}

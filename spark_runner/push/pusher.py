@@ -12,13 +12,13 @@ from pyspark.sql import functions as sql
 
 from spark_runner.push.batch import Batch, Priority, Record
 from spark_runner.push.errors import PushError, Refused, TimedOut
+from spark_runner.push.positions import BadPosition, check_position
 from spark_runner.push.pushes import Pushes
 from spark_runner.push.retry import Results
 from spark_runner.push.settings import Limits, PushSettings
 from spark_runner.push.task import Portion, PushTask
 
 _PORTION = 1000  # rows that are read at once
-_MAX_POSITION = 4096  # characters
 _AVAILABLE_S = 2.0  # between questions for how many rows the source has
 _RESULT = "delivered BIGINT, reason STRING, row STRING, position STRING"
 
@@ -182,13 +182,9 @@ class _Partition:
 
 def _checked(position: Any) -> Any:
     try:
-        text = json.dumps(position)
-    except (TypeError, ValueError) as error:
-        raise PushError(f"'fetch' returned a position that is no value for JSON: {error}") from error
-    if len(text) > _MAX_POSITION:
-        raise PushError(
-            f"'fetch' returned a position of {len(text)} characters; it has at most {_MAX_POSITION}"
-        )
+        check_position(position)
+    except BadPosition as error:
+        raise PushError(f"'fetch' returned a position that cannot be kept: {error}") from error
     return position
 
 

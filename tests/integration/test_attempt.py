@@ -1,4 +1,6 @@
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -8,8 +10,12 @@ from queues.model.operations import Operation
 from queues.session import Login, ReplyLost, Session, boottime
 from queues.store.commit import commit
 from spark_runner.driver.attempt_holder import AttemptHolder, Superseded
+from spark_runner.driver.push_nodes import PushNodes
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.attempt import MAX_TABLES, Attempt, AttemptState, intent, outcome_facts
+from spark_runner.push.control.budget import TaskId
+from spark_runner.push.positions import OF_NAME
+from spark_runner.push.pushes import Pushes
 from tests.queues_support import Open, expire
 from tests.run_plans import run_plan
 from tests.waiting import wait_until
@@ -206,3 +212,41 @@ def test_a_driver_that_was_suspended_tries_no_longer_than_its_lease_to_record_it
     slept[0] = 0.0
     driver.end({"state": "succeeded"})
     assert len(tries) == 1
+
+
+# ---------------------------------------------------------------------- positions of pushes
+def test_the_positions_at_the_end_are_the_last_ones_though_the_guard_is_at_it(
+    open_queues: Open, path: str
+) -> None:
+    session, guard_writes, has_ended = open_queues().session, threading.Event(), threading.Event()
+
+    def write(operations: Sequence[Operation]) -> None:
+        if not guard_writes.is_set():
+            guard_writes.set()
+            has_ended.wait(1)  # the end has to wait for this
+        commit(session, operations)
+
+    nodes = PushNodes(
+        session,
+        run_plan(attempt_path=path, delivered={"attempt": {"dst#0": {"0": [7, "digest"]}}}),
+        Pushes(),
+        write,
+    )
+    with ThreadPoolExecutor() as pool:
+        guard = pool.submit(nodes.keep_positions)
+        assert guard_writes.wait(20)
+        nodes.keep_positions(is_done=True)
+        has_ended.set()
+        guard.result(20)
+    nodes.keep_positions()  # a last look of the guard
+    assert session.get(f"{path}/positions") is None, "after a success, nothing is left to go on after"
+
+
+def test_an_outcome_is_recorded_whatever_positions_a_task_reports(open_queues: Open, path: str) -> None:
+    session = open_queues().session
+    driver = holder(session, path, "driver")
+    driver.take()
+    kept = driver.streams.pushes._kept.start(OF_NAME, "numbers")  # noqa: SLF001 - as a push does
+    kept.add([(TaskId(0, 1), {"position": "a file \udcff", "read_position": 1})])
+    driver.end({"state": "succeeded"})
+    assert state_of(session, path) == (AttemptState.SUCCEEDED, "driver")

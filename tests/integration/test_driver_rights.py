@@ -225,6 +225,11 @@ LITTER = {
     "a node for the driver alone": "client.create(path + '/a', acl=own)",
     "positions of its own": "client.create(path + '/positions', b'[' * 100_000)",
     "positions for itself alone": "client.create(path + '/positions', b'{}', acl=own)",
+    "positions that nobody may change": (
+        "from kazoo.security import make_acl\n"
+        "shown = [make_acl('world', 'anyone', read=True)]\n"
+        """client.create(path + '/positions', b'{"name": {"a": {"acknowledged": 1}}}', acl=shown)"""
+    ),
     "positions with nodes below": "client.create(path + '/positions/a', makepath=True)",
     "thousands": "[r.get() for r in [client.create_async(f'{path}/{n:0500}') for n in range(3000)]]",
 }

@@ -358,6 +358,32 @@ def test_a_further_attempt_goes_on_after_the_rows_that_are_delivered(
         assert {json.loads(each.body)["id"] for each in server.received} == set(range(1, rows))
 
 
+def test_batches_of_an_attempt_that_failed_come_again_with_the_same_keys(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows, effects = 3000, dict[str, list[int]]()
+
+    def takes_each_key_once(received: Received) -> Reply:
+        if is_down and len(effects) == 4:
+            return Reply(503)
+        effects.setdefault(
+            received.headers["idempotency-key"], [row["id"] for row in json.loads(received.body)]
+        )
+        return Reply()
+
+    is_down = True
+    with web_server(takes_each_key_once) as server:
+        options = "batch_size 400, retry_timeout 0.3, parallelism 1, concurrency 1"
+        script = table(server.url, options) + MANY.replace("300", str(rows))
+        first, second = StreamControl(), StreamControl()
+        with pytest.raises(SqlError, match="answers 503"):
+            execute(spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 1), control=first)
+        is_down = False
+        second.pushes.follow(first.pushes.positions())
+        execute(spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 2), control=second)
+    assert sorted(each for ids in effects.values() for each in ids) == list(range(rows))
+
+
 def test_a_row_that_has_changed_meanwhile_is_sent_although_its_key_was_delivered(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -138,16 +138,44 @@ def test_the_next_job_of_the_name_goes_on_after_what_is_acknowledged(
     assert second.positions(is_done=True) == {"name": {"numbers": {"acknowledged": 100, "read": 100}}}
 
 
+class Picky(Numbers):
+    """Its target refuses a number."""
+
+    def push(self, rows: Sequence[int]) -> None:
+        if 55 in rows:
+            raise Permanent("no")
+        super().push(rows)
+
+
+def test_a_job_that_fails_after_its_push_meets_the_dead_letters_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = PushSettings(order=Order.STRICT, batch_records=5, retry=QUICK)
+    with web_server() as server:
+        pushes = Pushes()
+        monkeypatch.setattr(Pushes, "of_job", pushes)
+        done = Picky(server.url).run_fetched(spark, "numbers", 30, settings)
+        assert (done.position, done.dead.count()) == (100, 1)
+        assert pushes.positions(is_done=False)["name"]["numbers"]["acknowledged"] == 50
+        assert pushes.positions(is_done=True)["name"]["numbers"]["acknowledged"] == 100
+        assert Picky(server.url).run_fetched(spark, "numbers", 30, settings).delivered == 0, "it goes on"
+
+
 class Wrong(Numbers):
-    """Its positions are no values for JSON."""
+    """Its positions cannot be kept."""
+
+    def __init__(self, url: str, position: Any) -> None:
+        super().__init__(url)
+        self.position = position
 
     def fetch(self, position: Any) -> Any:
-        return [position], {1, 2}
+        return [position], self.position
 
 
-def test_a_position_that_cannot_be_kept_ends_the_push(spark: SparkSession) -> None:
-    with web_server() as server, pytest.raises(Exception, match="a position that is no value for JSON"):
-        Wrong(server.url).run_fetched(spark, "wrong", 0)
+@pytest.mark.parametrize("position", [{1, 2}, "a file \udcff", "x" * 5000, float("nan")])
+def test_a_position_that_cannot_be_kept_ends_the_push(spark: SparkSession, position: Any) -> None:
+    with web_server() as server, pytest.raises(Exception, match="a position that cannot be kept: it "):
+        Wrong(server.url, position).run_fetched(spark, "wrong", 0)
 
 
 class Refuses(Pusher):

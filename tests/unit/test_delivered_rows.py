@@ -58,3 +58,15 @@ def test_other_rows_are_an_error(other: list[str]) -> None:
 @pytest.mark.parametrize("position", [None, 7, "x", [], [1], ["1", "x"], [0, ""], {"a": 1}])
 def test_without_a_position_no_row_is_passed_over(position: Any) -> None:
     assert passed(position, [["a", "b"]]) == 0
+
+
+def test_rows_that_may_be_others_are_not_reported_as_delivered() -> None:
+    before = DeliveredRows(None)
+    before.pass_over(["a", "b", "c"])
+    rows = DeliveredRows(before.position)
+    assert rows.pass_over(["x"]) == 1, "it is not sent, and not known either"
+    assert rows.position == before.position, "an attempt that ends here must not pass on what was never sent"
+    again = DeliveredRows(before.position)
+    again.pass_over(["a", "b", "c"])
+    again.pass_over(["d"])
+    assert again.position != before.position

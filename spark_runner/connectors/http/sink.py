@@ -49,8 +49,10 @@ class HttpSink:
         insert = self._done[place] if request.batch is None else 0
         secrets = tuple(spellings_within(map(str, options.values())))
         rows = requests(frame, options, request, order, tasks=tasks, insert=insert)
-        # Rows without a key cannot be told apart, and a micro-batch is repeated as a whole.
-        is_kept = bool(options["idempotency_header"]) and request.batch is None
+        # Rows without a key cannot be told apart, and a micro-batch is repeated as a whole. Batches that
+        # begin at another row would have other keys; with `linger`, their keys are others anyway.
+        has_same_keys = options["batch_size"] == 1 or options["linger"] > 0
+        is_kept = bool(options["idempotency_header"]) and request.batch is None and has_same_keys
         kept_as = f"{request.target}#{insert}" if is_kept else ""
         written = pushed_by(
             rows,

@@ -22,10 +22,20 @@ class Connection:
     is_known: bool = False
     is_busy: bool = False
     is_ending: bool = False
+    reader: asyncio.StreamReader | None = None
+
+    @property
+    def may_end(self) -> bool:
+        """Whether another one may have its place: a stranger, or a client that has closed its end."""
+        is_gone = self.reader is not None and (self.reader.at_eof() or self.reader.exception() is not None)
+        return is_gone or not self.is_known
 
 
 class Connections:
-    """At most 64 connections. A further one ends the oldest without a token, or is refused if all have it."""
+    """At most 64 connections. A further one ends the oldest that may end, or is refused without one.
+
+    A client that has gone would keep its place until its wait for rows is over.
+    """
 
     def __init__(self) -> None:
         self._open = dict[Connection, None]()  # the oldest first
@@ -44,10 +54,10 @@ class Connections:
 
     def _has_place(self) -> bool:
         if sum(not each.is_ending for each in self._open) >= _MAX_CONNECTIONS:
-            stranger = next((each for each in self._open if not (each.is_known or each.is_ending)), None)
-            if stranger is None:
+            found = next((each for each in self._open if each.may_end and not each.is_ending), None)
+            if found is None:
                 return False
-            _end(stranger)
+            _end(found)
         return True
 
     def _ended(self, connection: Connection) -> None:

@@ -3,6 +3,7 @@
 import hmac
 import io
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,6 +20,8 @@ MAX_HEAD_BYTES = 16 * 1024
 _MAX_PARAMETERS = 10
 _VERSIONS = ("HTTP/1.0", "HTTP/1.1")
 _PARTS = 3  # of a request line
+# A proxy may read other lines in another way, and take a part of a request for a further one.
+_FIELDS = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _PLAIN: Mapping[str, str] = {}
 
 
@@ -59,6 +62,8 @@ def read_request(head: bytes, token: str) -> PageRequest:
     if len(parts) != _PARTS or parts[2] not in _VERSIONS:
         raise BadRequest(HTTPStatus.BAD_REQUEST, "bad_request", "it is no request of HTTP/1.1")
     method, target, version = parts
+    if not _FIELDS.fullmatch(rest):
+        raise BadRequest(HTTPStatus.BAD_REQUEST, "bad_request", "its headers are none of HTTP/1.1")
     try:
         headers = parse_headers(io.BytesIO(rest))
     except HTTPException as error:
@@ -68,7 +73,8 @@ def read_request(head: bytes, token: str) -> PageRequest:
     if method not in {"GET", "HEAD"}:
         allow = {"Allow": "GET, HEAD"}
         raise BadRequest(HTTPStatus.METHOD_NOT_ALLOWED, "bad_method", "use GET or HEAD", allow)
-    if "transfer-encoding" in headers or headers.get("content-length", "0").strip() != "0":
+    lengths = headers.get_all("content-length") or []
+    if "transfer-encoding" in headers or any(each.strip() != "0" for each in lengths):
         raise BadRequest(HTTPStatus.BAD_REQUEST, "bad_request", "a request has no body")
     try:
         url = urlsplit(target)

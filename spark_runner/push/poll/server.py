@@ -103,7 +103,7 @@ class PollServer:
         connection.is_begun = True
         transport: asyncio.BaseTransport | None = None
         try:
-            reader = asyncio.StreamReader(MAX_HEAD_BYTES, self._loop)
+            reader = connection.reader = asyncio.StreamReader(MAX_HEAD_BYTES, self._loop)
             protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
             transport, _ = await self._loop.connect_accepted_socket(
                 lambda: protocol,
@@ -117,8 +117,8 @@ class PollServer:
             writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
             while await self._exchange(connection, reader, writer):
                 pass
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client is away, too slow, or a stranger whose place another one gets
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError, MemoryError):
+            pass  # the client is away, too slow, or has lost its place; or its page has no room in memory
         finally:
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()  # without one, asyncio has closed the socket
@@ -127,10 +127,10 @@ class PollServer:
         self, connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Answer a request; returns whether there may be a further one. Raises what ends the connection."""
-        request = PageRequest(stays=False)
         async with asyncio.timeout(_IDLE_S if connection.is_known else _HEAD_S):
             head = await _head(reader)
         connection.is_busy = True
+        request = PageRequest(is_head=head.startswith(b"HEAD "), stays=False)  # of one that cannot be read
         try:
             request = read_request(head, self._settings.token)
             connection.is_known, self._asked = True, time.monotonic()
@@ -138,7 +138,7 @@ class PollServer:
         except Exception as error:  # noqa: BLE001 - each error has an answer; a bug must not stop the server
             answer = of_error(error)
         stays = request.stays and not answer.tells_end
-        await self._send(answer, answer.encoded(is_head=request.is_head, stays=stays), writer)
+        await self._send(answer, writer, is_head=request.is_head, stays=stays)
         if not stays:
             await self._end(answer, reader)
         connection.is_busy = False
@@ -152,7 +152,7 @@ class PollServer:
             changed, page = self._changed, self._page(request)
             left = until - self._loop.time()
             if page.rows or page.is_end or left <= 0:
-                return of_page(page)
+                return self._answer_of(page)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), min(left, page.pause or left))
 
@@ -160,10 +160,20 @@ class PollServer:
         most = min(request.limit or self._settings.page_records, self._settings.page_records)
         return self._buffer.page(request.after, most, self._settings.page_bytes)
 
-    async def _send(self, answer: Answer, data: bytes, writer: asyncio.StreamWriter) -> None:
+    def _answer_of(self, page: Page) -> Answer:
+        try:
+            return of_page(page)
+        except MemoryError:
+            if page.rows:
+                self._buffer.sent(is_received=False)
+            raise
+
+    async def _send(
+        self, answer: Answer, writer: asyncio.StreamWriter, *, is_head: bool, stays: bool
+    ) -> None:
         is_received = False
         try:
-            writer.write(data)
+            writer.write(answer.encoded(is_head=is_head, stays=stays))
             async with asyncio.timeout(SEND_S):
                 await writer.drain()
             is_received = True

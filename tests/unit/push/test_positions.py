@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
+from spark_runner.protocol.zookeeper import decode, encode
 from spark_runner.push.control.budget import TaskId
-from spark_runner.push.positions import MAX_CHARACTERS, OF_ATTEMPT, OF_NAME, KeptPositions
+from spark_runner.push.positions import (
+    MAX_CHARACTERS,
+    OF_ATTEMPT,
+    OF_NAME,
+    BadPosition,
+    KeptPositions,
+    check_position,
+)
 
 
 def passed_on(kept: KeptPositions, *, is_done: bool = False) -> KeptPositions:
@@ -42,6 +50,37 @@ def test_the_next_job_of_the_name_goes_on_where_a_source_was_acknowledged() -> N
     assert again.document(is_done=False)["name"]["numbers"]["acknowledged"] == {"offset": 5}
     again.reached("numbers", {"offset": 20})
     assert again.start(OF_NAME, "numbers").reached == {0: {"offset": 20}}, "a second push of the same run"
+
+
+def test_dead_letters_of_a_job_that_fails_after_its_push_come_again() -> None:
+    kept = KeptPositions()
+    kept.start(OF_NAME, "numbers").add([(TaskId(0, 1), report(5, 20))])  # the sixth is dead
+    kept.reached("numbers", 20)
+    assert passed_on(kept).start(OF_NAME, "numbers").reached == {0: 5}
+    assert passed_on(kept, is_done=True).start(OF_NAME, "numbers").reached == {0: 20}
+    assert kept.start(OF_NAME, "numbers").reached == {0: 20}, "who pushes on has dealt with them"
+    assert passed_on(kept).start(OF_NAME, "numbers").reached == {0: 20}
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        "a file \udcff",
+        {"\ud800": 1},
+        float("nan"),
+        float("inf"),
+        json.loads("[" * 400 + "]" * 400),
+        json.loads('{"a":' * 21 + "1" + "}" * 21),
+    ],
+)
+def test_a_position_that_no_node_can_hold_is_left_out(position: Any) -> None:
+    kept = KeptPositions()
+    for kind in (OF_ATTEMPT, OF_NAME):
+        kept.start(kind, "dst").add([(TaskId(0, 1), report(3)), (TaskId(0, 1), report(position, position))])
+        assert kept.start(kind, "dst").reached == ({} if kind == OF_ATTEMPT else {0: 3})
+    assert decode(encode(kept.document(is_done=False)))
+    with pytest.raises(BadPosition):
+        check_position(position)
 
 
 def test_an_earlier_attempt_of_a_task_moves_nothing_back() -> None:

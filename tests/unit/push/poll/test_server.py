@@ -1,5 +1,6 @@
 """The server of rows, over real connections."""
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -171,6 +172,16 @@ def test_head_acknowledges_nothing(client: Client, buffer: PollBuffer) -> None:
 
 @pytest.mark.parametrize(
     ("request_", "status"),
+    [(HEAD, 200), (HEAD.replace(b"/rows", b"/other"), 404), (b"GET /rows HTTP/1.1\r\n\r\n", 401)],
+)
+def test_an_answer_to_head_has_no_body(client: Client, request_: bytes, status: int) -> None:
+    head, _, body = answer_to(client.url, request_.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert body == b""
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
     [
         (b"hello\r\n\r\n", 400),
         (HEAD.replace(b"/rows", b"http://[/rows"), 400),
@@ -180,6 +191,13 @@ def test_head_acknowledges_nothing(client: Client, buffer: PollBuffer) -> None:
         (HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
         (HEAD.replace(b"\r\n\r\n", b"\r\n" + b"X: y\r\n" * 150 + b"\r\n"), 431),
         (HEAD.replace(b"\r\n\r\n", b"\r\nX: " + b"y" * 20_000 + b"\r\n\r\n"), 431),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nhello"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length : 5\r\n\r\nhello"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nno header\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: y\n\n" + HEAD), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: y\r\n Transfer-Encoding: chunked\r\n\r\n"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: y\rTransfer-Encoding: chunked\r\n\r\n"), 400),
+        (HEAD.replace(b"\r\n\r\n", b"\r\nX: \0\r\n\r\n"), 400),
         (b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n", 431),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
     ],
@@ -221,6 +239,21 @@ def test_of_clients_that_all_have_the_token_those_beyond_the_most_are_refused(cl
     wait_until(lambda: answers(client), WAIT_S, "there is a place again")
 
 
+@pytest.mark.parametrize("linger", [b"\0" * 8, b"\x01\0\0\0\0\0\0\0"], ids=["an end", "a reset"])
+def test_clients_that_die_while_they_wait_keep_no_other_out(
+    client: Client, buffer: PollBuffer, linger: bytes
+) -> None:
+    cursor = client.ask().next
+    for _ in range(100):
+        with connected(client.url) as made:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            made.sendall(HEAD.replace(b"/rows", f"/rows?wait=60&after={cursor}".encode()))
+    assert client.ask(after=cursor).status == 200
+    buffer.put(rows(3))
+    assert len(client.ask(after=cursor).rows) == 3
+    wait_until(lambda: buffer.report()["in_flight"] == 0, WAIT_S, "no page is being sent")
+
+
 def answers(client: Client) -> bool:
     try:
         return client.ask().status == 200
@@ -249,6 +282,24 @@ def test_a_client_that_does_not_read_its_page_loses_it(monkeypatch: pytest.Monke
         monkeypatch.setattr(module, "SEND_S", 30.0)
         assert len(Client(url).ask().rows) == 30
         assert buffer.report()["buffered"] == 30
+
+
+@pytest.mark.parametrize("where", ["of_page", "Answer.encoded"])
+def test_a_page_for_which_there_is_no_memory_keeps_no_later_one_out(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fails(*_: object, **__: object) -> bytes:
+        raise MemoryError
+
+    with served(limits=Limits(concurrency=1)) as (buffer, url):
+        buffer.put(rows(3))
+        client = Client(url)
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{module.__name__}.{where}", fails)
+            with contextlib.suppress(ConnectionError, RemoteDisconnected):
+                assert client.ask().status == 500
+        wait_until(lambda: buffer.report()["in_flight"] == 0, WAIT_S, "it is not being sent")
+        assert len(client.ask().rows) == 3
 
 
 def test_an_attempt_that_fails_answers_clients_that_wait_and_those_that_ask_soon(
