@@ -21,7 +21,9 @@ class DeliveredRows:
         self._most = count if isinstance(count, int) else 0
         self._expected = [self._most, digest]
         self._digest = blake2b(digest_size=_DIGEST_BYTES)
-        self._count = self.passed = 0
+        self._count = 0
+        self.passed = 0
+        """Rows that are passed over, and not counted yet."""
 
     @property
     def position(self) -> list[Any]:
@@ -38,7 +40,6 @@ class DeliveredRows:
         if passed and self._count == self._most:
             self._check()
         self._add(rows[passed:])
-        self.passed += passed
         return passed
 
     def end(self) -> None:

@@ -35,9 +35,9 @@ class Acknowledgements:
         """The position up to which all are delivered: from it on, a restart meets each dead letter again."""
         return self._before.delivered
 
-    def add(self, count: int, position: Any) -> Portion:
+    def add(self, count: int, position: Any, *, is_delivered: bool = False) -> Portion:
         """A portion of so many records, after which the source has this position; it may be empty."""
-        portion = Portion(count, count, position, position, previous=self._last)
+        portion = Portion(count, count, position, position, is_delivered=is_delivered, previous=self._last)
         if self._last is None:
             self._first = portion
         else:

@@ -102,8 +102,8 @@ class Portion:
     """Records that were read together, `count` of them, and the `position` of the source after them.
 
     `left` of them are neither delivered nor dead letters. All before `delivered` are delivered, once none is
-    left; None: not all. If it `has_dead`, a dead letter comes after that. The open portions are a list,
-    linked both ways.
+    left; None: not all. If it `has_dead`, a dead letter comes after that. With `is_delivered`, an earlier
+    attempt has delivered them all. The open portions are a list, linked both ways.
     """
 
     count: int
@@ -111,6 +111,7 @@ class Portion:
     position: Any
     delivered: Any = None
     has_dead: bool = False
+    is_delivered: bool = False
     previous: "Portion | None" = None
     next: "Portion | None" = None
 
@@ -155,6 +156,11 @@ class Batch:
     def __len__(self) -> int:
         """The number of records."""
         return len(self.records)
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether an earlier attempt has delivered all its records: it needs no request."""
+        return all(portion.is_delivered for portion, _ in self.parts)
 
     def extend(self, records: Sequence[Record], numbers: Sequence[int], portion: Portion) -> None:
         """Add records of one portion."""

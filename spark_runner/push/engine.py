@@ -73,16 +73,17 @@ class Engine:
             self.abort()
 
     # ------------------------------------------------------------------ the producer
-    def put(self, records: Sequence[Record], position: Any = None) -> None:
+    def put(self, records: Sequence[Record], position: Any = None, *, is_delivered: bool = False) -> None:
         """Add records, after which the source has this position; waits while the buffer is full.
 
-        Raises TargetDown, PushEnded, and any error of a delivery.
+        With `is_delivered`, an earlier attempt has delivered them: they only complete batches. Raises
+        TargetDown, PushEnded, and any error of a delivery.
         """
         came, pending = self._clock(), self._by_destination(records)
         with self._lock:
             self._check()
             self._monitor.pulled(came - self._returned)
-            portion = self._lanes.read(len(records), position)
+            portion = self._lanes.read(len(records), position, is_delivered=is_delivered)
             while True:
                 now = self._clock()
                 pending = self._add(pending, portion, now)
@@ -211,7 +212,8 @@ class Engine:
             with self._lock:
                 now = self._clock()
                 settled = self._lanes.settle(batch, results, follow, now)
-                self._monitor.ended(batch, results, follow, now, is_late=settled.is_late)
+                if not batch.is_delivered:
+                    self._monitor.ended(batch, results, follow, now, is_late=settled.is_late)
             dead = [letter for each in settled.acknowledged for letter in each.dead]
             if dead:
                 self._on_dead(dead)
@@ -228,7 +230,7 @@ class Engine:
 
     def _results(self, batch: Batch) -> Results:
         try:
-            return self._deliver(batch)
+            return None if batch.is_delivered else self._deliver(batch)
         except DeliveryError as error:
             return error
 

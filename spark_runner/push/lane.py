@@ -178,7 +178,8 @@ class Lane:
         if group is None:
             return None
         batch = group.start(now)
-        self._bucket.take(now)
+        if not batch.is_delivered:
+            self._bucket.take(now)
         self._in_flight[batch] = group
         self._schedule.update(group, now)
         return batch

@@ -112,9 +112,9 @@ class Lanes:
             most = min(most, (self._settings.window + 1) * self._settings.batch_records - records)
         return Room(most, free, _room(self.limits.buffer_bytes - self.buffered_bytes, size))
 
-    def read(self, count: int, position: object) -> Portion:
+    def read(self, count: int, position: object, *, is_delivered: bool = False) -> Portion:
         """A portion of the source that was read, whose records are added next."""
-        return self.acknowledgements.add(count, position)
+        return self.acknowledgements.add(count, position, is_delivered=is_delivered)
 
     def add(
         self, to: Destination, records: Sequence[Record], numbers: Sequence[int], portion: Portion, now: float
@@ -185,8 +185,9 @@ class Lanes:
                 batch = lane.start(priority, now)
                 self._turns.update(lane, now)
                 if batch is not None:
-                    self._bucket.take(now)
-                    self.breaker.started(now)
+                    if not batch.is_delivered:
+                        self._bucket.take(now)
+                        self.breaker.started(now)
                     self.in_flight += 1
                     self._low = (
                         0.0 if priority is Priority.LOW else min(1.0, self._low + self._settings.low_share)
@@ -217,6 +218,20 @@ class Lanes:
     def settle(self, batch: Batch, results: Results, follow: FollowUp, now: float) -> Settled:
         """The request of a batch has ended with results, which have this follow-up."""
         lane, error = self._lanes[batch.lane], retryable(batch, results)
+        if not batch.is_delivered:
+            self._observe(lane, batch, error, follow, now)
+        found = lane.settle(batch, follow, now)
+        self.in_flight -= 1
+        for each in {lane, *self._held}:
+            self._turns.update(each, now)
+        self._held.clear()
+        failure = None if error is None else self._target_down(lane, error)
+        return Settled(found or (), found is None, failure)
+
+    def _observe(
+        self, lane: Lane, batch: Batch, error: Retryable | None, follow: FollowUp, now: float
+    ) -> None:
+        """What a request shows of the target."""
         if error is None:
             self.breaker.succeeded()
         else:
@@ -227,13 +242,6 @@ class Lanes:
         lane.observe(batch, error, max(follow.pause, self.breaker.wait(now) or 0.0), now)
         if batch.rows > sum(each.rows for each in follow.rest):
             lane.failing_seconds = 0.0  # it took some rows of a record, although not all
-        found = lane.settle(batch, follow, now)
-        self.in_flight -= 1
-        for each in {lane, *self._held}:
-            self._turns.update(each, now)
-        self._held.clear()
-        failure = None if error is None else self._target_down(lane, error)
-        return Settled(found or (), found is None, failure)
 
     def _target_down(self, lane: Lane, error: Retryable) -> TargetDown | None:
         wait, most = error.retry_after if isinstance(error, Overloaded) else 0.0, self._settings.retry_timeout

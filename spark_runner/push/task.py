@@ -20,12 +20,14 @@ from spark_runner.push.settings import NOT_YET, LaneLimits, Limits, PushSettings
 class Portion(NamedTuple):
     """Records that were read together, and the position of the source after them.
 
-    `available` is how many more records it has then; None: unknown.
+    `available` is how many more records it has then; None: unknown. With `is_delivered`, an earlier attempt
+    has delivered them all.
     """
 
     records: Sequence[Record]
     position: Any = None
     available: int | None = None
+    is_delivered: bool = False
 
 
 class News(NamedTuple):
@@ -102,7 +104,7 @@ class PushTask:
         with closing(channel), engine:
             for portion in portions:
                 engine.available = portion.available
-                engine.put(portion.records, portion.position)
+                engine.put(portion.records, portion.position, is_delivered=portion.is_delivered)
                 yield news()
         yield news()
 

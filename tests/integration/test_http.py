@@ -358,7 +358,7 @@ def test_a_further_attempt_goes_on_after_the_rows_that_are_delivered(
         assert {json.loads(each.body)["id"] for each in server.received} == set(range(1, rows))
 
 
-def test_batches_of_an_attempt_that_failed_come_again_with_the_same_keys(
+def test_batches_of_an_attempt_that_failed_have_the_same_keys_and_come_again_if_they_must(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rows, effects = 3000, dict[str, list[int]]()
@@ -380,8 +380,13 @@ def test_batches_of_an_attempt_that_failed_come_again_with_the_same_keys(
             execute(spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 1), control=first)
         is_down = False
         second.pushes.follow(first.pushes.positions())
+        taken, before = [*effects], len(server.received)
         execute(spark, plan_of(script, tmp_path), lambda _: None, Writer("run", 2), control=second)
+        again = [each.headers["idempotency-key"] for each in server.received[before:]]
     assert sorted(each for ids in effects.values() for each in ids) == list(range(rows))
+    assert [key for key in again if key in taken] == taken[
+        3:
+    ]  # only its first 300 rows are before the position
 
 
 def test_a_row_that_has_changed_meanwhile_is_sent_although_its_key_was_delivered(

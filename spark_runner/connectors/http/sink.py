@@ -49,10 +49,8 @@ class HttpSink:
         insert = self._done[place] if request.batch is None else 0
         secrets = tuple(spellings_within(map(str, options.values())))
         rows = requests(frame, options, request, order, tasks=tasks, insert=insert)
-        # Rows without a key cannot be told apart, and a micro-batch is repeated as a whole. Batches that
-        # begin at another row would have other keys; with `linger`, their keys are others anyway.
-        has_same_keys = options["batch_size"] == 1 or options["linger"] > 0
-        is_kept = bool(options["idempotency_header"]) and request.batch is None and has_same_keys
+        # Rows without a key cannot be told apart, and a micro-batch is repeated as a whole.
+        is_kept = bool(options["idempotency_header"]) and request.batch is None
         kept_as = f"{request.target}#{insert}" if is_kept else ""
         written = pushed_by(
             rows,
@@ -106,12 +104,18 @@ class Sends:
         known: DeliveredRows,
     ) -> Iterator[Portion]:
         position, has_keys, is_clean = self.task.position, bool(self.options["idempotency_header"]), True
+        # Batches that began at another row would have other keys. With `linger`, they are others anyway.
+        completes_batches = self.options["batch_size"] > 1 and not self.options["linger"]
         for batch in batches:
             all_rows = list(self._rows(batch))
             for start in range(0, len(all_rows), _PORTION):
                 rows = all_rows[start : start + _PORTION]
-                if has_keys:
-                    del rows[: known.pass_over([f"{row.key} {row.row}" for row in rows])]
+                passed = known.pass_over([f"{row.key} {row.row}" for row in rows]) if has_keys else 0
+                if completes_batches and passed:
+                    yield Portion(sender.records(rows[:passed], refused), position, is_delivered=True)
+                else:
+                    known.passed += passed
+                del rows[:passed]
                 records = sender.records(rows, refused)
                 # A further attempt must meet a row again that cannot be sent: no quarantine has it yet.
                 is_clean = is_clean and not refused

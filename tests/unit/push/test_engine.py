@@ -394,3 +394,23 @@ def test_the_time_in_which_records_come_and_that_of_a_full_buffer_are_told_apart
         now = 4.0
     report = engine.report()
     assert (report["read_seconds"], report["stopped_seconds"]) == (4.0, 0.0)
+
+
+@pytest.mark.parametrize("order", Order)
+@pytest.mark.parametrize("delivered", range(8))
+def test_what_an_earlier_attempt_has_delivered_completes_batches_and_is_not_sent(
+    order: Order, delivered: int
+) -> None:
+    """A batch of which it has delivered only some records is the same as in that attempt."""
+    target, found = Target(), [record for n in range(7) for record in records([n], key=n % 2)]
+    # A rate of which each request that it does not need would cost half a minute.
+    limits = Limits(concurrency=1, rate=1 / 30 if delivered == len(found) else 0.0)
+    with Engine(target, settings(order=order), Limits(concurrency=1)) as first:
+        first.put(found)
+    whole, target.batches = target.batches, []
+    with Engine(target, settings(order=order), limits) as second:
+        second.put(found[:delivered], "given", is_delivered=True)
+        second.put(found[delivered:], "end")
+    assert (second.counts()["delivered"], second.delivered) == (7, "end")
+    assert second.counts()["requests"] == len(target.batches)
+    assert sorted(target.batches) == sorted(batch for batch in whole if max(batch) >= delivered)
