@@ -96,7 +96,8 @@ def test_bulk_requests_of_elasticsearch_hold_few_rows_at_once(rows: DataFrame, i
             return asked.forward()
         taken.append(len(asked.records))
         time.sleep(PAUSE_S)
-        return Said(200, b'{"errors":false,"items":[]}')
+        items = [{"index": {"status": 201}} for _ in asked.records]
+        return Said.document(200, {"errors": False, "items": items})
 
     with LogProxy(indices.url, slow) as proxy, watched() as peak:
         ElasticsearchSink().write(
