@@ -126,8 +126,9 @@ class JobContext:
         Raises RefusedSubmission where the two contradict each other, and where the policy forbids them.
         """
         pool = self.claim.record.pool.removesuffix(LOW_LANE_SUFFIX)
+        wanted = self.definition.spark  # one that cannot be read contradicts no default
         try:
-            filled = self.context.rules.spark_of(pool, self.definition.spark)
+            filled = self.context.rules.spark_of(pool, wanted)
         except ValueError as error:
             raise RefusedSubmission(f"the Spark defaults of pool {pool} do not fit: {error}") from error
         try:
