@@ -109,7 +109,10 @@ class JobContext:
         found = self.context.session.get(f"{self.record_path}/definition")
         if found is None:
             raise CorruptRecord(self.id, "it has no definition")
-        definition = Definition.model_validate(json.loads(found[0]))
+        try:
+            definition = Definition.model_validate(json.loads(found[0]))
+        except ValueError as error:
+            raise CorruptRecord(self.id, f"its definition is damaged: {error}") from error
         # Messages of this worker about the job may quote them.
         REDACTOR.add_of_job(secrets_of(definition.model_dump(include={"variables", "spark", "arguments"})))
         return definition
@@ -123,12 +126,12 @@ class JobContext:
     def spark(self) -> Spark:
         """The Spark settings: from the definition, else the defaults of this worker for the pool.
 
-        Raises RefusedSubmission where the two contradict each other, and where the policy forbids them.
+        Raises RefusedSubmission where the two contradict each other, and where the policy forbids them;
+        CorruptRecord when the definition cannot be read.
         """
         pool = self.claim.record.pool.removesuffix(LOW_LANE_SUFFIX)
-        wanted = self.definition.spark  # one that cannot be read contradicts no default
         try:
-            filled = self.context.rules.spark_of(pool, wanted)
+            filled = self.context.rules.spark_of(pool, self.definition.spark)
         except ValueError as error:
             raise RefusedSubmission(f"the Spark defaults of pool {pool} do not fit: {error}") from error
         try:

@@ -200,6 +200,10 @@ def test_a_dead_job_runs_after_a_replay_when_its_cause_is_repaired(deployment: D
     stage.commit(Set(definition, b"damaged", -1))
     deployment.worker(handler_errors=1)
     wait_until(lambda: deployment.client.get(job_id).queue is Queue.DEAD, 20, "the worker has given it up")
+    error = deployment.client.get(job_id).error
+    assert error is not None
+    assert (error.error_class, error.type) == ("handler", "CorruptRecord")
+    assert error.message.startswith(f"the record of {job_id!r} cannot be read: its definition is damaged: ")
     stage.commit(Set(definition, found[0], -1))
     (done,) = deployment.client.replay()
     assert (done.queue, done.error) == (Queue.ACCEPT, None)
