@@ -7,10 +7,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ class Kafka:
     daemon: JavaDaemon | None = None
     proxied: ProxiedListener | None = None
     tls_proxied: ProxiedListener | None = None  # likewise, with TLS and logins
+    _calls: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)  # one at a time
 
     @cached_property
     def _client(self) -> subprocess.Popen[bytes]:
@@ -87,9 +89,10 @@ class Kafka:
         given, answers = self._client.stdin, self._client.stdout
         assert given is not None
         assert answers is not None
-        pickle.dump((name, arguments), given)
-        given.flush()
-        succeeded, found = pickle.load(answers)  # noqa: S301 - of our own process
+        with self._calls:
+            pickle.dump((name, arguments), given)
+            given.flush()
+            succeeded, found = pickle.load(answers)  # noqa: S301 - of our own process
         assert succeeded, found
         return found
 
