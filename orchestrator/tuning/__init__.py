@@ -1,0 +1,1 @@
+"""The resources of the next run, from the measurements of past runs of the same definition."""

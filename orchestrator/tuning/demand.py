@@ -1,0 +1,107 @@
+"""The demand of the next run for one resource, from what past runs used of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.tuning.gains import Gains
+
+ENOUGH_RUNS = 5  # fewer are a cold start
+
+_LEAST_RANGE = 0.3  # of the logarithms of the inputs: below that, their noise hides what they cause
+_SHORT_FACTOR = 1.1  # a run that was short needed more than it had, at least so much is assumed
+_MOST_GARBAGE = 0.5  # of a measured peak
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one run had of a resource, and the most that it used at a time; both in the unit of the resource.
+
+    `is_short`: it failed for want of the resource, so that its demand is above `allocated`. `input`: the size
+    of what it read, in any unit that is the same for all runs; None if unknown.
+    """
+
+    allocated: float
+    peak: float
+    is_short: bool = False
+    input: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The logarithms of the largest and of the mean demand of past runs, and their standard deviation."""
+
+    runs: int
+    largest: float
+    mean: float
+    deviation: float
+
+
+def demand(uses: Sequence[Use], current: float, gains: Gains, next_input: float | None = None) -> Demand:
+    """The demand of past runs, as if they had had `current` and read `next_input`; newest last, not empty.
+
+    The standard deviation is that of a normal distribution whose prior has the weight of `prior_runs` runs.
+    """
+    recent = uses[-gains.window :]
+    growth = _Growth.of(recent, gains)
+    logs = [math.log(_peak(use, current, gains)) + growth.of_inputs(use.input, next_input) for use in recent]
+    mean = math.fsum(logs) / len(logs)
+    squares = math.fsum((each - mean) ** 2 for each in logs)
+    prior = gains.prior_runs * gains.prior_spread**2
+    deviation = math.sqrt((prior + squares) / (gains.prior_runs + len(logs) - 1))
+    return Demand(len(logs), max(logs), mean, deviation)
+
+
+def _peak(use: Use, current: float, gains: Gains) -> float:
+    """The peak as if at the current allocation: a larger heap is collected later, and holds more garbage."""
+    if use.is_short:
+        return max(use.peak, _SHORT_FACTOR * use.allocated)
+    garbage = gains.garbage * max(0.0, use.allocated - current)
+    return use.peak - min(garbage, _MOST_GARBAGE * use.peak)
+
+
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """How the demand grows with the input: elasticities, of which the next run gets the more careful one.
+
+    Within the range of known inputs that is a limit of the confidence interval of their regression; beyond
+    it, 1 upwards (a demand in proportion to the input) and 0 downwards.
+    """
+
+    least: float
+    most: float
+    smallest: float  # logarithm of the smallest known input
+    largest: float
+
+    @classmethod
+    def of(cls, uses: Sequence[Use], gains: Gains) -> "_Growth":
+        known = [(math.log(use.input), math.log(use.peak)) for use in uses if use.input and not use.is_short]
+        inputs = [x for x, _ in known]
+        if not inputs:
+            return cls(0.0, 1.0, -math.inf, math.inf)
+        smallest, largest = min(inputs), max(inputs)
+        if len(known) < ENOUGH_RUNS or largest - smallest < _LEAST_RANGE:
+            return cls(0.0, 1.0, smallest, largest)
+        mean_x, mean_y = (math.fsum(column) / len(known) for column in zip(*known, strict=True))
+        squares = math.fsum((x - mean_x) ** 2 for x in inputs)
+        slope = math.fsum((x - mean_x) * (y - mean_y) for x, y in known) / squares
+        residual = math.fsum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in known)
+        prior = gains.prior_runs * gains.prior_spread**2
+        variance = (prior + residual) / (gains.prior_runs + len(known) - 2)
+        error = 2 * math.sqrt(variance / squares)
+        return cls(_share(slope - error), _share(slope + error), smallest, largest)
+
+    def of_inputs(self, past: float | None, following: float | None) -> float:
+        """The logarithm of the growth of the demand from one input to the other; 0 where one is unknown."""
+        if not past or not following:
+            return 0.0
+        change, end = math.log(following / past), math.log(following)
+        if change > 0:
+            beyond = min(change, max(0.0, end - self.largest))
+            return self.most * (change - beyond) + beyond
+        beyond = min(-change, max(0.0, self.smallest - end))
+        return self.least * (change + beyond)
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)

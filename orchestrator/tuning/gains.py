@@ -1,0 +1,54 @@
+"""The gains of the controller: settings with safe defaults, chosen by `benchmarks/tuning.py --search`."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Gains(BaseModel):
+    """How fast and how far an allocation follows the demand; margins and steps are in natural logarithms.
+
+    A step of 0.69 doubles or halves, one of 0.29 lowers to three quarters.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spread: Annotated[float, Field(ge=0, le=10)] = Field(
+        3.0, description="standard deviations of the demand that the target lies above its mean"
+    )
+    least_margin: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.03, description="of the target above the largest demand, where past runs are alike"
+    )
+    most_margin: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.25, description="of the target above the largest demand, however much past runs differ"
+    )
+    cold_margin: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.08, description="added while fewer than five runs are known"
+    )
+    up: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="gain of a step up")
+    down: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="gain of a step down")
+    dead_band: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.08, description="a smaller error changes nothing"
+    )
+    rise: Annotated[float, Field(gt=0, le=3)] = Field(0.69, description="the largest step up")
+    fall: Annotated[float, Field(gt=0, le=3)] = Field(0.29, description="the largest step down")
+    idle_fall: Annotated[float, Field(gt=0, le=3)] = Field(
+        0.69, description="the largest step down from an allocation that is mostly unused"
+    )
+    idle_use: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="an allocation of which a smaller share is used is mostly unused"
+    )
+    window: Annotated[int, Field(ge=3, le=50)] = Field(50, description="runs that are looked at")
+    hold: Annotated[int, Field(ge=1, le=50)] = Field(
+        14, description="runs without a step down, after one that was out of memory"
+    )
+    prior_spread: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.08, description="standard deviation that is assumed before runs are known"
+    )
+    prior_runs: Annotated[float, Field(gt=0, le=50)] = Field(2.0, description="weight of that assumption")
+    garbage: Annotated[float, Field(ge=0, le=0.5)] = Field(
+        0.05, description="share of a larger heap that garbage fills, which a smaller heap collects earlier"
+    )
+    shortage_factor: Annotated[float, Field(gt=1, le=4)] = Field(
+        1.5, description="growth after a run that was out of memory"
+    )

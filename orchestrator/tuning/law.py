@@ -1,0 +1,122 @@
+"""The law of the controller for one resource: the allocation of the next run, as a pure function.
+
+A velocity form in logarithms: a step is added to the allocation that the last run really had, so that limits,
+rounding and changes by a user leave no hidden integral behind (no wind-up).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orchestrator.tuning.demand import ENOUGH_RUNS, Demand, Use, demand
+from orchestrator.tuning.gains import Gains
+
+
+class Rule(StrEnum):
+    """Why an allocation changes, or stays."""
+
+    SHORT = "short"  # the last run failed for want of it
+    GROW = "grow"
+    SHRINK = "shrink"
+    DEAD_BAND = "dead_band"
+    HELD = "held"  # the demand is lower, and something forbids to shrink
+    FLOOR = "floor"  # it rises to what a run that was short needs
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the largest allocation, and the multiples in which it is given."""
+
+    least: float
+    largest: float
+    grain: float
+
+    def clamped(self, value: float) -> float:
+        """The value within the bounds, rounded up to a multiple of the grain where they allow it."""
+        # Without the tolerance an exact multiple may become the next one.
+        rounded = math.ceil(value / self.grain - 1e-9) * self.grain
+        return min(max(rounded, self.least), self.largest)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The allocation of the next run, with what it follows from.
+
+    `target` is what the demand alone asks for; a step may be smaller (`is_limited`), or end at a bound.
+    """
+
+    before: float
+    after: float
+    rule: Rule
+    target: float
+    demand: Demand | None = None
+    is_limited: bool = False
+
+
+def next_step(
+    uses: Sequence[Use],
+    bounds: Bounds,
+    gains: Gains,
+    *,
+    next_input: float | None = None,
+    may_shrink: bool = True,
+) -> Step:
+    """The step after these runs, newest last, at least one.
+
+    `next_input`: the size of what the next run reads, None if unknown; `may_shrink` is False where a guard
+    forbids that.
+    """
+    before = uses[-1].allocated
+    if uses[-1].is_short:
+        wanted = grown(before, bounds, gains)
+        return Step(before, _given(before, wanted, bounds), Rule.SHORT, wanted)
+    found = demand(uses, before, gains, next_input)
+    target = _target(found, gains)
+    change, is_limited = _change(math.log(target / before), found, before, gains)
+    floor = _floor(uses, gains)
+    wanted = before * math.exp(change) if change else before
+    if wanted < before:
+        wanted = max(wanted, min(floor, before)) if may_shrink else before
+    rule = Rule.DEAD_BAND if not change else Rule.GROW if change > 0 else Rule.SHRINK
+    if rule is Rule.SHRINK and wanted == before:
+        rule = Rule.HELD
+    if wanted < floor:
+        rule, wanted = Rule.FLOOR, floor
+    return Step(before, _given(before, wanted, bounds), rule, target, found, is_limited)
+
+
+def _target(found: Demand, gains: Gains) -> float:
+    """So far above the largest demand as past runs differ, within the least and the most margin."""
+    spread = max(found.mean + gains.spread * found.deviation, found.largest + gains.least_margin)
+    aim = min(spread, found.largest + gains.most_margin)
+    return math.exp(aim + (gains.cold_margin if found.runs < ENOUGH_RUNS else 0.0))
+
+
+def _change(error: float, found: Demand, before: float, gains: Gains) -> tuple[float, bool]:
+    """The change for an error, 0 in the dead band, as logarithms; and whether a largest step limits it."""
+    if abs(error) < gains.dead_band:
+        return 0.0, False
+    if error > 0:
+        return min(gains.up * error, gains.rise), gains.up * error > gains.rise
+    is_idle = math.exp(found.largest) < gains.idle_use * before
+    fall = gains.idle_fall if is_idle else gains.fall
+    return max(gains.down * error, -fall), gains.down * error < -fall
+
+
+def grown(allocated: float, bounds: Bounds, gains: Gains) -> float:
+    """The allocation after a run that was short: half as much again, and one grain at least."""
+    return max(gains.shortage_factor * allocated, allocated + bounds.grain)
+
+
+def _floor(uses: Sequence[Use], gains: Gains) -> float:
+    """What the last short runs had, and 5 % more: no step goes below it for a while."""
+    return max((1.05 * use.allocated for use in uses[-gains.hold :] if use.is_short), default=0.0)
+
+
+def _given(before: float, wanted: float, bounds: Bounds) -> float:
+    # An allocation that stays is not rounded, and rounding turns no step down into one up.
+    if wanted == before:
+        return min(max(before, bounds.least), bounds.largest)
+    after = bounds.clamped(wanted)
+    return min(after, max(before, bounds.least)) if wanted < before else after
