@@ -77,7 +77,7 @@ def search(samples: int) -> None:
     """Print the best of random gains of both controllers, by the same cost on the same seeds."""
     draw = random.Random(23)  # noqa: S311 - not for security
     choices: list[tuple[str, Callable[[], Any], Callable[[Any], Controller]]] = [
-        ("ours", lambda: _sample_gains(draw), lambda gains: Ours(gains)),
+        ("ours", lambda: _sample_gains(draw), Ours),
         ("naive_pid", lambda: _sample_pid(draw), lambda gains: NaivePid(**gains)),
     ]
     for name, sample, make in choices:
