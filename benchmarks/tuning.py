@@ -25,7 +25,9 @@ from tuning_workloads import WORKLOADS, Controller, Result, mean, simulate
 from orchestrator.tuning.gains import Gains
 
 SEARCH_SEEDS = range(1_000_000, 1_000_040)
-_OOM_COST = 0.5  # of one run out of memory in 60: as half of what all runs need
+_PEERS = ("fixed", "dr_elephant", "vpa_like")
+_WITHIN = 1.1  # of the smallest allocation of a peer: beyond it costs as much as runs out of memory
+_BEYOND_COST = 50.0  # of a whole allocation, against one run out of memory in 60
 
 CONTROLLERS: dict[str, Callable[[], Controller]] = {
     "fixed": Fixed,
@@ -42,10 +44,19 @@ def measured(make: Callable[[], Controller], seeds: Sequence[int]) -> dict[str, 
     return {name: mean([simulate(name, seed, make()) for seed in seeds]) for name in WORKLOADS}
 
 
-def _cost(make: Callable[[], Controller]) -> float:
+def _cost(make: Callable[[], Controller], most: dict[str, float]) -> float:
+    """The runs out of memory, and what is allocated beyond `most` by workload; of equal ones the smaller."""
+    found = measured(make, SEARCH_SEEDS)
     return sum(
-        each.allocation + _OOM_COST * each.oom for each in measured(make, SEARCH_SEEDS).values()
-    ) / len(WORKLOADS)
+        each.oom + _BEYOND_COST * max(0.0, each.allocation - most[name]) + 0.1 * each.allocation
+        for name, each in found.items()
+    )
+
+
+def _most_allocations() -> dict[str, float]:
+    """What ours may allocate by workload: a tenth more than the most frugal peer."""
+    found = [measured(CONTROLLERS[name], SEARCH_SEEDS) for name in _PEERS]
+    return {name: _WITHIN * min(each[name].allocation for each in found) for name in WORKLOADS}
 
 
 def _sample_gains(draw: random.Random) -> Gains:
@@ -75,6 +86,7 @@ def _sample_pid(draw: random.Random) -> dict[str, float]:
 
 def search(samples: int) -> None:
     """Print the best of random gains of both controllers, by the same cost on the same seeds."""
+    most = _most_allocations()
     draw = random.Random(23)  # noqa: S311 - not for security
     choices: list[tuple[str, Callable[[], Any], Callable[[Any], Controller]]] = [
         ("ours", lambda: _sample_gains(draw), Ours),
@@ -84,7 +96,7 @@ def search(samples: int) -> None:
         best_cost = float("inf")
         for _ in range(samples):
             gains = sample()
-            if (cost := _cost(lambda gains=gains, make=make: make(gains))) < best_cost:
+            if (cost := _cost(lambda gains=gains, make=make: make(gains), most)) < best_cost:
                 best_cost = cost
                 print(f"{name} {cost:.3f} {gains}", flush=True)
 

@@ -9,7 +9,7 @@ from orchestrator.tuning.gains import Gains
 ENOUGH_RUNS = 5  # fewer are a cold start
 
 _LEAST_RANGE = 0.3  # of the logarithms of the inputs: below that, their noise hides what they cause
-_SHORT_FACTOR = 1.1  # a run that was short needed more than it had, at least so much is assumed
+_SHORT_FACTOR = 1.1  # a run that was short or pressed needed more than it had, at least so much is assumed
 _MOST_GARBAGE = 0.5  # of a measured peak
 
 
@@ -17,13 +17,15 @@ _MOST_GARBAGE = 0.5  # of a measured peak
 class Use:
     """What one run had of a resource, and the most that it used at a time; both in the unit of the resource.
 
-    `is_short`: it failed for want of the resource, so that its demand is above `allocated`. `input`: the size
-    of what it read, in any unit that is the same for all runs; None if unknown.
+    `is_short`: it failed for want of the resource, `is_pressed`: it suffered from it, as runs with more did
+    not; in both its demand is above `allocated`. `input`: the size of what it read, in any unit that is the
+    same for all runs; None if unknown.
     """
 
     allocated: float
     peak: float
     is_short: bool = False
+    is_pressed: bool = False
     input: float | None = None
 
 
@@ -35,6 +37,11 @@ class Demand:
     largest: float
     mean: float
     deviation: float
+
+    @property
+    def largest_value(self) -> float:
+        """The largest demand, in the unit of the resource."""
+        return math.exp(self.largest)
 
 
 def demand(uses: Sequence[Use], current: float, gains: Gains, next_input: float | None = None) -> Demand:
@@ -54,7 +61,7 @@ def demand(uses: Sequence[Use], current: float, gains: Gains, next_input: float 
 
 def _peak(use: Use, current: float, gains: Gains) -> float:
     """The peak as if at the current allocation: a larger heap is collected later, and holds more garbage."""
-    if use.is_short:
+    if use.is_short or use.is_pressed:
         return max(use.peak, _SHORT_FACTOR * use.allocated)
     garbage = gains.garbage * max(0.0, use.allocated - current)
     return use.peak - min(garbage, _MOST_GARBAGE * use.peak)

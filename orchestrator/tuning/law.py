@@ -21,7 +21,7 @@ class Rule(StrEnum):
     SHRINK = "shrink"
     DEAD_BAND = "dead_band"
     HELD = "held"  # the demand is lower, and something forbids to shrink
-    FLOOR = "floor"  # it rises to what a run that was short needs
+    FLOOR = "floor"  # it rises above what a run that was short or pressed had
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,9 @@ def grown(allocated: float, bounds: Bounds, gains: Gains) -> float:
 
 
 def _floor(uses: Sequence[Use], gains: Gains) -> float:
-    """What the last short runs had, and 5 % more: no step goes below it for a while."""
-    return max((1.05 * use.allocated for use in uses[-gains.hold :] if use.is_short), default=0.0)
+    """What the last short or pressed runs had, and 5 % more: no step goes below it for a while."""
+    held = (use for use in uses[-gains.hold :] if use.is_short or use.is_pressed)
+    return max((1.05 * use.allocated for use in held), default=0.0)
 
 
 def _given(before: float, wanted: float, bounds: Bounds) -> float:

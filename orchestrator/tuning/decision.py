@@ -1,0 +1,172 @@
+"""The decision about the resources of the next run: a pure function of the runs so far and of all limits.
+
+Which wins over which, from the strongest: the limit of a container, the pin and the cap of an operator, a
+resource that the definition pins, the growth after a run out of memory, the law, the defaults of the pool.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from orchestrator.tuning import words
+from orchestrator.tuning.gains import Gains
+from orchestrator.tuning.guards import held, with_pressure
+from orchestrator.tuning.law import Bounds, Rule, grown, next_step
+from orchestrator.tuning.resources import Resource
+from orchestrator.tuning.samples import Key, Samples, samples_of
+from orchestrator.tuning.signals import Run, is_local, is_open, resource_of
+
+MOST_GROWTH = 4.0  # times what the definition asks for, where no operator has set a cap
+_HEAPS = {"driver": Resource.DRIVER_MEMORY, "executor": Resource.EXECUTOR_MEMORY}
+_OVERHEADS = {"driver": Resource.DRIVER_OVERHEAD, "executor": Resource.EXECUTOR_OVERHEAD}
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """The attempt before, of the same job, was out of memory: what was short, and its Spark properties."""
+
+    short_of: str
+    conf: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that a decision depends on, besides the runs; sizes in MiB.
+
+    `asked`: the Spark properties by definition and pool. `kept`: pinned by the definition; `pins` and `caps`
+    are those of an operator. `containers`: the largest sum of heap and overhead by process. `forgotten`: the
+    run up to which an operator has reset the tuning. `input`: what the next run reads, in bytes, or rows.
+    """
+
+    key: Key
+    asked: Mapping[str, object]
+    kept: frozenset[Resource] = frozenset()
+    pins: Mapping[Resource, float] = field(default_factory=dict)
+    caps: Mapping[Resource, float] = field(default_factory=dict)
+    containers: Mapping[str, float] = field(default_factory=dict)
+    forgotten: str = ""
+    gains: Gains = field(default_factory=Gains)
+    input: float | None = None
+    shortage: Shortage | None = None
+    now: str = ""  # ISO 8601 in UTC
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What one resource gets, and why."""
+
+    resource: Resource
+    asked: float
+    before: float
+    after: float
+    rule: str
+    why: str
+    largest: float | None = None  # demand of the runs
+
+    def to_json(self) -> dict[str, object]:
+        """As the node of the tuning stores it."""
+        write = self.resource.written
+        found: dict[str, object] = {
+            "before": write(self.before),
+            "after": write(self.after),
+            "asked": write(self.asked),
+            "rule": self.rule,
+            "why": self.why,
+        }
+        return found if self.largest is None else {**found, "largest": write(self.largest)}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The choices by resource, and which runs they follow from."""
+
+    choices: tuple[Choice, ...]
+    runs: int
+    left_out: str  # why runs are left out, in words
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The Spark properties that differ from what the definition asks for.
+
+        The default of an overhead is a share of its heap: it is set where the heap changes, so that a smaller
+        heap does not take memory from Python.
+        """
+        changed = {each.resource for each in self.choices if each.after != each.asked}
+        moved = {_OVERHEADS[process] for process, heap in _HEAPS.items() if heap in changed}
+        return {
+            each.resource.spark_property: each.resource.written(each.after)
+            for each in self.choices
+            if each.resource in changed | moved
+        }
+
+
+def decide(runs: Sequence[Run], situation: Situation) -> Decision:
+    """The decision after these entries of the history, newest last."""
+    samples = samples_of(runs, situation.key, forgotten=situation.forgotten, now=situation.now)
+    choices = [
+        choice for resource in Resource if (choice := _choice(resource, samples, situation)) is not None
+    ]
+    return Decision(_within_containers(choices, situation), len(samples.all), samples.left_out)
+
+
+def _choice(resource: Resource, samples: Samples, situation: Situation) -> Choice | None:
+    """None where there is nothing to choose: no such process, or Spark decides."""
+    asked = None if is_open(resource, situation.asked) else resource.value_in(situation.asked)
+    pin = situation.pins.get(resource)
+    if asked is None and (pin is None or is_open(resource, situation.asked)):
+        return None
+    asked = asked if asked is not None else pin or 0.0
+    if pin is not None:
+        return _fixed(resource, asked, pin, "pinned", words.PINNED)
+    cap = situation.caps.get(resource)
+    chosen = _free_choice(resource, asked, samples, situation)
+    if cap is None or chosen.after <= cap:
+        return chosen
+    return replace(chosen, after=cap, rule="capped", why=words.capped(resource, chosen.why, cap))
+
+
+def _free_choice(resource: Resource, asked: float, samples: Samples, situation: Situation) -> Choice:
+    """The choice without a pin and a cap of an operator."""
+    if resource in situation.kept:
+        return _fixed(resource, asked, asked, "kept", words.KEPT)
+    most = asked if resource is Resource.EXECUTOR_INSTANCES else MOST_GROWTH * asked
+    cap = situation.caps.get(resource)
+    bounds = Bounds(resource.least, max(cap or most, resource.least), resource.grain)
+    short = situation.shortage
+    if short is not None and resource is resource_of(short.short_of, is_local=is_local(situation.asked)):
+        had = resource.value_in(short.conf) or asked
+        after = max(bounds.clamped(grown(had, bounds, situation.gains)), min(had, bounds.largest))
+        return Choice(resource, asked, had, after, Rule.SHORT, words.short(resource, had, after))
+    measured = samples.of(resource)
+    if not measured:
+        return _fixed(resource, asked, asked, "unknown", words.UNKNOWN)
+    last = measured[-1][1].allocated
+    if (earlier := samples.asked_last(resource)) is not None and earlier != asked:
+        why = words.by_hand(resource, earlier, asked)
+        return Choice(resource, asked, last, asked, "by_hand", why)
+    guard = held(resource, samples.all)
+    uses = with_pressure(resource, measured)
+    following = situation.input if measured[-1][0].input else None
+    step = next_step(uses, bounds, situation.gains, next_input=following, may_shrink=not guard)
+    why = words.step(resource, step, len(uses), guard=guard, is_pressed=uses[-1].is_pressed)
+    largest = None if step.demand is None else step.demand.largest_value
+    return Choice(resource, asked, step.before, step.after, step.rule, why, largest)
+
+
+def _fixed(resource: Resource, asked: float, after: float, rule: str, why: str) -> Choice:
+    return Choice(resource, asked, asked, after, rule, why.format(value=resource.written(after)))
+
+
+def _within_containers(choices: Sequence[Choice], situation: Situation) -> tuple[Choice, ...]:
+    """The choices, of which heap and overhead of each process together fit its container."""
+    found = {choice.resource: choice for choice in choices}
+    for process, limit in situation.containers.items():
+        heap, overhead = found.get(_HEAPS[process]), found.get(_OVERHEADS[process])
+        if heap is None or overhead is None or heap.after + overhead.after <= limit:
+            continue
+        # The heap gives way first: a process that outgrows its container is killed.
+        rest = min(overhead.after, max(limit - heap.resource.least, 0.0))
+        for choice, after in ((heap, max(limit - rest, 0.0)), (overhead, rest)):
+            if after != choice.after:
+                why = words.contained(choice.resource, choice.why, after, limit)
+                found[choice.resource] = replace(choice, after=after, rule="container", why=why)
+    return tuple(found.values())

@@ -1,0 +1,87 @@
+"""The resources that are tuned: how definitions and Spark name them, and how they are written."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from spark_runner.protocol.sizing import memory_bytes
+
+MIB = 1 << 20
+GRAIN = 64  # MiB, of a memory
+_LEAST_HEAP = 512.0  # MiB; Spark refuses less than 450
+_LEAST_OVERHEAD = 384.0  # MiB, Spark's own minimum
+_DEFAULT_HEAP = 1024.0  # MiB
+_OVERHEAD_FACTOR = 0.1  # of the heap, with the minimum above; docs/configuration of Spark 4
+_MOST_DIGITS = 9
+
+
+class Resource(StrEnum):
+    """A resource, by its field in the part `spark` of a definition."""
+
+    DRIVER_MEMORY = "driver.memory"
+    DRIVER_OVERHEAD = "driver.overhead"
+    DRIVER_CORES = "driver.cores"
+    EXECUTOR_MEMORY = "executor.memory"
+    EXECUTOR_OVERHEAD = "executor.overhead"
+    EXECUTOR_CORES = "executor.cores"
+    EXECUTOR_INSTANCES = "executor.instances"
+
+    @property
+    def process(self) -> str:
+        """`driver` or `executor`."""
+        return self.value.partition(".")[0]
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether its unit is MiB; otherwise it is a number."""
+        return self.value.endswith(("memory", "overhead"))
+
+    @property
+    def is_overhead(self) -> bool:
+        """Whether it is the memory beside a heap."""
+        return self.value.endswith("overhead")
+
+    @property
+    def spark_property(self) -> str:
+        """The name of the Spark property."""
+        field = self.value.partition(".")[2]
+        return f"spark.{self.process}.{'memoryOverhead' if field == 'overhead' else field}"
+
+    @property
+    def least(self) -> float:
+        """The smallest allocation that makes sense."""
+        if not self.is_memory:
+            return 1.0
+        return _LEAST_OVERHEAD if self.is_overhead else _LEAST_HEAP
+
+    @property
+    def grain(self) -> float:
+        """Allocations are multiples of it."""
+        return GRAIN if self.is_memory else 1.0
+
+    def value_in(self, conf: Mapping[str, object]) -> float | None:
+        """The allocation that these Spark properties mean, with Spark's defaults; None if they leave it open.
+
+        A text that Spark would refuse counts as none.
+        """
+        text = conf.get(self.spark_property)
+        if text is not None and (found := self.parsed(str(text))) is not None:
+            return found
+        if self.is_overhead:
+            heap = Resource(f"{self.process}.memory").value_in(conf) or _DEFAULT_HEAP
+            return max(_LEAST_OVERHEAD, _OVERHEAD_FACTOR * heap)
+        if self.is_memory:
+            return _DEFAULT_HEAP
+        return 1.0 if self is Resource.DRIVER_CORES else None
+
+    def parsed(self, text: str) -> float | None:
+        """An allocation in Spark's notation; None for text that it refuses, and for 0."""
+        if self.is_memory:
+            found = memory_bytes(text)
+            return found / MIB if found else None
+        text = text.strip()
+        is_count = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+        return float(text) if is_count and int(text) else None
+
+    def written(self, value: float) -> str:
+        """An allocation in Spark's notation."""
+        return f"{value:.0f}m" if self.is_memory else f"{value:.0f}"

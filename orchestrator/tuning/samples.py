@@ -1,0 +1,90 @@
+"""The runs that a decision may follow from: of the same code and parameters, each with a reason if it may not."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestrator.tuning.demand import Use
+from orchestrator.tuning.resources import Resource
+from orchestrator.tuning.signals import Run, Sample
+
+_CLOCK_TOLERANCE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What runs have in common that are compared with each other; see `orchestrator.tuning.key`."""
+
+    code: str
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Runs of one key, newest last; `left_out` says in words which others are not among them."""
+
+    all: tuple[Sample, ...]
+    asked: Mapping[str, object]  # by the definition and pool of the last run
+    left_out: str = ""
+
+    def of(self, resource: Resource) -> list[tuple[Sample, Use]]:
+        """Those that measured a resource, with their use of it."""
+        return [(each, use) for each in self.all if (use := each.use(resource)) is not None]
+
+    def asked_last(self, resource: Resource) -> float | None:
+        """What definition and pool asked for, for the last run; None if that is unknown."""
+        return resource.value_in(self.asked) if self.asked else None
+
+
+def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str = "") -> Samples:
+    """The samples among entries of the history; `forgotten` is the run after which they begin."""
+    if forgotten in {run.get("run") for run in runs}:
+        last = max(index for index, run in enumerate(runs) if run.get("run") == forgotten)
+        runs = runs[last + 1 :]
+    kept, left_out = list[Run](), Counter[str]()
+    for run in runs:
+        if reason := _unfit(run, key, now):
+            left_out[reason] += 1
+        else:
+            kept.append(run)
+    asked = kept[-1].get("asked") if kept else None
+    settings = kept[-1].get("settings") if kept else None
+    before = {**(settings if isinstance(settings, Mapping) else {})}
+    before.update(asked if isinstance(asked, Mapping) else {})
+    return Samples(tuple(Sample.of(run) for run in kept), before, _words(left_out))
+
+
+def _unfit(run: Run, key: Key, now: str) -> str:
+    """Why a run is no sample, in words; empty if it is one."""
+    metrics = run.get("metrics")
+    if isinstance(metrics, Mapping) and metrics.get("shared"):
+        return "ran in a JVM that jobs share"
+    if not isinstance(run.get("code"), str) or not isinstance(run.get("parameters"), str):
+        return "came from a version that did not record the code"
+    if run["code"] != key.code:
+        return "ran other code"
+    if run["parameters"] != key.parameters:
+        return "had parameters of another class"
+    if run.get("state") == "closed":
+        return "never started"
+    ended, present = _time(run.get("ended")), _time(now)
+    if ended is None:
+        return "has no valid time"
+    if present is not None and ended > present + _CLOCK_TOLERANCE:
+        return "ended in the future, by the clock of its host"
+    return ""
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None
+
+
+def _words(left_out: Mapping[str, int]) -> str:
+    return "; ".join(
+        f"{count} {'run' if count == 1 else 'runs'} {reason}" for reason, count in sorted(left_out.items())
+    )

@@ -1,0 +1,211 @@
+"""What past runs tell about each resource: entries of the history, checked, as uses of the law.
+
+Drivers write their own measurements, and earlier versions wrote other entries: what is missing or out of
+range counts as unknown, and leaves its resource alone.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.tuning.demand import Use
+from orchestrator.tuning.resources import MIB, Resource
+
+Run = Mapping[str, Any]
+
+GC_SHARE = 0.08  # of the time of tasks: beyond it a heap counts as small
+CPU_USE = 0.7  # of all cores over the whole run: what the number of executors aims at
+
+_LIVE_HEADROOM = 1.6  # heap for what survives collections: with less the collector runs all the time
+_RESERVED = 300.0  # MiB of a heap that Spark's memory manager leaves alone
+_MEMORY_FRACTION = 0.6  # spark.memory.fraction
+_GARBAGE_SHARE = 0.25  # of a heap that is collected at little cost
+_CHEAP_GC = 0.04
+_LARGEST = 2.0**50
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run as the tuner sees it; sizes in MiB, times in seconds, None = unknown."""
+
+    run: str
+    state: str
+    conf: Mapping[str, object]
+    metrics: Run
+    short_of: str | None = None
+    input: float | None = None
+    seconds: float | None = None
+    lost: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run) -> "Sample":
+        """The sample of an entry of the history."""
+        metrics = _part(run, "metrics")
+        read = _number(metrics, "input_bytes") or _number(metrics, "input_rows")
+        return cls(
+            run=str(run.get("run")),
+            state=str(run.get("state")),
+            conf=_part(run, "settings"),
+            metrics=metrics,
+            short_of=text if isinstance(text := run.get("short_of"), str) else None,
+            input=read or None,
+            seconds=_number(metrics, "seconds") or _number(run, "seconds"),
+            lost=_part(_part(metrics, "executors"), "lost_memory"),
+        )
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it did its work; an hour of a running stream did."""
+        return self.state in {"succeeded", "running"}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the driver is the executor."""
+        return is_local(self.conf)
+
+    @property
+    def gc_share(self) -> float | None:
+        """Time of garbage collection, as a share of the time of tasks."""
+        return _number(self.metrics, "gc_share")
+
+    @property
+    def spilled(self) -> float | None:
+        """Bytes that tasks wrote to disk for want of memory."""
+        return _number(self.metrics, "spill_disk_bytes")
+
+    @property
+    def task_seconds(self) -> float | None:
+        """Time of all tasks."""
+        return _number(self.metrics, "task_seconds")
+
+    def allocated(self, resource: Resource) -> float | None:
+        """What the run really had; None where Spark decided it, or where there is no such process."""
+        return None if is_open(resource, self.conf) else resource.value_in(self.conf)
+
+    def use(self, resource: Resource) -> Use | None:
+        """Its use of a resource; None where that is unknown."""
+        allocated = self.allocated(resource)
+        if allocated is None:
+            return None
+        if resource is self._short_resource():
+            return Use(allocated, allocated, is_short=True, input=self.input)
+        if not self.is_good:
+            return None  # it ended early, and may have needed more later
+        peak = self._peak(resource, allocated)
+        return None if peak is None else Use(allocated, max(peak, 1.0), input=self.input)
+
+    def _short_resource(self) -> Resource | None:
+        """The resource for want of which it failed, or lost executors."""
+        lost = next((f"executor.{what}" for what in ("heap", "container") if _number(self.lost, what)), None)
+        return resource_of(self.short_of or lost, is_local=self.is_local)
+
+    def _peak(self, resource: Resource, allocated: float) -> float | None:
+        part = _part(self.metrics, "driver" if resource.process == "driver" else "executors")
+        match resource:
+            case Resource.DRIVER_MEMORY | Resource.EXECUTOR_MEMORY:
+                return self._heap(part)
+            case Resource.DRIVER_OVERHEAD | Resource.EXECUTOR_OVERHEAD:
+                return self._overhead(resource, part)
+            case Resource.DRIVER_CORES:
+                cpu = _number(part, "cpu_seconds")
+                return cpu / self.seconds / CPU_USE if cpu is not None and self.seconds else None
+            case _:
+                return self._parallel(allocated)
+
+    def _heap(self, part: Run) -> float | None:
+        """The heap that a run would have needed.
+
+        A large heap is collected late, so its peak is mostly garbage. What survives a collection tells more,
+        and where only the peak is known, the cost of collections: the less of it, the more of the peak is
+        garbage. What Spark's memory manager gave out has to fit in any case.
+        """
+        peak = _mib(part, "heap_peak_bytes")
+        if peak is None:
+            return None
+        managed = _part(self.metrics, "executors") if self.is_local else part
+        given = (_mib(managed, "execution_peak_bytes") or 0.0) + (_mib(managed, "storage_peak_bytes") or 0.0)
+        fraction = _number({"": _parsed(self.conf.get("spark.memory.fraction"))}, "") or _MEMORY_FRACTION
+        least = given / min(max(fraction, 0.1), 0.95) + _RESERVED if given else 0.0
+        live = _mib(part, "heap_live_peak_bytes")
+        if live is not None:
+            return min(peak, max(_LIVE_HEADROOM * live, least))
+        share = self.gc_share
+        is_cheap = share is not None and share < _CHEAP_GC
+        return min(peak, max(peak * (1 - _GARBAGE_SHARE) if is_cheap else peak, least))
+
+    def _overhead(self, resource: Resource, part: Run) -> float | None:
+        """The resident memory beside the heap: code, threads and buffers of the JVM, and Python."""
+        name = "rss_peak_bytes" if resource.process == "driver" else "jvm_rss_peak_bytes"
+        rss, heap = _mib(part, name), _mib(part, "heap_peak_bytes")
+        if rss is None or heap is None:
+            return None
+        python = _mib(part, "python_rss_peak_bytes") or 0.0
+        if self.is_local:  # the Python workers belong to the executor, which is the driver here
+            python += _mib(_part(self.metrics, "executors"), "python_rss_peak_bytes") or 0.0
+        has_own = resource.process == "executor" and self.conf.get("spark.executor.pyspark.memory")
+        return max(0.0, rss - heap) + (0.0 if has_own else python)
+
+    def _parallel(self, allocated: float) -> float | None:
+        """The cores or executors that would have been busy for the aimed share of the time.
+
+        Not below what makes the run a tenth longer, where its parallel part takes all of them.
+        """
+        executors = _part(self.metrics, "executors")
+        number, cores = _number(executors, "number"), _number(executors, "cores")
+        if not (number and cores and self.seconds and self.task_seconds is not None):
+            return None
+        busy = min(self.task_seconds / (number * cores * self.seconds), 1.0)
+        if busy <= 0:
+            return allocated
+        return max(allocated * busy / CPU_USE, allocated / (1 + 0.1 / busy))
+
+
+def is_local(conf: Mapping[str, object]) -> bool:
+    """Whether the driver is the executor."""
+    return str(conf.get("spark.master", "local")).startswith("local")
+
+
+def is_open(resource: Resource, conf: Mapping[str, object]) -> bool:
+    """Whether such a run has no process for it, or Spark chooses it while it runs."""
+    if is_local(conf):
+        return resource not in {Resource.DRIVER_MEMORY, Resource.DRIVER_OVERHEAD}
+    is_dynamic = conf.get("spark.dynamicAllocation.enabled") == "true"
+    return is_dynamic and resource is Resource.EXECUTOR_INSTANCES
+
+
+def resource_of(short_of: str | None, *, is_local: bool) -> Resource | None:
+    """The resource to raise after a run was short of memory, by `short_of` of its error.
+
+    A container is killed for what is beside the heap, which cannot outgrow its own limit.
+    """
+    process, _, what = (short_of or "").partition(".")
+    if process not in {"driver", "executor"} or what not in {"heap", "overhead", "container"}:
+        return None
+    process = "driver" if is_local else process
+    return Resource(f"{process}.{'memory' if what == 'heap' else 'overhead'}")
+
+
+def _part(document: Run, name: str) -> Mapping[str, Any]:
+    part = document.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _parsed(text: object) -> float | None:
+    try:
+        return float(str(text)) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _number(document: Run, name: str) -> float | None:
+    """A number that a driver reports; None without a plausible one."""
+    value = document.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and 0 <= value < _LARGEST else None
+
+
+def _mib(document: Run, name: str) -> float | None:
+    found = _number(document, name)
+    return None if not found else found / MIB

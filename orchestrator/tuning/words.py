@@ -1,0 +1,75 @@
+"""The sentence of each choice, in plain words."""
+
+from orchestrator.tuning.law import Rule, Step
+from orchestrator.tuning.resources import Resource
+
+PINNED = "an operator has pinned it to {value}"
+KEPT = "the definition pins it: it stays at {value}"
+UNKNOWN = "it stays at {value}: no run of this code has measured it"
+
+
+def by_hand(resource: Resource, earlier: float, asked: float) -> str:
+    """The definition, or the default of the pool, was changed since the last run."""
+    return (
+        f"it was changed from {resource.written(earlier)} to {resource.written(asked)} since the last run: "
+        "the next run gets that, and the tuning goes on from there"
+    )
+
+
+def short(resource: Resource, had: float, after: float) -> str:
+    """The attempt before was out of it."""
+    if after <= had:
+        return (
+            f"the attempt before was out of memory with {resource.written(had)}, which is all that is allowed"
+        )
+    return (
+        f"it rises from {resource.written(had)} to {resource.written(after)}: "
+        "the attempt before was out of memory"
+    )
+
+
+def capped(resource: Resource, why: str, cap: float) -> str:
+    """An operator's cap is lower than the choice."""
+    return f"an operator has capped it at {resource.written(cap)}; without that: {why}"
+
+
+def contained(resource: Resource, why: str, after: float, limit: float) -> str:
+    """Heap and overhead together would not fit the container."""
+    return (
+        f"it gets {resource.written(after)}, as heap and overhead together have {limit:.0f}m in a container; "
+        f"without that: {why}"
+    )
+
+
+def step(resource: Resource, found: Step, runs: int, *, guard: str, is_pressed: bool) -> str:
+    """A step of the law."""
+    before, after = resource.written(found.before), resource.written(found.after)
+    wanted = resource.written(found.target)
+    past = "the last run" if runs == 1 else f"the last {runs} runs"
+    used = f"{past} would have needed {_amount(resource, found)} at most"
+    match found.rule:
+        case Rule.SHORT:
+            return f"it rises from {before} to {after}: the last run was out of memory"
+        case Rule.FLOOR:
+            return f"it rises from {before} to {after}: a run with little less was short of it"
+        case Rule.HELD:
+            reason = guard or "a run with little less was short of it"
+            return f"it stays at {before}, although {used}: {reason}"
+        case Rule.GROW if is_pressed:
+            return (
+                f"it rises from {before} to {after}: the last run suffered from it, as runs with more did not"
+            )
+        case Rule.DEAD_BAND:
+            return f"it stays at {before}: {used}, and {wanted} is too near to it to change"
+        case _ if found.after == found.before:
+            return f"it stays at {before}, the limit: {used}, which calls for {wanted}"
+        case Rule.GROW:
+            end = "; a step is limited" if found.is_limited else ""
+            return f"it rises from {before} to {after}: {used}, which calls for {wanted}{end}"
+        case _:
+            end = "; a step is limited" if found.is_limited else ""
+            return f"it falls from {before} to {after}: {used}, for which {wanted} is enough{end}"
+
+
+def _amount(resource: Resource, found: Step) -> str:
+    return "nothing known" if found.demand is None else resource.written(found.demand.largest_value)
