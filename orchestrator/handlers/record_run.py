@@ -12,6 +12,7 @@ from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.history import History, is_run, run_of
 from orchestrator.history.hours import StreamTotals, hour_of
 from orchestrator.model.spark import Spark
+from orchestrator.tuning.key import code_of, parameters_of
 from queues import OutcomeUnknown, SessionLost, Unreachable
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission
@@ -36,7 +37,18 @@ def record_run(job: JobContext) -> None:
         return
     # An attempt that its time limit ended is `killed`; the record stores the reason.
     error = state.error if attempt.state is AttemptState.KILLED else verdict_of_attempt(attempt).error
-    _record(history, job, lambda: run_of(attempt, job_id=job.id, spark=_spark(job), error=error))
+    _record(
+        history,
+        job,
+        lambda: run_of(
+            attempt,
+            job_id=job.id,
+            spark=_spark(job),
+            error=error,
+            code=code_of(job.definition),
+            parameters=parameters_of(job.definition),
+        ),
+    )
     job.recorded_run = state.attempt
 
 

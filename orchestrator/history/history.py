@@ -51,11 +51,14 @@ def is_run(attempt: Attempt) -> bool:
     return bool(attempt.incarnation) or failed
 
 
-def run_of(attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | None) -> dict[str, Any]:
+def run_of(
+    attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | None, code: str, parameters: str
+) -> dict[str, Any]:
     """The entry of an ended attempt, at most MAX_RUN_BYTES as JSON.
 
-    `spark`: as it was submitted; `error`: why it did not succeed. A run of error class `memory` shows that it
-    needs more memory than it had, not how much.
+    `spark`: as it was submitted; `error`: why it did not succeed; `code`, `parameters`: from
+    tuning/key.py. A run of error class `memory` shows that it needs more memory than
+    it had, not how much.
     """
     document = attempt.document
     metrics = document.get("metrics")
@@ -74,6 +77,8 @@ def run_of(attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | Non
         "application_id": document.get("application_id"),
         "input_bytes": metrics.get("input_bytes"),
         "settings": in_force if isinstance(in_force, dict) else _settings(spark),
+        "code": code,
+        "parameters": parameters,
     }
     if attempt.state is not AttemptState.SUCCEEDED:
         entry["class"] = "killed" if error is None else error.error_class

@@ -35,7 +35,9 @@ def attempt(**facts: Any) -> Attempt:
 
 
 def entry(error: JobError | None = None, **facts: Any) -> dict[str, Any]:
-    return run_of(attempt(**facts), job_id="job", spark=DEFINITION.spark, error=error)
+    return run_of(
+        attempt(**facts), job_id="job", spark=DEFINITION.spark, error=error, code="c0de", parameters="-"
+    )
 
 
 def test_a_run_says_how_it_ended_what_was_in_force_and_what_it_took() -> None:
@@ -53,6 +55,8 @@ def test_a_run_says_how_it_ended_what_was_in_force_and_what_it_took() -> None:
         "application_id": "local-1",
         "input_bytes": 17,
         "settings": in_force,
+        "code": "c0de",
+        "parameters": "-",
         "metrics": {"input_bytes": 17, "spill_disk_bytes": 0},
     }
 
