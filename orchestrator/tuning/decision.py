@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from orchestrator.tuning import words
 from orchestrator.tuning.gains import Gains
 from orchestrator.tuning.guards import held, with_pressure
+from orchestrator.tuning.key import Key
 from orchestrator.tuning.law import Bounds, Rule, grown, next_step
 from orchestrator.tuning.resources import Resource
-from orchestrator.tuning.samples import Key, Samples, samples_of
+from orchestrator.tuning.samples import Samples, samples_of
 from orchestrator.tuning.signals import Run, is_local, is_open, resource_of
 
 MOST_GROWTH = 4.0  # times what the definition asks for, where no operator has set a cap

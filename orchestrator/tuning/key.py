@@ -1,6 +1,7 @@
 """The part of a tuning key that a definition decides: its program, and the class of its parameters."""
 
 import re
+from dataclasses import dataclass
 from hashlib import sha256
 
 from orchestrator.logs.record.redaction import Redactor, secrets_of
@@ -12,6 +13,19 @@ NO_PARAMETERS = "-"
 
 _CODE_DIGITS, _PARAMETERS_DIGITS = 12, 8  # hexadecimal; keys of one name only have to differ from each other
 _NUMBER = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What runs of one name have in common that are compared with each other."""
+
+    code: str
+    parameters: str
+
+    @classmethod
+    def of(cls, definition: Definition) -> "Key":
+        """The key of the runs of a definition."""
+        return cls(code_of(definition), definition.tuning.parameters or parameters_of(definition))
 
 
 def code_of(definition: Definition) -> str:

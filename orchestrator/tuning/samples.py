@@ -1,4 +1,4 @@
-"""The runs that a decision may follow from: of the same code and parameters, each with a reason if it may not."""
+"""The runs that a decision may follow from: those of the same code and parameters."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,18 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from orchestrator.tuning.demand import Use
+from orchestrator.tuning.key import Key
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.signals import Run, Sample
 
 _CLOCK_TOLERANCE = timedelta(minutes=5)
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What runs have in common that are compared with each other; see `orchestrator.tuning.key`."""
-
-    code: str
-    parameters: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +50,20 @@ def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str =
 
 def _unfit(run: Run, key: Key, now: str) -> str:
     """Why a run is no sample, in words; empty if it is one."""
-    metrics = run.get("metrics")
-    if isinstance(metrics, Mapping) and metrics.get("shared"):
-        return "ran in a JVM that jobs share"
-    if not isinstance(run.get("code"), str) or not isinstance(run.get("parameters"), str):
-        return "came from a version that did not record the code"
-    if run["code"] != key.code:
-        return "ran other code"
-    if run["parameters"] != key.parameters:
-        return "had parameters of another class"
-    if run.get("state") == "closed":
-        return "never started"
+    metrics, code, parameters = run.get("metrics"), run.get("code"), run.get("parameters")
     ended, present = _time(run.get("ended")), _time(now)
-    if ended is None:
-        return "has no valid time"
-    if present is not None and ended > present + _CLOCK_TOLERANCE:
-        return "ended in the future, by the clock of its host"
-    return ""
+    reasons = {
+        "ran in a JVM that jobs share": isinstance(metrics, Mapping) and bool(metrics.get("shared")),
+        "came from a version that did not record its code": not isinstance(code, str) or parameters is None,
+        "ran other code": code != key.code,
+        "had parameters of another class": parameters != key.parameters,
+        "never started": run.get("state") == "closed",
+        "has no valid time": ended is None,
+        "ended in the future, by the clock of its host": bool(
+            ended and present and ended > present + _CLOCK_TOLERANCE
+        ),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "")
 
 
 def _time(text: object) -> datetime | None:

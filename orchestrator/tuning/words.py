@@ -4,6 +4,7 @@ from orchestrator.tuning.law import Rule, Step
 from orchestrator.tuning.resources import Resource
 
 PINNED = "an operator has pinned it to {value}"
+_NEAR = "a run with little less was short of it"
 KEPT = "the definition pins it: it stays at {value}"
 UNKNOWN = "it stays at {value}: no run of this code has measured it"
 
@@ -47,28 +48,20 @@ def step(resource: Resource, found: Step, runs: int, *, guard: str, is_pressed: 
     wanted = resource.written(found.target)
     past = "the last run" if runs == 1 else f"the last {runs} runs"
     used = f"{past} would have needed {_amount(resource, found)} at most"
-    match found.rule:
-        case Rule.SHORT:
-            return f"it rises from {before} to {after}: the last run was out of memory"
-        case Rule.FLOOR:
-            return f"it rises from {before} to {after}: a run with little less was short of it"
-        case Rule.HELD:
-            reason = guard or "a run with little less was short of it"
-            return f"it stays at {before}, although {used}: {reason}"
-        case Rule.GROW if is_pressed:
-            return (
-                f"it rises from {before} to {after}: the last run suffered from it, as runs with more did not"
-            )
-        case Rule.DEAD_BAND:
-            return f"it stays at {before}: {used}, and {wanted} is too near to it to change"
-        case _ if found.after == found.before:
-            return f"it stays at {before}, the limit: {used}, which calls for {wanted}"
-        case Rule.GROW:
-            end = "; a step is limited" if found.is_limited else ""
-            return f"it rises from {before} to {after}: {used}, which calls for {wanted}{end}"
-        case _:
-            end = "; a step is limited" if found.is_limited else ""
-            return f"it falls from {before} to {after}: {used}, for which {wanted} is enough{end}"
+    end = "; a step is limited" if found.is_limited else ""
+    sentences = {
+        Rule.SHORT: f"it rises from {before} to {after}: the last run was out of memory",
+        Rule.FLOOR: f"it rises from {before} to {after}: {_NEAR}",
+        Rule.HELD: f"it stays at {before}, although {used}: {guard or _NEAR}",
+        Rule.DEAD_BAND: f"it stays at {before}: {used}, and {wanted} is too near to it to change",
+        Rule.GROW: f"it rises from {before} to {after}: {used}, which calls for {wanted}{end}",
+        Rule.SHRINK: f"it falls from {before} to {after}: {used}, for which {wanted} is enough{end}",
+    }
+    if found.after == found.before and found.rule in {Rule.GROW, Rule.SHRINK, Rule.SHORT, Rule.FLOOR}:
+        return f"it stays at {before}, which is a limit: {used}, which calls for {wanted}"
+    if found.rule is Rule.GROW and is_pressed:
+        return f"it rises from {before} to {after}: the last run suffered from it, as runs with more did not"
+    return sentences[found.rule]
 
 
 def _amount(resource: Resource, found: Step) -> str:
