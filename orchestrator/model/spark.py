@@ -39,8 +39,9 @@ class Driver(DefinitionPart):
 
     cores: Annotated[int, Field(ge=0, le=1024)] = 0
     memory: str = Field("", description="heap in Spark's notation, for example 1g; empty = Spark's default")
+    overhead: str = Field("", description="beside the heap: Python, threads, buffers; in the same notation")
 
-    _is_memory = field_validator("memory")(checked_memory)
+    _is_memory = field_validator("memory", "overhead")(checked_memory)
 
 
 class Executor(DefinitionPart):
@@ -49,8 +50,9 @@ class Executor(DefinitionPart):
     instances: Annotated[int, Field(ge=0, le=100_000)] = 0
     cores: Annotated[int, Field(ge=0, le=1024)] = 0
     memory: str = Field("", description="heap of each, in the notation of the driver's")
+    overhead: str = Field("", description="beside the heap of each, on YARN and Kubernetes")
 
-    _is_memory = field_validator("memory")(checked_memory)
+    _is_memory = field_validator("memory", "overhead")(checked_memory)
 
 
 class Standalone(DefinitionPart):
@@ -138,9 +140,11 @@ class Spark(DefinitionPart):
         named = {
             "spark.driver.cores": self.driver.cores,
             "spark.driver.memory": self.driver.memory,
+            "spark.driver.memoryOverhead": self.driver.overhead,
             "spark.executor.instances": self.executor.instances,
             "spark.executor.cores": self.executor.cores,
             "spark.executor.memory": self.executor.memory,
+            "spark.executor.memoryOverhead": self.executor.overhead,
         }
         lists = {
             "spark.jars.packages": self.packages,

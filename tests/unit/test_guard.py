@@ -144,6 +144,11 @@ def test_a_driver_needs_its_heap_and_what_spark_counts_on_beside_it(
     assert driver_bytes(job(memory, conf).properties) == pytest.approx(needed, abs=1)
 
 
+def test_the_field_for_overhead_counts_as_the_property_does() -> None:
+    spark = Spark.model_validate({"driver": {"memory": "1g", "overhead": "600m"}})
+    assert driver_bytes(spark.properties) == GIB + 600 * MIB
+
+
 # ---------------------------------------------------------------------- memory
 def test_a_driver_that_declares_more_than_is_available_is_refused(files: HostFiles) -> None:
     worker = Worker(files)

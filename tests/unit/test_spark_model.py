@@ -46,6 +46,8 @@ def test_the_form_of_a_master_says_which_backend_serves_it(master: str, backend:
         ({"packages": ["a:b"]}, "'a:b' is not group:artifact:version"),
         ({"jars": ["a.jar,b.jar"]}, "separates files by commas"),
         ({"executor": {"memory": "2"}}, "'2' is not an amount of memory"),
+        ({"driver": {"overhead": "0.1"}}, "'0.1' is not an amount of memory"),
+        ({"executor": {"overhead": "lots"}}, "'lots' is not an amount of memory"),
         ({"executor": {"instances": -1}}, "greater than or equal to 0"),
         ({"kubernetes": {"namespace": "Team_A"}}, "pattern"),
     ],
@@ -66,20 +68,23 @@ def test_only_the_options_of_its_own_backend_go_with_a_target() -> None:
 
 def test_a_field_of_its_own_goes_before_the_property_and_lists_are_joined() -> None:
     made = spark(
-        driver={"memory": "2g"},
-        executor={"instances": 3, "cores": 2},
+        driver={"memory": "2g", "overhead": "600m"},
+        executor={"instances": 3, "cores": 2, "overhead": "1g"},
         jars=["b.jar"],
         conf={
             "spark.driver.memory": "1g",
+            "spark.driver.memoryOverhead": "9g",
             "spark.jars": "a.jar",
             "spark.executor.memory": "3g",
         },
     )
     assert made.properties == {
         "spark.driver.memory": "2g",
+        "spark.driver.memoryOverhead": "600m",
         "spark.executor.instances": "3",
         "spark.executor.cores": "2",
         "spark.executor.memory": "3g",
+        "spark.executor.memoryOverhead": "1g",
         "spark.jars": "a.jar,b.jar",
     }
 
@@ -93,6 +98,7 @@ def test_a_pool_fills_up_what_a_definition_leaves_empty() -> None:
                 "master": K8S,
                 "conf": {"spark.a": "etl"},
                 "kubernetes": {"namespace": "etl"},
+                "executor": {"overhead": "1g"},
             },
         }
     )
@@ -103,6 +109,9 @@ def test_a_pool_fills_up_what_a_definition_leaves_empty() -> None:
     )
     assert etl.conf == {"spark.a": "etl", "spark.b": "all", "spark.c": "own"}
     assert etl.driver.memory == "2g"
+    assert etl.properties["spark.executor.memoryOverhead"] == "1g"
+    own = spark(executor={"overhead": "2g"})
+    assert filled("etl", own).properties["spark.executor.memoryOverhead"] == "2g"
     assert filled("default", own).target == SparkTarget("local[*]")
     assert filled("etl", spark(master="local[2]")).target == SparkTarget("local[2]")
     assert [filled("etl", spark(start=own)).start for own in ("", "auto", "full")] == ["fast", "auto", "full"]
