@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tuning_controllers import DrElephant, Fixed, NaivePid, Ours, VpaLike
 from tuning_workloads import WORKLOADS, Controller, Result, mean, simulate
 
-from orchestrator.tuning.gains import Gains
+from orchestrator.config.tuning import Gains
 
 SEARCH_SEEDS = range(1_000_000, 1_000_040)
 _PEERS = ("fixed", "dr_elephant", "vpa_like")

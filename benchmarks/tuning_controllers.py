@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from tuning_workloads import BOUNDS, START
 
 from orchestrator.tuning.demand import Use
-from orchestrator.tuning.gains import Gains
+from orchestrator.config.tuning import Gains
 from orchestrator.tuning.law import grown, next_step
 
 

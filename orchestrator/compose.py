@@ -26,6 +26,7 @@ from orchestrator.config.installations import Installations, pool_installations
 from orchestrator.config.live_limits import ClusterConfig
 from orchestrator.config.settings import Settings
 from orchestrator.config.spark_defaults import pool_confs, pool_spark, warm_specs
+from orchestrator.config.tuning import pool_tuning
 from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.hooks import Hook, Hooks, installed_hooks
@@ -51,6 +52,7 @@ from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.planner import Planner
+from orchestrator.tuning.store import TuningStore
 from orchestrator.worker.measures import JobMeasures, WorkerMeasures
 from orchestrator.worker.worker import Worker
 from queues import QueueSet, Scrubber, Session
@@ -259,11 +261,13 @@ def build_worker(
             Checkpoints(settings.checkpoints, settings.own_checkpoints),
             settings.functions,
             installations,
+            partial(pool_tuning, settings.tuning),
         ),
         reporting=Reporting(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
             callbacks=Callbacks(check=policy.check_callback),
             history=History(session, nodes, hour_seconds=hour_seconds),
+            tunings=TuningStore(session, nodes),
             audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
             archive=open_archive(settings.archive, settings.state_dir),
         ),

@@ -20,7 +20,7 @@ def _as_id(name: str) -> str:
     return name if _ID.fullmatch(name) else f"sha256-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-TargetKind = Literal["job", "pool", "config", "schedule", "connection", "cluster", "unreadable"]
+TargetKind = Literal["job", "pool", "config", "schedule", "connection", "tuning", "cluster", "unreadable"]
 
 
 class AuditEvent(BaseModel):

@@ -20,6 +20,7 @@ from orchestrator.config.listening import Listening, is_loopback
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.sources import PREFIX, from_environment, from_file, merged
 from orchestrator.config.tables import ALL_POOLS, ArchiveSettings, DriverSettings, PoolPolicy, WarmSettings
+from orchestrator.config.tuning import PoolTuning
 from orchestrator.config.zookeeper import DriverAccess, GroupLogin, LoginFile, TlsFiles
 from orchestrator.logs.settings import LogSettings
 from orchestrator.model.errors import SettingsError
@@ -114,6 +115,10 @@ class Settings(BaseModel):
     spark: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
         description="by pool, * = all: defaults for the part spark of definitions, and spark_home",
+    )
+    tuning: dict[str, PoolTuning] = Field(
+        default_factory=dict,
+        description="by pool, * = all: whether the resources of runs are tuned, and how; see docs/tuning.md",
     )
     policy: dict[str, PoolPolicy] = Field(
         default_factory=dict, description="by pool, * = all: what definitions may use; see docs/operating.md"

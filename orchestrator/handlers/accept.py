@@ -4,10 +4,12 @@ from orchestrator.admission.slots import SlotReservation
 from orchestrator.handlers import submission
 from orchestrator.handlers.actions import Action, Release, SetStatus
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.tuning import tuned_properties
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.model.job import CallbackState, JobError, JobState
 from orchestrator.model.states import Queue, Status, check_transition
 from orchestrator.model.waiting import Reason, Waiting, at_checkpoint
+from orchestrator.tuning.resources import with_resources
 from queues import timestamp
 from spark_runner.protocol.attempt import attempt_path, intent, run_name
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
@@ -53,6 +55,8 @@ def handle(job: JobContext) -> Action:
     taken = _reserved(job, number)
     if isinstance(taken, Waiting):
         return _declined(job, taken)
+    tuned = tuned_properties(job, spark, number)
+    spark = with_resources(spark, tuned)
     guard = context.admission.guard
     if guard is not None and (short := guard.admit(job.run_key, spark)) is not None:
         context.admission.declined.add(job.id, spark.model_dump_json(), lambda: guard.capacity(spark))
@@ -69,6 +73,7 @@ def handle(job: JobContext) -> Action:
     changes = {
         "attempt": number,
         "place": place.to_json(),
+        "tuned": tuned,
         "checkpoint": _checkpoint(job, place.backend),
         "slot": taken.slot,
         "name_slot": taken.name_slot,

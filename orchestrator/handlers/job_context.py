@@ -19,6 +19,7 @@ from orchestrator.model.spark import Spark
 from orchestrator.model.states import Status
 from orchestrator.model.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
 from orchestrator.policy.rules import PolicyRefused
+from orchestrator.tuning.resources import with_resources
 from queues import (
     LOW_LANE_SUFFIX,
     AccessDenied,
@@ -139,6 +140,11 @@ class JobContext:
         except PolicyRefused as error:
             raise RefusedSubmission(str(error)) from error
         return filled
+
+    @property
+    def sized_spark(self) -> Spark:
+        """The same, with the resources that the tuning gave the last attempt; raises as `spark`."""
+        return with_resources(self.spark, self.state.tuned)
 
     # ------------------------------------------------------------------ attempt
     def attempt(self) -> Attempt | None:

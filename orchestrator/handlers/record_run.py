@@ -8,11 +8,12 @@ from loguru import logger
 
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.positions import keep_positions
+from orchestrator.handlers.tuning import suggest
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.history import History, is_run, run_of
 from orchestrator.history.hours import StreamTotals, hour_of
 from orchestrator.model.spark import Spark
-from orchestrator.tuning.key import code_of, parameters_of
+from orchestrator.tuning.key import Key
 from queues import OutcomeUnknown, SessionLost, Unreachable
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission
@@ -45,10 +46,11 @@ def record_run(job: JobContext) -> None:
             job_id=job.id,
             spark=_spark(job),
             error=error,
-            code=code_of(job.definition),
-            parameters=parameters_of(job.definition),
+            key=Key.of(job.definition),
+            tuned=state.tuned,
         ),
     )
+    suggest(job)
     job.recorded_run = state.attempt
 
 

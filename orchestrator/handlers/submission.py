@@ -62,7 +62,7 @@ def _memory_shortage(job: JobContext) -> str | None:
     if guard is None or _is_ours_alone(job, 0):
         return None
     try:
-        return guard.admit(job.run_key, job.spark)
+        return guard.admit(job.run_key, job.sized_spark)
     except RefusedSubmission:  # by rules that only this worker has: the submission reports it
         return None
 
@@ -123,7 +123,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
         request = submit_request(
             job.definition,
             job.plan(),
-            job.spark,
+            job.sized_spark,
             attempt,
             job_id=job.id,
             created=state.created,

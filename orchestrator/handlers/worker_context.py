@@ -14,6 +14,7 @@ from orchestrator.audit.documents import AuditLog
 from orchestrator.callbacks.callback import Callbacks
 from orchestrator.config.installations import Installations
 from orchestrator.config.references import ReferenceSettings
+from orchestrator.config.tuning import PoolTuning
 from orchestrator.config.zookeeper import DriverAccess
 from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.hooks import Hooks
@@ -21,6 +22,7 @@ from orchestrator.history.history import History
 from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
+from orchestrator.tuning.store import TuningStore
 from queues import EnsembleClock, Layout, Session
 from spark_runner.runners.registry import Runners
 
@@ -60,6 +62,7 @@ class JobRules:
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     functions: Mapping[str, str] = field(default_factory=dict)  # of the operator: name -> module:function
     installations: Installations = field(default_factory=Installations)  # the Spark of each pool
+    tuning_of: Callable[[str], PoolTuning] = lambda _pool: PoolTuning()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Reporting:
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
     history: History | None = None
+    tunings: TuningStore | None = None  # None: nothing is tuned
     audit: AuditLog | None = None  # None: without logs
     archive: Archive | None = None  # None: jobs are removed without being archived
 

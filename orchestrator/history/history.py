@@ -17,6 +17,7 @@ from orchestrator.model.job import JobError
 from orchestrator.model.paths import Nodes
 from orchestrator.model.spark import Spark
 from orchestrator.model.times import seconds_between
+from orchestrator.tuning.key import Key
 from queues import (
     Conflict,
     Create,
@@ -32,7 +33,7 @@ from queues import (
     encode,
 )
 from spark_runner.protocol.attempt import Attempt, AttemptState
-from spark_runner.protocol.sizing import MAX_VALUE_CHARACTERS, SIZING
+from spark_runner.protocol.sizing import MAX_VALUE_CHARACTERS, RESOURCES, SIZING
 
 MAX_RUN_BYTES = 3_800  # fifty of them and a name make less than 200 KiB
 
@@ -52,13 +53,18 @@ def is_run(attempt: Attempt) -> bool:
 
 
 def run_of(
-    attempt: Attempt, *, job_id: str, spark: Spark, error: JobError | None, code: str, parameters: str
+    attempt: Attempt,
+    *,
+    job_id: str,
+    spark: Spark,
+    error: JobError | None,
+    key: Key,
+    tuned: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The entry of an ended attempt, at most MAX_RUN_BYTES as JSON.
 
-    `spark`: as it was submitted; `error`: why it did not succeed; `code`, `parameters`: from
-    tuning/key.py. A run of error class `memory` shows that it needs more memory than
-    it had, not how much.
+    `spark`: as definition and pool ask for it; `error`: why it did not succeed; `tuned`: the properties that
+    the tuning set. A run of error class `memory` shows that it needs more memory than it had, not how much.
     """
     document = attempt.document
     metrics = document.get("metrics")
@@ -76,9 +82,10 @@ def run_of(
         "seconds": seconds_between(document.get("started"), document.get("ended")),
         "application_id": document.get("application_id"),
         "input_bytes": metrics.get("input_bytes"),
-        "settings": in_force if isinstance(in_force, dict) else _settings(spark),
-        "code": code,
-        "parameters": parameters,
+        "settings": in_force if isinstance(in_force, dict) else _settings(spark, tuned or {}),
+        "asked": _asked(spark),
+        "code": key.code,
+        "parameters": key.parameters,
     }
     if attempt.state is not AttemptState.SUCCEEDED:
         entry["class"] = "killed" if error is None else error.error_class
@@ -90,11 +97,17 @@ def run_of(
     return _fitting(entry)
 
 
-def _settings(spark: Spark) -> dict[str, str]:
+def _asked(spark: Spark) -> dict[str, str]:
+    """What definition and pool ask for of the resources that the tuning may change."""
+    given = spark.properties
+    return {name: given[name][:MAX_VALUE_CHARACTERS] for name in RESOURCES if name in given}
+
+
+def _settings(spark: Spark, tuned: Mapping[str, str]) -> dict[str, str]:
     """The requested settings, for a driver that reported none."""
     target = spark.target
     named = {"spark.master": target.master, "spark.submit.deployMode": target.deploy_mode}
-    given = {**spark.properties, **named}
+    given = {**spark.properties, **tuned, **named}
     return {name: given[name][:MAX_VALUE_CHARACTERS] for name in SIZING if name in given}
 
 
@@ -107,7 +120,9 @@ def _fitting(entry: dict[str, Any]) -> dict[str, Any]:
         return entry
     return {
         name: value[:_MAX_TEXT_CHARACTERS] if isinstance(value, str) else value
-        for name, value in (entry | {"settings": {}, "input_bytes": None, "exit_code": None}).items()
+        for name, value in (
+            entry | {"settings": {}, "asked": {}, "input_bytes": None, "exit_code": None}
+        ).items()
     }
 
 

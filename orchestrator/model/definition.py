@@ -12,6 +12,7 @@ from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import DefinitionPart, Seconds, explain, text, texts
 from orchestrator.model.schedule import Schedule
 from orchestrator.model.spark import Spark
+from orchestrator.model.tuning import Tuning
 from queues import DEFAULT_POOL, LOW_LANE_SUFFIX, InvalidName, check_pool
 from spark_runner.protocol.text import shortened
 
@@ -154,6 +155,7 @@ class Definition(DefinitionPart):
     arguments: tuple[str, ...] = ()
     pool: str = DEFAULT_POOL
     spark: Spark = Spark.model_construct()
+    tuning: Tuning = Tuning.model_construct()
     retry: Retry = Retry.model_construct()
     timeout: Timeout = Timeout.model_construct()
     callback: Callback = Callback.model_construct()

@@ -182,6 +182,23 @@ class CorruptHistory(OrchestratorError):
         self.path = path
 
 
+class CorruptTuning(OrchestratorError):
+    """The node of a tuning cannot be parsed."""
+
+    def __init__(self, name: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"the tuning of {name!r} cannot be read ({path}): {reason}; its runs get what their definition "
+            f"asks for; remove its pins, caps and decisions with `tuning reset {name} --all`"
+        )
+        self.name = name
+        self.path = path
+        self.reason = reason
+
+
+class InvalidTuning(OrchestratorError):
+    """A pin, a cap or a mode is refused; nothing was changed."""
+
+
 class ConfigUnreadable(OrchestratorError):
     """The node of the configuration cannot be parsed; the last valid limits apply."""
 

@@ -28,6 +28,7 @@ class JobError(BaseModel):
     message: str
     type: str = ""
     traceback: str = ""
+    short_of: str | None = None
 
     @field_validator("error_class", "message", "type", "traceback")
     @classmethod
@@ -97,6 +98,7 @@ class JobState(BaseModel):
     ended: str | None = None  # the time of the last verdict
     application_id: str | None = None  # of the last attempt, once known
     place: dict[str, Any] | None = None  # the backend and host of the last attempt
+    tuned: dict[str, str] | None = None  # Spark properties that the tuning gave the last attempt
     checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     unsent: int = 0  # the attempt that was given up before it was sent to its backend
     error: JobError | None = None
@@ -184,6 +186,7 @@ class JobView(BaseModel):
     started: str | None
     ended: str | None
     application_id: str | None = None
+    tuned: dict[str, str] | None = None  # Spark properties that the tuning gave the last attempt
     checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     error: JobError | None
     buried_error: JobError | None = None  # in dead: the error before the one that moved it there

@@ -120,3 +120,12 @@ class Nodes:
     def history(self, name: str) -> str:
         """The ring of the last runs of one name."""
         return f"{self.histories}/{name}"
+
+    @property
+    def tunings(self) -> str:
+        """The folder of the decisions about the resources of each name."""
+        return f"{self.root}/tuning"
+
+    def tuning(self, name: str) -> str:
+        """The node with the last decisions for one name, and what operators have set for it."""
+        return f"{self.tunings}/{name}"

@@ -7,8 +7,8 @@ resource that the definition pins, the growth after a run out of memory, the law
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from orchestrator.config.tuning import Gains
 from orchestrator.tuning import words
-from orchestrator.tuning.gains import Gains
 from orchestrator.tuning.guards import held, with_pressure
 from orchestrator.tuning.key import Key
 from orchestrator.tuning.law import Bounds, Rule, grown, next_step
@@ -62,6 +62,7 @@ class Choice:
     rule: str
     why: str
     largest: float | None = None  # demand of the runs
+    is_of_shortage: bool = False  # the attempt before was out of it
 
     def to_json(self) -> dict[str, object]:
         """As the node of the tuning stores it."""
@@ -98,6 +99,11 @@ class Decision:
             for each in self.choices
             if each.resource in changed | moved
         }
+
+    def of_shortage(self) -> "Decision":
+        """The choices that follow from an attempt out of memory alone; the others stay as asked."""
+        kept = tuple(each for each in self.choices if each.is_of_shortage)
+        return replace(self, choices=kept)
 
 
 def decide(runs: Sequence[Run], situation: Situation) -> Decision:
@@ -136,7 +142,8 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     if short is not None and resource is resource_of(short.short_of, is_local=is_local(situation.asked)):
         had = resource.value_in(short.conf) or asked
         after = max(bounds.clamped(grown(had, bounds, situation.gains)), min(had, bounds.largest))
-        return Choice(resource, asked, had, after, Rule.SHORT, words.short(resource, had, after))
+        why = words.short(resource, had, after)
+        return Choice(resource, asked, had, after, Rule.SHORT, why, is_of_shortage=True)
     measured = samples.of(resource)
     if not measured:
         return _fixed(resource, asked, asked, "unknown", words.UNKNOWN)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.tuning.gains import Gains
+from orchestrator.config.tuning import Gains
 
 ENOUGH_RUNS = 5  # fewer are a cold start
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from orchestrator.config.tuning import Gains
 from orchestrator.tuning.demand import ENOUGH_RUNS, Demand, Use, demand
-from orchestrator.tuning.gains import Gains
 
 
 class Rule(StrEnum):

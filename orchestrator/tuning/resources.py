@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from orchestrator.model.spark import Spark
 from spark_runner.protocol.sizing import memory_bytes
 
 MIB = 1 << 20
@@ -85,3 +86,14 @@ class Resource(StrEnum):
     def written(self, value: float) -> str:
         """An allocation in Spark's notation."""
         return f"{value:.0f}m" if self.is_memory else f"{value:.0f}"
+
+
+def with_resources(spark: Spark, properties: Mapping[str, str] | None) -> Spark:
+    """The Spark part with other resources, given as properties; its named fields win over `conf`."""
+    for resource in Resource:
+        if (text := (properties or {}).get(resource.spark_property)) is not None:
+            process, _, field = resource.value.partition(".")
+            value = text if resource.is_memory else int(text)
+            part = getattr(spark, process).model_copy(update={field: value})
+            spark = spark.model_copy(update={process: part})
+    return spark

@@ -18,7 +18,7 @@ class Samples:
     """Runs of one key, newest last; `left_out` says in words which others are not among them."""
 
     all: tuple[Sample, ...]
-    asked: Mapping[str, object]  # by the definition and pool of the last run
+    asked: Mapping[str, object] | None = None  # by definition and pool of the last run; None = unknown
     left_out: str = ""
 
     def of(self, resource: Resource) -> list[tuple[Sample, Use]]:
@@ -27,7 +27,7 @@ class Samples:
 
     def asked_last(self, resource: Resource) -> float | None:
         """What definition and pool asked for, for the last run; None if that is unknown."""
-        return resource.value_in(self.asked) if self.asked else None
+        return None if self.asked is None else resource.value_in(self.asked)
 
 
 def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str = "") -> Samples:
@@ -42,10 +42,9 @@ def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str =
         else:
             kept.append(run)
     asked = kept[-1].get("asked") if kept else None
-    settings = kept[-1].get("settings") if kept else None
-    before = {**(settings if isinstance(settings, Mapping) else {})}
-    before.update(asked if isinstance(asked, Mapping) else {})
-    return Samples(tuple(Sample.of(run) for run in kept), before, _words(left_out))
+    return Samples(
+        tuple(Sample.of(run) for run in kept), asked if isinstance(asked, Mapping) else None, _words(left_out)
+    )
 
 
 def _unfit(run: Run, key: Key, now: str) -> str:

@@ -26,9 +26,7 @@ def driver_bytes(conf: Mapping[str, str]) -> int:
     return heap + beside
 
 
-SIZING = (
-    "spark.master",
-    "spark.submit.deployMode",
+RESOURCES = (
     "spark.driver.cores",
     "spark.driver.memory",
     "spark.driver.memoryOverhead",
@@ -36,6 +34,13 @@ SIZING = (
     "spark.executor.cores",
     "spark.executor.memory",
     "spark.executor.memoryOverhead",
+)
+"""What the tuning may change."""
+
+SIZING = (
+    "spark.master",
+    "spark.submit.deployMode",
+    *RESOURCES,
     "spark.executor.pyspark.memory",
     "spark.cores.max",
     "spark.dynamicAllocation.enabled",

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from orchestrator.history.history import MAX_RING_BYTES, MAX_RUN_BYTES, MAX_RUNS, Ring, is_run, run_of
 from orchestrator.model.definition import build_definition
 from orchestrator.model.job import JobError
+from orchestrator.tuning.key import Key
 from queues.model.codec import encode
 from spark_runner.protocol.attempt import Attempt
 
@@ -35,9 +36,7 @@ def attempt(**facts: Any) -> Attempt:
 
 
 def entry(error: JobError | None = None, **facts: Any) -> dict[str, Any]:
-    return run_of(
-        attempt(**facts), job_id="job", spark=DEFINITION.spark, error=error, code="c0de", parameters="-"
-    )
+    return run_of(attempt(**facts), job_id="job", spark=DEFINITION.spark, error=error, key=Key("c0de", "-"))
 
 
 def test_a_run_says_how_it_ended_what_was_in_force_and_what_it_took() -> None:
@@ -55,6 +54,7 @@ def test_a_run_says_how_it_ended_what_was_in_force_and_what_it_took() -> None:
         "application_id": "local-1",
         "input_bytes": 17,
         "settings": in_force,
+        "asked": {"spark.driver.memory": "1g"},
         "code": "c0de",
         "parameters": "-",
         "metrics": {"input_bytes": 17, "spill_disk_bytes": 0},

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from orchestrator.config.tuning import Gains
 from orchestrator.tuning.demand import Use, demand
-from orchestrator.tuning.gains import Gains
 from orchestrator.tuning.law import Bounds, Rule, next_step
 
 BOUNDS = Bounds(512, 65_536, 64)

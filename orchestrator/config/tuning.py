@@ -1,0 +1,89 @@
+"""How the resources of runs are tuned in a pool: the mode, the limits of containers, and the gains."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from orchestrator.config.tables import ALL_POOLS
+from orchestrator.model.fields import checked_memory
+from orchestrator.model.tuning import TuningMode
+from spark_runner.protocol.sizing import memory_bytes
+
+_MIB = 1 << 20
+
+
+class Gains(BaseModel):
+    """How fast and how far an allocation follows the demand; margins and steps are in natural logarithms.
+
+    The defaults were chosen by `benchmarks/tuning.py --search`. A step of 0.69 doubles or halves, one of 0.29
+    lowers to three quarters.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spread: Annotated[float, Field(ge=0, le=10)] = Field(
+        2.8, description="standard deviations of the demand that the target lies above its mean"
+    )
+    least_margin: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.08, description="of the target above the largest demand, where past runs are alike"
+    )
+    most_margin: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.25, description="of the target above the largest demand, however much past runs differ"
+    )
+    cold_margin: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.05, description="added while fewer than five runs are known"
+    )
+    up: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="gain of a step up")
+    down: Annotated[float, Field(gt=0, le=1)] = Field(0.7, description="gain of a step down")
+    dead_band: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.06, description="a smaller error changes nothing"
+    )
+    rise: Annotated[float, Field(gt=0, le=3)] = Field(0.69, description="the largest step up")
+    fall: Annotated[float, Field(gt=0, le=3)] = Field(0.29, description="the largest step down")
+    idle_fall: Annotated[float, Field(gt=0, le=3)] = Field(
+        0.69, description="the largest step down from an allocation that is mostly unused"
+    )
+    idle_use: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="an allocation of which a smaller share is used is mostly unused"
+    )
+    window: Annotated[int, Field(ge=3, le=50)] = Field(50, description="runs that are looked at")
+    hold: Annotated[int, Field(ge=1, le=50)] = Field(
+        28, description="runs without a step down, after one that was out of memory"
+    )
+    prior_spread: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.1, description="standard deviation that is assumed before runs are known"
+    )
+    prior_runs: Annotated[float, Field(gt=0, le=50)] = Field(2.0, description="weight of that assumption")
+    garbage: Annotated[float, Field(ge=0, le=0.5)] = Field(
+        0.05, description="share of a larger heap that garbage fills, which a smaller heap collects earlier"
+    )
+    shortage_factor: Annotated[float, Field(gt=1, le=4)] = Field(
+        1.5, description="growth after a run that was out of memory"
+    )
+
+
+class PoolTuning(BaseModel):
+    """How the resources of the runs of a pool are tuned, where their definitions leave it open."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    mode: TuningMode = Field(
+        TuningMode.SUGGEST, description="off, suggest = decisions are shown, apply = runs get them"
+    )
+    driver_container: str = Field("", description="the most that heap and overhead of a driver may have")
+    executor_container: str = Field("", description="likewise of an executor")
+    gains: Gains = Field(default_factory=Gains.model_construct, description="of the controller")
+
+    _is_memory = field_validator("driver_container", "executor_container")(checked_memory)
+
+    @property
+    def containers(self) -> dict[str, float]:
+        """The limits that are set, in MiB, by process."""
+        given = {"driver": self.driver_container, "executor": self.executor_container}
+        return {name: (memory_bytes(text) or 0) / _MIB for name, text in given.items() if text}
+
+
+def pool_tuning(tables: Mapping[str, PoolTuning], pool: str) -> PoolTuning:
+    """The settings of a pool: its own table, else that of all pools."""
+    return tables.get(pool) or tables.get(ALL_POOLS) or PoolTuning()

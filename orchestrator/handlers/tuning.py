@@ -1,0 +1,137 @@
+"""The resources of an attempt: decided before its intent is written, and suggested after it has ended."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loguru import logger
+
+from orchestrator.config.tuning import PoolTuning
+from orchestrator.handlers.job_context import JobContext
+from orchestrator.model.errors import CorruptHistory, HistoryNotFound
+from orchestrator.model.spark import Spark
+from orchestrator.model.tuning import TuningMode
+from orchestrator.tuning.decision import Decision, Shortage, Situation, decide
+from orchestrator.tuning.key import Key
+from orchestrator.tuning.record import StoredDecision, TuningRecord
+from orchestrator.tuning.resources import Resource, with_resources
+from orchestrator.tuning.signals import Run
+from queues import LOW_LANE_SUFFIX, OutcomeUnknown, SessionLost, Unreachable, timestamp
+from spark_runner.protocol.attempt import run_name
+
+DECISION = "tuning-decision"  # a value of `event.action`
+
+
+def tuned_properties(job: JobContext, spark: Spark, number: int) -> dict[str, str] | None:
+    """The Spark properties that an attempt gets instead of those of its definition; None without any.
+
+    In mode `suggest` it gets some only after an attempt that was out of memory, and keeps them. Raises when
+    ZooKeeper is unreachable; no other error of the tuning stops a job.
+    """
+    before = job.state.tuned if number > 1 else None
+    store = job.context.reporting.tunings
+    if store is None:
+        return None
+    try:
+        record = store.read(job.definition.name)
+        mode = _mode(job, record)
+        if mode is TuningMode.OFF:
+            return None
+        shortage = _shortage(job, spark, number)
+        if mode is TuningMode.SUGGEST and shortage is None:
+            return before
+        situation = _situation(job, spark, record, shortage)
+        decision = _decision(job, situation)
+        if mode is TuningMode.SUGGEST:
+            decision = decision.of_shortage()
+        _keep(job, decision, situation, run=run_name(job.run_key, number))
+    except (OutcomeUnknown, SessionLost, Unreachable):
+        raise
+    except Exception as error:  # noqa: BLE001 - an error of the tuning must not stop a job
+        logger.warning("{} runs with the resources of its definition: {}", job.id, error)
+        return before
+    return {**((before or {}) if mode is TuningMode.SUGGEST else {}), **decision.properties} or None
+
+
+def suggest(job: JobContext) -> None:
+    """Store what the next run of the name would get, in mode `suggest`; errors as above."""
+    store = job.context.reporting.tunings
+    if store is None:
+        return
+    try:
+        record = store.read(job.definition.name)
+        if _mode(job, record) is TuningMode.SUGGEST:
+            situation = _situation(job, job.spark, record, None)
+            _keep(job, _decision(job, situation), situation)
+    except (OutcomeUnknown, SessionLost, Unreachable):
+        raise
+    except Exception as error:  # noqa: BLE001 - likewise
+        logger.warning("nothing is suggested for the next run of {}: {}", job.definition.name, error)
+
+
+def _mode(job: JobContext, record: TuningRecord) -> TuningMode:
+    """That of an operator, else that of the definition, else that of the pool."""
+    own = job.definition.tuning.mode
+    return record.mode or (TuningMode(own) if own else _pool(job).mode)
+
+
+def _pool(job: JobContext) -> PoolTuning:
+    return job.context.rules.tuning_of(job.claim.record.pool.removesuffix(LOW_LANE_SUFFIX))
+
+
+def _situation(job: JobContext, spark: Spark, record: TuningRecord, shortage: Shortage | None) -> Situation:
+    own, pool = job.definition.tuning, _pool(job)
+    return Situation(
+        Key.of(job.definition),
+        {**spark.properties, "spark.master": spark.target.master},
+        kept=frozenset(map(Resource, own.pinned)),
+        pins=record.pins,
+        caps=record.caps,
+        containers=pool.containers,
+        forgotten=record.forgotten,
+        gains=pool.gains,
+        input=own.input or None,
+        shortage=shortage,
+        now=timestamp(),
+    )
+
+
+def _shortage(job: JobContext, spark: Spark, number: int) -> Shortage | None:
+    """What the attempt before was short of; None where it was not out of memory."""
+    error = job.state.error
+    if number == 1 or error is None or error.short_of is None:
+        return None
+    conf = {**with_resources(spark, job.state.tuned).properties, "spark.master": spark.target.master}
+    return Shortage(error.short_of, conf)
+
+
+def _decision(job: JobContext, situation: Situation) -> Decision:
+    runs: Sequence[Run] = ()
+    damage = ""
+    history = job.context.reporting.history
+    try:
+        runs = () if history is None else history.read(job.definition.name)
+    except HistoryNotFound:
+        pass
+    except CorruptHistory as error:
+        damage = str(error)
+    decision = decide(runs, situation)
+    return replace(decision, left_out=damage) if damage else decision
+
+
+def _keep(job: JobContext, decision: Decision, situation: Situation, *, run: str = "") -> None:
+    """Store a decision, and send it to the logs; one that says the same as the last one is not repeated."""
+    store = job.context.reporting.tunings
+    stored = StoredDecision.of(decision, situation, at=situation.now, job=job.id, run=run)
+    if not decision.choices or store is None or not store.add(job.definition.name, stored):
+        return
+    changed = [each for each in decision.choices if each.after != each.before]
+    said = "; ".join(f"{each.resource}: {each.why}" for each in changed) or "nothing changes"
+    fields = {
+        "event.kind": "event",
+        "event.dataset": "orchestrator.tuning",
+        "event.action": DECISION,
+        "job.name": job.definition.name,
+        "job.tuning": stored.model_dump(mode="json"),
+    }
+    about = logger.bind(job_id=job.id, run_key=job.run_key, pool=job.claim.record.pool, fields=fields)
+    about.info("resources of {}: {}", f"run {run}" if run else f"the next run of {job.definition.name}", said)

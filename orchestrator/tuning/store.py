@@ -1,0 +1,137 @@
+"""The nodes of tunings in ZooKeeper: read, changed by operators, and extended by decisions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from orchestrator.audit.trail import Trail
+from orchestrator.model.errors import CorruptTuning, HistoryNotFound
+from orchestrator.model.paths import Nodes
+from orchestrator.model.tuning import TuningMode
+from orchestrator.tuning.record import StoredDecision, TuningRecord, amounts
+from orchestrator.tuning.resources import Resource
+from queues import Conflict, Create, NodeData, Operation, OutcomeUnknown, Session, Set, check_id, commit
+
+_MAX_TRIES = 20  # each failure means that another worker or operator was faster
+
+
+class TuningStore:
+    """All tunings below one root. Safe to use from several threads."""
+
+    def __init__(self, session: Session, nodes: Nodes) -> None:
+        self._session, self._nodes = session, nodes
+        self._trail = Trail(session, nodes)
+
+    def names(self) -> Sequence[str]:
+        """The names with a history or a tuning."""
+        folders = (self._nodes.histories, self._nodes.tunings)
+        return sorted({name for folder in folders for name in self._session.children(folder) or ()})
+
+    def read(self, name: str) -> TuningRecord:
+        """The record of a name, an empty one without a node; raises CorruptTuning."""
+        return self._decoded(name, self._session.get(self._nodes.tuning(check_id(name))))
+
+    def add(self, name: str, decision: StoredDecision) -> bool:
+        """Store a decision among the last ones; returns whether it says anything new.
+
+        Raises CorruptTuning, OutcomeUnknown and the errors of writes.
+        """
+        is_new = True
+
+        def added(record: TuningRecord) -> TuningRecord:
+            nonlocal is_new
+            after = record.with_decision(decision)
+            is_new = after is not record
+            return after
+
+        self._change(name, added, lambda _before, _after: ())
+        return is_new
+
+    # ------------------------------------------------------------------ operators
+    def set_mode(self, name: str, mode: TuningMode | None) -> TuningRecord:
+        """Set the mode of a name; None = that of its definition. Raises HistoryNotFound, CorruptTuning."""
+        return self._act(name, "set-mode", lambda _record: {"mode": mode})
+
+    def pin(self, name: str, pins: dict[str, str], *, removed: Iterable[str] = ()) -> TuningRecord:
+        """Pin resources of a name, and unpin others; raises InvalidTuning, HistoryNotFound, CorruptTuning."""
+        new, gone = amounts(pins), set(removed)
+        return self._act(name, "pin", lambda record: {"pins": _changed(record.pins, new, gone)})
+
+    def cap(self, name: str, caps: dict[str, str], *, removed: Iterable[str] = ()) -> TuningRecord:
+        """Cap resources of a name, and uncap others; raises InvalidTuning, HistoryNotFound, CorruptTuning."""
+        new, gone = amounts(caps), set(removed)
+        return self._act(name, "cap", lambda record: {"caps": _changed(record.caps, new, gone)})
+
+    def reset(self, name: str, last_run: str, *, all_: bool = False) -> TuningRecord:
+        """Forget the runs up to this one, and the decisions; with `all_` also pins, caps, mode, and damage.
+
+        Raises HistoryNotFound, and CorruptTuning without `all_`.
+        """
+        anew: dict[str, Any] = {"forgotten": last_run, "decisions": ()}
+        if all_:
+            anew |= {"mode": None, "pins": {}, "caps": {}}
+        return self._act(name, "reset", lambda _record: anew, repairs=all_)
+
+    def _act(
+        self,
+        name: str,
+        action: str,
+        changes: Callable[[TuningRecord], dict[str, Any]],
+        *,
+        repairs: bool = False,
+    ) -> TuningRecord:
+        act = self._trail.act(action)
+        if name not in self.names():
+            raise HistoryNotFound(name)
+
+        def entry(before: TuningRecord, after: TuningRecord) -> Sequence[Operation]:
+            facts = [each.model_dump(mode="json", include=_SHOWN) for each in (before, after)]
+            return [self._trail.entry(act, "tuning", name, before=facts[0], after=facts[1])]
+
+        return self._change(
+            name, lambda record: record.changed_by(act, **changes(record)), entry, repairs=repairs
+        )
+
+    def _change(
+        self,
+        name: str,
+        change: Callable[[TuningRecord], TuningRecord],
+        more: Callable[[TuningRecord, TuningRecord], Sequence[Operation]],
+        *,
+        repairs: bool = False,
+    ) -> TuningRecord:
+        path = self._nodes.tuning(check_id(name))
+        for _ in range(_MAX_TRIES):
+            found = self._session.get(path)
+            try:
+                before = self._decoded(name, found)
+            except CorruptTuning:
+                if not repairs:
+                    raise
+                before = TuningRecord(name=name)
+            after = change(before)
+            if after is before:
+                return before
+            if found is None:
+                self._session.ensure_path(self._nodes.tunings)
+            data = after.encode()
+            write = Create(path, data) if found is None else Set(path, data, found[1].version)
+            try:
+                commit(self._session, [write, *more(before, after)])
+            except Conflict:
+                continue
+            return after
+        raise OutcomeUnknown(f"others were faster every time to change {path}")
+
+    def _decoded(self, name: str, found: NodeData | None) -> TuningRecord:
+        if found is None:
+            return TuningRecord(name=name)
+        return TuningRecord.decode(name, self._nodes.tuning(name), found[0])
+
+
+_SHOWN = {"mode", "pins", "caps", "forgotten"}
+
+
+def _changed(
+    before: dict[Resource, float], new: dict[Resource, float], gone: set[str]
+) -> dict[Resource, float]:
+    return {resource: value for resource, value in (before | new).items() if resource not in gone}

@@ -1,0 +1,301 @@
+"""The decision about the resources of a run: which runs count, which limit wins, and the sentences."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.tuning.decision import Choice, Decision, Shortage, Situation, decide
+from orchestrator.tuning.key import Key
+from orchestrator.tuning.resources import Resource
+
+KEY = Key("c0de", "-")
+MIB = 1 << 20
+CLUSTER = {"spark.master": "spark://h:7077", "spark.executor.memory": "8g", "spark.executor.instances": "4"}
+LOCAL = {"spark.master": "local[2]", "spark.driver.memory": "8g"}
+HEAP = Resource.EXECUTOR_MEMORY
+
+
+def run(
+    number: int, *, asked: Mapping[str, str] = CLUSTER, peak: float = 1000, **facts: Any
+) -> dict[str, Any]:
+    """A run that succeeded with what was asked for, unless `settings` says what it had."""
+    executors = {"number": 4, "cores": 2, "heap_peak_bytes": int(peak * MIB), **facts.pop("executors", {})}
+    metrics = {
+        "seconds": 100.0,
+        "task_seconds": 700.0,
+        "gc_share": 0.05,
+        "spill_disk_bytes": 0,
+        "executors": executors,
+        "driver": {"heap_peak_bytes": int(peak * MIB), "rss_peak_bytes": int(1.2 * peak * MIB)},
+        **facts.pop("metrics", {}),
+    }
+    return {
+        "run": f"key-{number}",
+        "state": "succeeded",
+        "ended": f"2026-11-01T00:{number:02}:00Z",
+        "settings": dict(asked),
+        "asked": {name: text for name, text in asked.items() if name != "spark.master"},
+        "code": KEY.code,
+        "parameters": KEY.parameters,
+        "metrics": metrics,
+        **facts,
+    }
+
+
+def decided(runs: list[dict[str, Any]], **facts: Any) -> Decision:
+    return decide(runs, Situation(KEY, **{"asked": CLUSTER, "now": "2026-11-02T00:00:00Z", **facts}))
+
+
+def choice(decision: Decision, resource: Resource = HEAP) -> Choice:
+    return next(each for each in decision.choices if each.resource is resource)
+
+
+def had(memory: str, number: int, **facts: Any) -> dict[str, Any]:
+    """A run that the tuning has given another heap."""
+    return run(number, settings={**CLUSTER, "spark.executor.memory": memory}, **facts)
+
+
+# ---------------------------------------------------------------------- the usual case
+def test_an_oversized_heap_falls_by_half_with_the_reason_in_one_sentence() -> None:
+    decision = decided([run(1)])
+    found = choice(decision)
+    assert (found.before, found.rule) == (8192, "shrink")
+    assert 4096 <= found.after < 6144
+    assert re.fullmatch(
+        r"it falls from 8192m to \d+m: the last run would have needed 1000m at most, for which 13\d\dm is enough;"
+        " a step is limited",
+        found.why,
+    )
+    assert decision.properties["spark.executor.memory"] == f"{found.after:.0f}m"
+
+
+def test_a_smaller_heap_takes_no_memory_from_python() -> None:
+    found = decided([run(1)]).properties
+    assert found["spark.executor.memoryOverhead"] == "819m", "the share of the heap that was asked for"
+
+
+def test_a_name_without_runs_gets_what_its_definition_asks_for() -> None:
+    decision = decided([])
+    assert decision.properties == {}
+    assert choice(decision).why == "it stays at 8192m: no run of this code has measured it"
+
+
+def test_with_a_local_master_only_the_driver_is_tuned() -> None:
+    decision = decided([run(1, asked=LOCAL)], asked=LOCAL)
+    assert {each.resource for each in decision.choices} == {Resource.DRIVER_MEMORY, Resource.DRIVER_OVERHEAD}
+    assert choice(decision, Resource.DRIVER_MEMORY).rule == "shrink"
+
+
+def test_what_spark_decides_is_left_alone() -> None:
+    dynamic = {**CLUSTER, "spark.dynamicAllocation.enabled": "true"}
+    found = {each.resource for each in decided([run(1, asked=dynamic)], asked=dynamic).choices}
+    assert Resource.EXECUTOR_INSTANCES not in found
+    assert Resource.EXECUTOR_CORES not in found, "the master chooses them"
+
+
+def test_a_missing_signal_leaves_its_resource_alone() -> None:
+    found = decided([run(1, metrics={"executors": {"number": 4}})])
+    assert choice(found).rule == "unknown"
+    assert choice(found, Resource.DRIVER_MEMORY).rule != "unknown"
+
+
+def test_idle_executors_are_fewer_next_time_but_never_more_than_asked_for() -> None:
+    instances = Resource.EXECUTOR_INSTANCES
+    idle = choice(decided([run(1, metrics={"task_seconds": 60.0})]), instances)
+    assert idle.after < 4
+    busy = choice(decided([run(1, metrics={"task_seconds": 800.0})]), instances)
+    assert busy.after == 4
+
+
+# ---------------------------------------------------------------------- which runs count
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"code": "0ther"}, "1 run ran other code"),
+        ({"parameters": "0ther"}, "1 run had parameters of another class"),
+        ({"code": None}, "1 run came from a version that did not record its code"),
+        ({"parameters": None}, "1 run came from a version that did not record its code"),
+        ({"metrics": {"shared": True}}, "1 run ran in a JVM that jobs share"),
+        ({"state": "closed"}, "1 run never started"),
+        ({"ended": "2026-12-24T00:00:00Z"}, "1 run ended in the future, by the clock of its host"),
+        ({"ended": "yesterday"}, "1 run has no valid time"),
+        ({"ended": None}, "1 run has no valid time"),
+    ],
+)
+def test_a_run_that_is_no_sample_is_left_out_with_the_reason(change: dict[str, Any], sentence: str) -> None:
+    decision = decided([{**run(1), **change}])
+    assert decision.left_out == sentence
+    assert decision.runs == 0
+    assert decision.properties == {}
+
+
+def test_a_renamed_definition_begins_anew_and_a_changed_one_too() -> None:
+    runs = [run(number) for number in range(1, 6)]
+    assert decided(runs).properties
+    assert decided(runs).runs == 5
+    changed = decide(runs, Situation(Key("changed", "-"), CLUSTER))
+    assert changed.properties == {}
+    assert changed.left_out == "5 runs ran other code"
+
+
+def test_runs_before_a_reset_do_not_count() -> None:
+    runs = [run(1), run(2), run(3, peak=5000)]
+    assert decided(runs, forgotten="key-2").runs == 1
+    assert decided(runs, forgotten="key-9").runs == 3, "it has left the history, so all runs are later"
+
+
+@pytest.mark.parametrize("state", ["failed", "killed", "lost"])
+def test_a_run_that_did_not_succeed_lets_nothing_shrink(state: str) -> None:
+    runs = [run(1), {**run(2), "state": state}]
+    found = choice(decided(runs))
+    assert found.after == found.before == 8192
+    assert found.why.endswith("of the last 2 runs 1 did not succeed")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "sentence"),
+    [
+        ({"gc_share": 0.12}, "garbage collection took 12% of the last run"),
+        ({"spill_disk_bytes": 5}, "the last run spilled to disk"),
+    ],
+)
+def test_a_heap_that_is_busy_does_not_shrink(metrics: dict[str, Any], sentence: str) -> None:
+    found = choice(decided([run(1, metrics=metrics)]))
+    assert found.after == 8192
+    assert found.why.endswith(sentence)
+
+
+def test_a_heap_that_made_a_run_spill_grows_back_and_is_kept() -> None:
+    runs = [run(1), run(2), had("1024m", 3, peak=1000, metrics={"spill_disk_bytes": 9})]
+    found = choice(decided(runs))
+    assert found.after > 1024
+    assert found.why.endswith("the last run suffered from it, as runs with more did not")
+    runs += [had("1280m", number, peak=600) for number in range(4, 10)]
+    later = choice(decided(runs))
+    assert later.after >= 1.05 * 1024, "it does not fall to where it spilled"
+
+
+def test_runs_that_take_longer_with_less_are_noticed_the_second_time() -> None:
+    slow = {"seconds": 130.0}
+    runs = [run(1), run(2), had("2048m", 3, metrics=slow)]
+    assert choice(decided(runs)).after <= 2048
+    assert choice(decided([*runs, had("2048m", 4, metrics=slow)])).after > 2048
+
+
+# ---------------------------------------------------------------------- out of memory
+def test_a_run_out_of_heap_is_followed_by_one_with_half_as_much_again() -> None:
+    runs = [had("1024m", 1), {**had("1024m", 2), "state": "failed", "short_of": "executor.heap"}]
+    found = choice(decided(runs))
+    assert (found.rule, found.after) == ("short", 1536)
+    assert found.why == "it rises from 1024m to 1536m: the last run was out of memory"
+
+
+@pytest.mark.parametrize("what", ["container", "overhead"])
+def test_a_killed_container_gets_more_beside_its_heap_not_more_heap(what: str) -> None:
+    asked = {**CLUSTER, "spark.executor.memoryOverhead": "512m"}
+    short = Shortage(f"executor.{what}", asked)
+    decision = decided([], asked=asked, shortage=short).of_shortage()
+    assert decision.properties == {"spark.executor.memoryOverhead": "768m"}
+
+
+def test_the_next_attempt_after_one_out_of_memory_has_more_up_to_a_bound() -> None:
+    def after(conf: str, **facts: Any) -> Choice:
+        given = {**CLUSTER, "spark.executor.memory": conf}
+        decision = decided([], shortage=Shortage("executor.heap", given), **facts)
+        return choice(decision)
+
+    assert after("8g").after == 12288
+    assert after("30g").after == 4 * 8192, "four times what the definition asks for"
+    at_the_end = after("32g")
+    assert at_the_end.after == 4 * 8192
+    assert at_the_end.why == (
+        "the attempt before was out of memory with 32768m, which is all that is allowed"
+    )
+    assert after("8g", caps={HEAP: 9000.0}).after == 9000
+
+
+def test_executors_lost_for_want_of_memory_count_although_the_run_succeeded() -> None:
+    runs = [had("2048m", 1), had("2048m", 2, executors={"lost_memory": {"heap": 1}})]
+    assert choice(decided(runs)).rule == "short"
+
+
+# ---------------------------------------------------------------------- which limit wins
+def test_a_pin_of_an_operator_wins_over_that_of_the_definition() -> None:
+    kept = frozenset({HEAP})
+    assert choice(decided([run(1)], kept=kept)).why == "the definition pins it: it stays at 8192m"
+    found = choice(decided([run(1)], kept=kept, pins={HEAP: 3072.0}))
+    assert (found.after, found.why) == (3072, "an operator has pinned it to 3072m")
+
+
+def test_a_cap_wins_over_what_the_definition_asks_for_and_its_pin() -> None:
+    for kept in (frozenset[Resource](), frozenset({HEAP})):
+        found = choice(decided([], kept=kept, caps={HEAP: 2048.0}))
+        assert (found.after, found.rule) == (2048, "capped")
+        assert found.why.startswith("an operator has capped it at 2048m; without that: ")
+
+
+def test_the_container_wins_over_everything_and_the_heap_gives_way_first() -> None:
+    overhead = Resource.EXECUTOR_OVERHEAD
+    decision = decided([], pins={HEAP: 8192.0, overhead: 1024.0}, containers={"executor": 4096.0})
+    assert (choice(decision).after, choice(decision, overhead).after) == (3072, 1024)
+    assert "heap and overhead together have 4096m in a container" in choice(decision).why
+
+
+def test_limits_that_contradict_each_other_end_within_the_container() -> None:
+    overhead = Resource.EXECUTOR_OVERHEAD
+    decision = decided([], pins={overhead: 4096.0}, containers={"executor": 1024.0})
+    assert choice(decision).after + choice(decision, overhead).after == 1024
+    assert choice(decision).after == HEAP.least
+
+
+def test_a_change_by_hand_counts_and_the_tuning_goes_on_from_there() -> None:
+    runs = [had("1024m", number) for number in range(1, 4)]
+    asked = {**CLUSTER, "spark.executor.memory": "6g"}
+    found = choice(decided(runs, asked=asked))
+    assert (found.after, found.rule) == (6144, "by_hand")
+    assert found.why == (
+        "it was changed from 8192m to 6144m since the last run: the next run gets that, and the tuning goes"
+        " on from there"
+    )
+    assert choice(decided([*runs, run(4, asked=asked)], asked=asked)).rule == "shrink"
+
+
+# ---------------------------------------------------------------------- any history
+_VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
+_DAMAGED = st.recursive(
+    _VALUES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+)
+_FIELDS = st.sampled_from(
+    ["state", "metrics", "settings", "asked", "short_of", "ended", "code", "parameters", "input_bytes"]
+)
+_METRICS = st.sampled_from(["seconds", "gc_share", "executors", "driver", "task_seconds", "input_bytes"])
+
+
+@given(
+    st.lists(st.tuples(_FIELDS, _DAMAGED), max_size=3),
+    st.lists(st.tuples(_METRICS, _DAMAGED), max_size=3),
+    st.integers(100, 9000),
+)
+@settings(max_examples=200)
+def test_no_entry_of_the_history_breaks_a_decision_or_leaves_the_bounds(
+    fields: list[tuple[str, Any]], metrics: list[tuple[str, Any]], peak: int
+) -> None:
+    damaged = {**run(2, peak=peak, metrics=dict(metrics)), **dict(fields)}
+    decision = decided([run(1), damaged, run(3)])
+    for each in decision.choices:
+        most = 4 * each.asked
+        assert each.resource.least <= each.after <= max(most, each.resource.least)
+        assert each.why
+
+
+@given(st.integers(64, 40_000), st.integers(512, 40_000), st.integers(0, 3))
+def test_a_decision_depends_on_nothing_but_its_arguments(peak: int, memory: int, more: int) -> None:
+    runs = [had(f"{memory}m", number, peak=min(peak, memory)) for number in range(1, 2 + more)]
+    situation = Situation(KEY, CLUSTER, now="2026-11-02T00:00:00Z")
+    assert decide(runs, situation) == decide(list(runs), replace(situation))
