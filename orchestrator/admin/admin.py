@@ -13,6 +13,7 @@ from orchestrator.connections.store import ConnectionStore
 from orchestrator.history.history import History
 from orchestrator.model.paths import Nodes
 from orchestrator.schedules.store import ScheduleStore
+from orchestrator.tuning.store import TuningStore
 from queues import QueueSet
 
 
@@ -20,7 +21,8 @@ class AdminOperations:
     """Jobs, pools, limits and schedules. Safe to use from several threads.
 
     `config` holds the limits of all workers, `schedules` the periodic jobs, `history` their measured runs,
-    `connections` the connections of scripts, `names` the slots of job names.
+    `tunings` the resources chosen from them, `connections` the connections of scripts, `names` the slots of
+    job names.
     """
 
     def __init__(self, queue_set: QueueSet) -> None:
@@ -36,4 +38,5 @@ class AdminOperations:
         self.schedules = ScheduleStore(session, nodes, queue_set.clock.now_ms)
         self.connections = ConnectionStore(session, nodes)
         self.history = History(session, nodes)
+        self.tunings = TuningStore(session, nodes)
         self.names = NameSlots(queue_set)

@@ -43,6 +43,11 @@ app = lazy_app(
         ),
         Command("schedule", "orchestrator.cli.schedule:app", "Inspect, pause and remove periodic jobs."),
         Command(
+            "tuning",
+            "orchestrator.cli.tuning:app",
+            "Inspect and control how the resources of runs are chosen from their history.",
+        ),
+        Command(
             "connection",
             "orchestrator.cli.connection:app",
             "Manage the connections that tables of scripts name.",

@@ -68,6 +68,7 @@ class Client:
         self.schedules = admin.schedules
         self.connections = admin.connections
         self.history = admin.history.read
+        self.tunings = admin.tunings
         self.without_runs_of = admin.names.without_runs
 
     @staticmethod

@@ -12,8 +12,8 @@ from orchestrator.handlers.tuning import suggest
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.history import History, is_run, run_of
 from orchestrator.history.hours import StreamTotals, hour_of
+from orchestrator.history.key import Key
 from orchestrator.model.spark import Spark
-from orchestrator.tuning.key import Key
 from queues import OutcomeUnknown, SessionLost, Unreachable
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission

@@ -7,11 +7,11 @@ from loguru import logger
 
 from orchestrator.config.tuning import PoolTuning
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.history.key import Key
 from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.spark import Spark
 from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.decision import Decision, Shortage, Situation, decide
-from orchestrator.tuning.key import Key
 from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.resources import Resource, with_resources
 from orchestrator.tuning.signals import Run

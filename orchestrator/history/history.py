@@ -12,12 +12,12 @@ from typing import Any
 from loguru import logger
 
 from orchestrator.history.hours import HOUR_SECONDS, StreamTotals, key_of, with_news, without_old_hours
+from orchestrator.history.key import Key
 from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.job import JobError
 from orchestrator.model.paths import Nodes
 from orchestrator.model.spark import Spark
 from orchestrator.model.times import seconds_between
-from orchestrator.tuning.key import Key
 from queues import (
     Conflict,
     Create,

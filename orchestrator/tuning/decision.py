@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.config.tuning import Gains
+from orchestrator.history.key import Key
 from orchestrator.tuning import words
 from orchestrator.tuning.guards import held, with_pressure
-from orchestrator.tuning.key import Key
 from orchestrator.tuning.law import Bounds, Rule, grown, next_step
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import Samples, samples_of

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from orchestrator.history.key import Key
 from orchestrator.tuning.demand import Use
-from orchestrator.tuning.key import Key
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.signals import Run, Sample
 

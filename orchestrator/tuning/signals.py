@@ -65,6 +65,11 @@ class Sample:
         return is_local(self.conf)
 
     @property
+    def executors(self) -> float:
+        """The number of its executors; 0 where the driver is the only one, and where it is unknown."""
+        return 0.0 if self.is_local else _number(_part(self.metrics, "executors"), "number") or 0.0
+
+    @property
     def gc_share(self) -> float | None:
         """Time of garbage collection, as a share of the time of tasks."""
         return _number(self.metrics, "gc_share")

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from orchestrator.audit.trail import Trail
-from orchestrator.model.errors import CorruptTuning, HistoryNotFound
+from orchestrator.history.history import History
+from orchestrator.model.errors import CorruptHistory, CorruptTuning, HistoryNotFound
 from orchestrator.model.paths import Nodes
 from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.record import StoredDecision, TuningRecord, amounts
@@ -20,6 +21,7 @@ class TuningStore:
     def __init__(self, session: Session, nodes: Nodes) -> None:
         self._session, self._nodes = session, nodes
         self._trail = Trail(session, nodes)
+        self._history = History(session, nodes)
 
     def names(self) -> Sequence[str]:
         """The names with a history or a tuning."""
@@ -29,6 +31,12 @@ class TuningStore:
     def read(self, name: str) -> TuningRecord:
         """The record of a name, an empty one without a node; raises CorruptTuning."""
         return self._decoded(name, self._session.get(self._nodes.tuning(check_id(name))))
+
+    def get(self, name: str) -> TuningRecord:
+        """The record of a name that has a history or a tuning; raises HistoryNotFound, CorruptTuning."""
+        if name not in self.names():
+            raise HistoryNotFound(name)
+        return self.read(name)
 
     def add(self, name: str, decision: StoredDecision) -> bool:
         """Store a decision among the last ones; returns whether it says anything new.
@@ -61,11 +69,16 @@ class TuningStore:
         new, gone = amounts(caps), set(removed)
         return self._act(name, "cap", lambda record: {"caps": _changed(record.caps, new, gone)})
 
-    def reset(self, name: str, last_run: str, *, all_: bool = False) -> TuningRecord:
-        """Forget the runs up to this one, and the decisions; with `all_` also pins, caps, mode, and damage.
+    def reset(self, name: str, *, all_: bool = False) -> TuningRecord:
+        """Forget the runs so far, and the decisions; with `all_` also pins, caps, mode, and damage.
 
         Raises HistoryNotFound, and CorruptTuning without `all_`.
         """
+        try:
+            runs = self._history.read(name)
+        except (CorruptHistory, HistoryNotFound):
+            runs = ()
+        last_run = str(runs[-1]["run"]) if runs else ""
         anew: dict[str, Any] = {"forgotten": last_run, "decisions": ()}
         if all_:
             anew |= {"mode": None, "pins": {}, "caps": {}}

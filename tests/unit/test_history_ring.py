@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.history.history import MAX_RING_BYTES, MAX_RUN_BYTES, MAX_RUNS, Ring, is_run, run_of
+from orchestrator.history.key import Key
 from orchestrator.model.definition import build_definition
 from orchestrator.model.job import JobError
-from orchestrator.tuning.key import Key
 from queues.model.codec import encode
 from spark_runner.protocol.attempt import Attempt
 

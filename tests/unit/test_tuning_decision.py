@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.history.key import Key
 from orchestrator.tuning.decision import Choice, Decision, Shortage, Situation, decide
-from orchestrator.tuning.key import Key
 from orchestrator.tuning.resources import Resource
 
 KEY = Key("c0de", "-")
@@ -67,8 +67,8 @@ def test_an_oversized_heap_falls_by_half_with_the_reason_in_one_sentence() -> No
     assert (found.before, found.rule) == (8192, "shrink")
     assert 4096 <= found.after < 6144
     assert re.fullmatch(
-        r"it falls from 8192m to \d+m: the last run would have needed 1000m at most, for which 13\d\dm is enough;"
-        " a step is limited",
+        r"it falls from 8192m to \d+m: the last run would have needed 1000m at most, for which 13\d\dm is"
+        " enough; a step is limited",
         found.why,
     )
     assert decision.properties["spark.executor.memory"] == f"{found.after:.0f}m"

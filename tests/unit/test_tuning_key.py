@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.history.key import NO_PARAMETERS, code_of, parameters_of
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.model.definition import Definition, build_definition
-from orchestrator.tuning.key import NO_PARAMETERS, code_of, parameters_of
 
 SCRIPT = "INSERT INTO sink SELECT * FROM source WHERE day = '${day}'"
 HEXADECIMAL = set("0123456789abcdef")

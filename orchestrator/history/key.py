@@ -1,4 +1,4 @@
-"""The part of a tuning key that a definition decides: its program, and the class of its parameters."""
+"""The key of a run among those of its name: its program, and the class of its parameters."""
 
 import re
 from dataclasses import dataclass
