@@ -24,10 +24,8 @@ class ReplayedRun:
     step: Step | None = None
 
 
-def replay(
-    uses: Sequence[Use], bounds: Bounds, gains: Gains, *, start: float | None = None
-) -> list[ReplayedRun]:
-    """The runs again, oldest first; `start` is what the first one gets, by default what it had.
+def replay(uses: Sequence[Use], bounds: Bounds, gains: Gains, *, start: float) -> list[ReplayedRun]:
+    """The runs again, oldest first; `start` is what the first one gets.
 
     The garbage that a larger heap holds is taken off as the law does. Of a run that was out of memory only
     what it had is known.
