@@ -3,7 +3,11 @@
 `simulation`: by workload and controller, over all seeds: `oom`, the runs of 60 that were out of memory, and
 `allocation`, the memory that was allocated against what was needed, in which failed runs count.
 
-    python benchmarks/tuning.py [--seeds 200] [--search 300]
+`real`: by place and job: `runs` from ten times the smallest heap that works to 1.5 times it, `to_smallest` at
+the end, `oom` and `reversals` of the direction while nothing changes, `oom_after_growth` of the input, `time`
+with the heap at the end against that with ten times the smallest.
+
+    python benchmarks/tuning.py [--seeds 200] [--search 300] [--real local,standalone] [--jobs NAME,...]
 
 `--search`: choose the gains of ours and of the naive PID anew, with as many random samples for each, on seeds
 that the simulation does not use.
@@ -20,6 +24,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tuning_controllers import DrElephant, Fixed, NaivePid, Ours, VpaLike
+from tuning_jobs import JOBS
+from tuning_real import measure_real
 from tuning_workloads import WORKLOADS, Controller, Result, mean, simulate
 
 from orchestrator.config.tuning import Gains
@@ -108,6 +114,9 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--search", type=int, default=0)
+    parser.add_argument("--real", default="", help="places of the loop with real jobs: local,standalone")
+    parser.add_argument("--jobs", default=",".join(JOBS))
+    parser.add_argument("--runs", type=int, default=20)
     given = parser.parse_args()
     if given.search:
         search(given.search)
@@ -123,7 +132,9 @@ def main() -> None:
         }
         for workload in WORKLOADS
     }
-    print(json.dumps({"simulation": shown}))
+    places = list(filter(None, given.real.split(",")))
+    real = measure_real(places, given.jobs.split(","), given.runs) if places else {}
+    print(json.dumps({"simulation": shown, "real": real}))
 
 
 if __name__ == "__main__":

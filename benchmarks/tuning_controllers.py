@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from tuning_workloads import BOUNDS, START
 
-from orchestrator.tuning.demand import Use
 from orchestrator.config.tuning import Gains
+from orchestrator.tuning.demand import Use
 from orchestrator.tuning.law import grown, next_step
 
 

@@ -47,6 +47,7 @@ def record_run(job: JobContext) -> None:
             spark=_spark(job),
             error=error,
             key=Key.of(job.definition),
+            known_input=job.definition.tuning.input,
             tuned=state.tuned,
         ),
     )

@@ -59,12 +59,14 @@ def run_of(
     spark: Spark,
     error: JobError | None,
     key: Key,
+    known_input: float = 0,
     tuned: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The entry of an ended attempt, at most MAX_RUN_BYTES as JSON.
 
-    `spark`: as definition and pool ask for it; `error`: why it did not succeed; `tuned`: the properties that
-    the tuning set. A run of error class `memory` shows that it needs more memory than it had, not how much.
+    `spark`: as definition and pool ask for it; `error`: why it did not succeed; `known_input`: the size of its
+    input by the definition; `tuned`: the properties that the tuning set. A run of error class `memory` shows
+    that it needs more memory than it had, not how much.
     """
     document = attempt.document
     metrics = document.get("metrics")
@@ -93,6 +95,8 @@ def run_of(
         entry |= {"type": error.type, "message": error.message[:_MAX_MESSAGE_CHARACTERS]}
     if (totals := StreamTotals.of(document)) is not None:
         entry |= totals.to_json()
+    if known_input:
+        entry["input"] = known_input
     entry["metrics"] = metrics
     return _fitting(entry)
 

@@ -39,5 +39,5 @@ class Tuning(DefinitionPart):
         description="a name for runs that need alike; empty = by variables and arguments, without digits",
     )
     input: Annotated[float, Field(ge=0, le=2**50)] = Field(
-        0, description="bytes that the run will read, in the measure of its history; 0 = unknown"
+        0, description="size of what the run reads, in any unit that its other runs use, too; 0 = unknown"
     )

@@ -17,6 +17,7 @@ Run = Mapping[str, Any]
 GC_SHARE = 0.08  # of the time of tasks: beyond it a heap counts as small
 CPU_USE = 0.7  # of all cores over the whole run: what the number of executors aims at
 
+_INPUTS = ("input_bytes", "input_rows")
 _LIVE_HEADROOM = 1.6  # heap for what survives collections: with less the collector runs all the time
 _RESERVED = 300.0  # MiB of a heap that Spark's memory manager leaves alone
 _MEMORY_FRACTION = 0.6  # spark.memory.fraction
@@ -42,14 +43,16 @@ class Sample:
     def of(cls, run: Run) -> "Sample":
         """The sample of an entry of the history."""
         metrics = _part(run, "metrics")
-        read = _number(metrics, "input_bytes") or _number(metrics, "input_rows")
+        read = next(
+            filter(None, (_number(run, "input"), *(_number(metrics, name) for name in _INPUTS))), None
+        )
         return cls(
             run=str(run.get("run")),
             state=str(run.get("state")),
             conf=_part(run, "settings"),
             metrics=metrics,
             short_of=text if isinstance(text := run.get("short_of"), str) else None,
-            input=read or None,
+            input=next(filter(None, sizes), None),
             seconds=_number(metrics, "seconds") or _number(run, "seconds"),
             lost=_part(_part(metrics, "executors"), "lost_memory"),
         )
@@ -109,7 +112,7 @@ class Sample:
         part = _part(self.metrics, "driver" if resource.process == "driver" else "executors")
         match resource:
             case Resource.DRIVER_MEMORY | Resource.EXECUTOR_MEMORY:
-                return self._heap(part)
+                return self._heap(part, allocated)
             case Resource.DRIVER_OVERHEAD | Resource.EXECUTOR_OVERHEAD:
                 return self._overhead(resource, part)
             case Resource.DRIVER_CORES:
@@ -118,7 +121,7 @@ class Sample:
             case _:
                 return self._parallel(allocated)
 
-    def _heap(self, part: Run) -> float | None:
+    def _heap(self, part: Run, allocated: float) -> float | None:
         """The heap that a run would have needed.
 
         A large heap is collected late, so its peak is mostly garbage. What survives a collection tells more,
@@ -128,6 +131,7 @@ class Sample:
         peak = _mib(part, "heap_peak_bytes")
         if peak is None:
             return None
+        peak = min(peak, allocated)  # a driver adds up the peaks of its pools, which are at different times
         managed = _part(self.metrics, "executors") if self.is_local else part
         given = (_mib(managed, "execution_peak_bytes") or 0.0) + (_mib(managed, "storage_peak_bytes") or 0.0)
         fraction = _number({"": _parsed(self.conf.get("spark.memory.fraction"))}, "") or _MEMORY_FRACTION
@@ -149,6 +153,7 @@ class Sample:
         if self.is_local:  # the Python workers belong to the executor, which is the driver here
             python += _mib(_part(self.metrics, "executors"), "python_rss_peak_bytes") or 0.0
         has_own = resource.process == "executor" and self.conf.get("spark.executor.pyspark.memory")
+        heap = min(heap, self.allocated(Resource(f"{resource.process}.memory")) or heap)
         return max(0.0, rss - heap) + (0.0 if has_own else python)
 
     def _parallel(self, allocated: float) -> float | None:
