@@ -64,9 +64,9 @@ def run_of(
 ) -> dict[str, Any]:
     """The entry of an ended attempt, at most MAX_RUN_BYTES as JSON.
 
-    `spark`: as definition and pool ask for it; `error`: why it did not succeed; `known_input`: the size of its
-    input by the definition; `tuned`: the properties that the tuning set. A run of error class `memory` shows
-    that it needs more memory than it had, not how much.
+    `spark`: as definition and pool ask for it; `error`: why it did not succeed; `known_input`: the size of
+    its input by the definition; `tuned`: the properties that the tuning set. A run of error class `memory`
+    shows that it needs more memory than it had, not how much.
     """
     document = attempt.document
     metrics = document.get("metrics")

@@ -43,9 +43,7 @@ class Sample:
     def of(cls, run: Run) -> "Sample":
         """The sample of an entry of the history."""
         metrics = _part(run, "metrics")
-        read = next(
-            filter(None, (_number(run, "input"), *(_number(metrics, name) for name in _INPUTS))), None
-        )
+        sizes = (_number(run, "input"), *(_number(metrics, name) for name in _INPUTS))
         return cls(
             run=str(run.get("run")),
             state=str(run.get("state")),
