@@ -91,6 +91,8 @@ class Loop:
         job_id = f"{name}-{uuid.uuid4().hex[:8]}"
         self._client.submit(build_definition(definition, "benchmark"), job_id=job_id)
         ended = self._client.wait(job_id)
+        if not ended.attempt or (ended.error and ended.error.error_class != "memory"):
+            sys.exit(f"{job_id} is {ended.status.value}: {ended.error}")
         runs = [run for run in self._client.history(name) if run.get("job") == job_id]
         samples = tuple(map(Sample.of, runs))
         is_good = ended.status.value == "SUCCESS"
@@ -178,8 +180,15 @@ def _place(name: str, folder: Path) -> Iterator[Place]:
 
     with standalone_cluster(folder) as cluster:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.cores.max": "2"}
-        spark = {"master": cluster.url, "conf": conf, "start": "full", "driver": {"memory": "1g"}}
-        yield Place(name, {**spark, "executor": {"cores": 2}}, Resource.EXECUTOR_MEMORY)
+        spark = {
+            "master": cluster.url,
+            "conf": conf,
+            "start": "full",
+            "driver": {"memory": "1g"},
+            "executor": {"cores": 2},
+            "standalone": {"rest": cluster.rest, "ui": cluster.ui},
+        }
+        yield Place(name, spark, Resource.EXECUTOR_MEMORY)
 
 
 def reversals(sizes: list[float]) -> int:
