@@ -141,6 +141,15 @@ class Guard:
         self._report_capacity(need, capacity)
         return capacity.count
 
+    def total(self) -> int | None:
+        """The bytes of memory that this host has for drivers in all; None where memory is not guarded."""
+        if not self._limits().memory_guard:
+            return None
+        try:
+            return min(memory.total for memory in self._host.memory())
+        except (OSError, ValueError):
+            return None
+
     def _need(self, spark: Spark) -> _Need | None:
         """The needs of a driver; None if nothing is guarded."""
         limits = self._limits()

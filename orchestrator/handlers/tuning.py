@@ -13,8 +13,8 @@ from orchestrator.model.spark import Spark
 from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.decision import Decision, Shortage, Situation, decide
 from orchestrator.tuning.record import StoredDecision, TuningRecord
-from orchestrator.tuning.resources import Resource, with_resources
-from orchestrator.tuning.signals import Run
+from orchestrator.tuning.resources import MIB, Resource, with_resources
+from orchestrator.tuning.signals import USUALLY_SHORT, Run
 from queues import LOW_LANE_SUFFIX, OutcomeUnknown, SessionLost, Unreachable, timestamp
 from spark_runner.protocol.attempt import run_name
 
@@ -87,6 +87,7 @@ def _situation(job: JobContext, spark: Spark, record: TuningRecord, shortage: Sh
         pins=record.pins,
         caps=record.caps,
         containers=pool.containers,
+        hosts=_hosts(job, spark),
         forgotten=record.forgotten,
         gains=pool.gains,
         input=own.input or None,
@@ -98,10 +99,17 @@ def _situation(job: JobContext, spark: Spark, record: TuningRecord, shortage: Sh
 def _shortage(job: JobContext, spark: Spark, number: int) -> Shortage | None:
     """What the attempt before was short of; None where it was not out of memory."""
     error = job.state.error
-    if number == 1 or error is None or error.short_of is None:
+    if number == 1 or error is None or error.error_class != "memory":
         return None
     conf = {**with_resources(spark, job.state.tuned).properties, "spark.master": spark.target.master}
-    return Shortage(error.short_of, conf)
+    return Shortage(error.short_of or USUALLY_SHORT, conf)
+
+
+def _hosts(job: JobContext, spark: Spark) -> dict[str, float]:
+    """The memory of this host in MiB, for a driver that runs on it: a larger one would never start."""
+    guard = job.context.admission.guard
+    total = None if guard is None or spark.target.deploy_mode == "cluster" else guard.total()
+    return {} if total is None else {"driver": total / MIB}
 
 
 def _decision(job: JobContext, situation: Situation) -> Decision:

@@ -34,8 +34,9 @@ class Situation:
     """Everything that a decision depends on, besides the runs; sizes in MiB.
 
     `asked`: the Spark properties by definition and pool. `kept`: pinned by the definition; `pins` and `caps`
-    are those of an operator. `containers`: the largest sum of heap and overhead by process. `forgotten`: the
-    run up to which an operator has reset the tuning. `input`: what the next run reads, in bytes, or rows.
+    are those of an operator. `containers`: the largest sum of heap and overhead by process; `hosts`: the
+    same, for what grows beyond what was asked for. `forgotten`: the run up to which an operator has reset the
+    tuning. `input`: the size of what the next run reads.
     """
 
     key: Key
@@ -44,6 +45,7 @@ class Situation:
     pins: Mapping[Resource, float] = field(default_factory=dict)
     caps: Mapping[Resource, float] = field(default_factory=dict)
     containers: Mapping[str, float] = field(default_factory=dict)
+    hosts: Mapping[str, float] = field(default_factory=dict)
     forgotten: str = ""
     gains: Gains = field(default_factory=Gains)
     input: float | None = None
@@ -135,9 +137,8 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     """The choice without a pin and a cap of an operator."""
     if resource in situation.kept:
         return _fixed(resource, asked, asked, "kept", words.KEPT)
-    most = asked if resource is Resource.EXECUTOR_INSTANCES else MOST_GROWTH * asked
-    cap = situation.caps.get(resource)
-    bounds = Bounds(resource.least, max(cap or most, resource.least), resource.grain)
+    most = situation.caps.get(resource) or _most(resource, asked, situation)
+    bounds = Bounds(resource.least, max(most, resource.least), resource.grain)
     short = situation.shortage
     if short is not None and resource is resource_of(short.short_of, is_local=is_local(situation.asked)):
         had = resource.value_in(short.conf) or asked
@@ -158,6 +159,17 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     why = words.step(resource, step, len(uses), guard=guard, is_pressed=uses[-1].is_pressed)
     largest = None if step.demand is None else step.demand.largest_value
     return Choice(resource, asked, step.before, step.after, step.rule, why, largest)
+
+
+def _most(resource: Resource, asked: float, situation: Situation) -> float:
+    """What it may grow to, where no operator has set a cap: only a memory grows beyond what is asked for."""
+    if not resource.is_memory:
+        return asked
+    most = MOST_GROWTH * asked
+    if resource.process in situation.hosts:
+        beside = (_HEAPS if resource.is_overhead else _OVERHEADS)[resource.process].value_in(situation.asked)
+        most = min(most, situation.hosts[resource.process] - (beside or 0.0))
+    return max(most, asked)
 
 
 def _fixed(resource: Resource, asked: float, after: float, rule: str, why: str) -> Choice:

@@ -18,6 +18,7 @@ GC_SHARE = 0.08  # of the time of tasks: beyond it a heap counts as small
 CPU_USE = 0.7  # of all cores over the whole run: what the number of executors aims at
 
 _INPUTS = ("input_bytes", "input_rows")
+USUALLY_SHORT = "executor.heap"  # where a run was out of memory, and nothing says of which
 _LIVE_HEADROOM = 1.6  # heap for what survives collections: with less the collector runs all the time
 _RESERVED = 300.0  # MiB of a heap that Spark's memory manager leaves alone
 _MEMORY_FRACTION = 0.6  # spark.memory.fraction
@@ -49,7 +50,7 @@ class Sample:
             state=str(run.get("state")),
             conf=_part(run, "settings"),
             metrics=metrics,
-            short_of=text if isinstance(text := run.get("short_of"), str) else None,
+            short_of=_short_of(run),
             input=next(filter(None, sizes), None),
             seconds=_number(metrics, "seconds") or _number(run, "seconds"),
             lost=_part(_part(metrics, "executors"), "lost_memory"),
@@ -116,6 +117,8 @@ class Sample:
             case Resource.DRIVER_CORES:
                 cpu = _number(part, "cpu_seconds")
                 return cpu / self.seconds / CPU_USE if cpu is not None and self.seconds else None
+            case Resource.EXECUTOR_CORES if self.executors > 1:
+                return None  # the number of executors follows the same signal
             case _:
                 return self._parallel(allocated)
 
@@ -180,6 +183,13 @@ def is_open(resource: Resource, conf: Mapping[str, object]) -> bool:
         return resource not in {Resource.DRIVER_MEMORY, Resource.DRIVER_OVERHEAD}
     is_dynamic = conf.get("spark.dynamicAllocation.enabled") == "true"
     return is_dynamic and resource is Resource.EXECUTOR_INSTANCES
+
+
+def _short_of(run: Run) -> str | None:
+    found = run.get("short_of")
+    if isinstance(found, str):
+        return found
+    return USUALLY_SHORT if run.get("class") == "memory" else None
 
 
 def resource_of(short_of: str | None, *, is_local: bool) -> Resource | None:

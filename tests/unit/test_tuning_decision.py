@@ -112,6 +112,17 @@ def test_idle_executors_are_fewer_next_time_but_never_more_than_asked_for() -> N
     assert busy.after == 4
 
 
+def test_cores_follow_only_where_there_is_one_executor() -> None:
+    asked = {**CLUSTER, "spark.executor.cores": "2"}
+    idle = {"task_seconds": 60.0}
+    cores = Resource.EXECUTOR_CORES
+    assert choice(decided([run(1, asked=asked, metrics=idle)], asked=asked), cores).rule == "unknown"
+    alone = {**asked, "spark.executor.instances": "1"}
+    found = decided([run(1, asked=alone, metrics=idle, executors={"number": 1})], asked=alone)
+    assert choice(found, cores).after == 1
+    assert choice(found, Resource.EXECUTOR_INSTANCES).after == 1
+
+
 # ---------------------------------------------------------------------- which runs count
 @pytest.mark.parametrize(
     ("change", "sentence"),
@@ -217,6 +228,24 @@ def test_the_next_attempt_after_one_out_of_memory_has_more_up_to_a_bound() -> No
         "the attempt before was out of memory with 32768m, which is all that is allowed"
     )
     assert after("8g", caps={HEAP: 9000.0}).after == 9000
+
+
+def test_nothing_grows_beyond_the_memory_of_the_host_and_what_was_asked_for_stays() -> None:
+    had_all = {**LOCAL, "spark.driver.memoryOverhead": "1g"}
+
+    def after(host: float) -> float:
+        short = Shortage("driver.heap", had_all)
+        decision = decided([], asked=had_all, shortage=short, hosts={"driver": host})
+        return choice(decision, Resource.DRIVER_MEMORY).after
+
+    assert after(24_000) == 12_288
+    assert after(10_000) == 8_976
+    assert after(4_000) == 8_192
+
+
+def test_a_run_out_of_memory_without_further_words_was_short_of_heap() -> None:
+    runs = [had("1024m", 1), {**had("1024m", 2), "state": "failed", "class": "memory"}]
+    assert choice(decided(runs)).after == 1536
 
 
 def test_executors_lost_for_want_of_memory_count_although_the_run_succeeded() -> None:
