@@ -114,7 +114,7 @@ def test_idle_executors_are_fewer_next_time_but_never_more_than_asked_for() -> N
 
 def test_cores_follow_only_where_there_is_one_executor() -> None:
     asked = {**CLUSTER, "spark.executor.cores": "2"}
-    idle = {"task_seconds": 60.0}
+    idle = {"task_seconds": 10.0}
     cores = Resource.EXECUTOR_CORES
     assert choice(decided([run(1, asked=asked, metrics=idle)], asked=asked), cores).rule == "unknown"
     alone = {**asked, "spark.executor.instances": "1"}
