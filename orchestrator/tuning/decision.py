@@ -11,7 +11,7 @@ from orchestrator.config.tuning import Gains
 from orchestrator.history.key import Key
 from orchestrator.tuning import words
 from orchestrator.tuning.guards import held, with_pressure
-from orchestrator.tuning.law import Bounds, Rule, grown, next_step
+from orchestrator.tuning.law import Rule, grown, next_step
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import Samples, samples_of
 from orchestrator.tuning.signals import Run, is_local, is_open, resource_of
@@ -138,7 +138,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     if resource in situation.kept:
         return _fixed(resource, asked, asked, "kept", words.KEPT)
     most = situation.caps.get(resource) or _most(resource, asked, situation)
-    bounds = Bounds(resource.least, max(most, resource.least), resource.grain)
+    bounds = resource.bounds(most)
     short = situation.shortage
     if short is not None and resource is resource_of(short.short_of, is_local=is_local(situation.asked)):
         had = resource.value_in(short.conf) or asked

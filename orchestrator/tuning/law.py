@@ -26,16 +26,19 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the largest allocation, and the multiples in which it is given."""
+    """The least and the largest allocation, and the multiples in which it is given.
+
+    `neglected` is the share of a grain that is not rounded up.
+    """
 
     least: float
     largest: float
     grain: float
+    neglected: float = 1e-9  # without it, an exact multiple may become the next one
 
     def clamped(self, value: float) -> float:
         """The value within the bounds, rounded up to a multiple of the grain where they allow it."""
-        # Without the tolerance an exact multiple may become the next one.
-        rounded = math.ceil(value / self.grain - 1e-9) * self.grain
+        rounded = math.ceil(value / self.grain - self.neglected) * self.grain
         return min(max(rounded, self.least), self.largest)
 
 
@@ -70,7 +73,7 @@ def next_step(
     before = uses[-1].allocated
     if uses[-1].is_short:
         wanted = grown(before, bounds, gains)
-        return Step(before, _given(before, wanted, bounds), Rule.SHORT, wanted)
+        return Step(before, _given(before, wanted, wanted, bounds), Rule.SHORT, wanted)
     found = demand(uses, before, gains, next_input)
     target = _target(found, gains)
     change, is_limited = _change(math.log(target / before), found, before, gains)
@@ -83,7 +86,7 @@ def next_step(
         rule = Rule.HELD
     if wanted < floor:
         rule, wanted = Rule.FLOOR, floor
-    return Step(before, _given(before, wanted, bounds), rule, target, found, is_limited)
+    return Step(before, _given(before, wanted, max(target, floor), bounds), rule, target, found, is_limited)
 
 
 def _target(found: Demand, gains: Gains) -> float:
@@ -115,9 +118,13 @@ def _floor(uses: Sequence[Use], gains: Gains) -> float:
     return max((1.05 * use.allocated for use in held), default=0.0)
 
 
-def _given(before: float, wanted: float, bounds: Bounds) -> float:
+def _given(before: float, wanted: float, target: float, bounds: Bounds) -> float:
     # An allocation that stays is not rounded, and rounding turns no step down into one up.
     if wanted == before:
         return min(max(before, bounds.least), bounds.largest)
     after = bounds.clamped(wanted)
-    return min(after, max(before, bounds.least)) if wanted < before else after
+    if wanted > before:
+        return after
+    if after >= before and bounds.clamped(target) <= before - bounds.grain:
+        after = before - bounds.grain  # of two executors one is left: three quarters would be two for ever
+    return max(min(after, before), bounds.least) if before > bounds.least else bounds.least

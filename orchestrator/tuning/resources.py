@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from orchestrator.model.spark import Spark
+from orchestrator.tuning.law import Bounds
 from spark_runner.protocol.sizing import memory_bytes
 
 MIB = 1 << 20
-GRAIN = 64  # MiB, of a memory
+_GRAIN = 64  # MiB, of a memory
 _LEAST_HEAP = 512.0  # MiB; Spark refuses less than 450
 _LEAST_OVERHEAD = 384.0  # MiB, Spark's own minimum
 _DEFAULT_HEAP = 1024.0  # MiB
@@ -54,10 +55,10 @@ class Resource(StrEnum):
             return 1.0
         return _LEAST_OVERHEAD if self.is_overhead else _LEAST_HEAP
 
-    @property
-    def grain(self) -> float:
-        """Allocations are multiples of it."""
-        return GRAIN if self.is_memory else 1.0
+    def bounds(self, largest: float) -> Bounds:
+        """The bounds of the law; numbers are rounded to the nearest, as their demand has room of its own."""
+        largest = max(largest, self.least)
+        return Bounds(self.least, largest, _GRAIN) if self.is_memory else Bounds(1.0, largest, 1.0, 0.5)
 
     def value_in(self, conf: Mapping[str, object]) -> float | None:
         """The allocation that these Spark properties mean, with Spark's defaults; None if they leave it open.

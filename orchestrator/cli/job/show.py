@@ -30,6 +30,7 @@ def show_detail(detail: JobDetail) -> None:
         "next try": local_time(detail.due) if job.error else "",
         "at once": _at_once(detail),
         "attempts": str(job.attempt),
+        "tuned": ", ".join(f"{name}={text}" for name, text in (job.tuned or {}).items()),
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
         "spark": " · ".join(application(progress)),

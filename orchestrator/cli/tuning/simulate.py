@@ -14,7 +14,6 @@ from orchestrator.history.key import Key
 from orchestrator.model.errors import InvalidTuning
 from orchestrator.model.fields import explain
 from orchestrator.model.tuning import ResourceName
-from orchestrator.tuning.law import Bounds
 from orchestrator.tuning.replay import ReplayedRun, replay
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import samples_of
@@ -57,7 +56,7 @@ def simulate(
     first = which.parsed(start) if start else measured[0][1].allocated
     if first is None:
         raise InvalidTuning(f"--start {start}: write an amount such as {'2g' if which.is_memory else '4'}")
-    bounds = Bounds(which.least, 4 * max(first, *(use.allocated for _, use in measured)), which.grain)
+    bounds = which.bounds(4 * max(first, *(use.allocated for _, use in measured)))
     found = replay([use for _, use in measured], bounds, gains, start=first)
     rows = [_row(which, sample.run, each, output) for (sample, _), each in zip(measured, found, strict=True)]
     show_rows(rows, _COLUMNS, output)
