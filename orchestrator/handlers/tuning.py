@@ -130,7 +130,7 @@ def _keep(job: JobContext, decision: Decision, situation: Situation, *, run: str
     """Store a decision, and send it to the logs; one that says the same as the last one is not repeated."""
     store = job.context.reporting.tunings
     stored = StoredDecision.of(decision, situation, at=situation.now, job=job.id, run=run)
-    if not decision.choices or store is None or not store.add(job.definition.name, stored):
+    if store is None or not decision.says_anything or not store.add(job.definition.name, stored):
         return
     changed = [each for each in decision.choices if each.after != each.before]
     said = "; ".join(f"{each.resource}: {each.why}" for each in changed) or "nothing changes"

@@ -16,6 +16,7 @@ from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import Samples, samples_of
 from orchestrator.tuning.signals import Run, is_local, is_open, resource_of
 
+UNKNOWN = "unknown"  # the rule where no run has measured a resource
 MOST_GROWTH = 4.0  # times what the definition asks for, where no operator has set a cap
 _HEAPS = {"driver": Resource.DRIVER_MEMORY, "executor": Resource.EXECUTOR_MEMORY}
 _OVERHEADS = {"driver": Resource.DRIVER_OVERHEAD, "executor": Resource.EXECUTOR_OVERHEAD}
@@ -102,6 +103,11 @@ class Decision:
             if each.resource in changed | moved
         }
 
+    @property
+    def says_anything(self) -> bool:
+        """Whether any resource was measured, or is otherwise than asked for."""
+        return any(each.rule != UNKNOWN or each.after != each.asked for each in self.choices)
+
     def of_shortage(self) -> "Decision":
         """The choices that follow from an attempt out of memory alone; the others stay as asked."""
         kept = tuple(each for each in self.choices if each.is_of_shortage)
@@ -147,7 +153,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
         return Choice(resource, asked, had, after, Rule.SHORT, why, is_of_shortage=True)
     measured = samples.of(resource)
     if not measured:
-        return _fixed(resource, asked, asked, "unknown", words.UNKNOWN)
+        return _fixed(resource, asked, asked, UNKNOWN, words.UNKNOWN)
     last = measured[-1][1].allocated
     if (earlier := samples.asked_last(resource)) is not None and earlier != asked:
         why = words.by_hand(resource, earlier, asked)
