@@ -93,6 +93,8 @@ def run_of(
         entry["class"] = "killed" if error is None else error.error_class
     if error is not None:
         entry |= {"type": error.type, "message": error.message[:_MAX_MESSAGE_CHARACTERS]}
+        if error.short_of is not None:
+            entry["short_of"] = error.short_of
     if (totals := StreamTotals.of(document)) is not None:
         entry |= totals.to_json()
     if known_input:

@@ -19,8 +19,13 @@ _MAX_CLASS, _MAX_MESSAGE, _MAX_TRACEBACK = 200, 4_000, 8_000
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
+_MEMORIES = {
+    f"{process}.{what}" for process in ("driver", "executor") for what in ("heap", "overhead", "container")
+}
+
+
 class JobError(BaseModel):
-    """The reason why the last attempt did not succeed."""
+    """The reason why the last attempt did not succeed; `short_of`: the memory that was too small."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -29,6 +34,12 @@ class JobError(BaseModel):
     type: str = ""
     traceback: str = ""
     short_of: str | None = None
+
+    @field_validator("short_of", mode="before")
+    @classmethod
+    def _is_known(cls, value: object) -> object:
+        # A driver writes it: any other value means nothing, and may be of any type and size.
+        return value if isinstance(value, str) and value in _MEMORIES else None
 
     @field_validator("error_class", "message", "type", "traceback")
     @classmethod
