@@ -123,6 +123,7 @@ def _decision(job: JobContext, situation: Situation) -> Decision:
         pass
     except CorruptHistory as error:
         damage = str(error)
+        logger.warning("the resources of {} follow from no past run: {}", job.id, damage)
     decision = decide(runs, situation)
     return replace(decision, left_out=damage) if damage else decision
 

@@ -103,9 +103,10 @@ class TuningRecord(BaseModel):
         return bool(self.mode or self.pins or self.caps or self.forgotten)
 
     def with_decision(self, decision: StoredDecision) -> "TuningRecord":
-        """The record with a decision; itself where the last one says the same."""
+        """The record with a decision; itself where the last one, or that of the same run, says the same."""
         earlier = [each for each in self.decisions if not decision.run or each.run != decision.run]
-        if earlier and decision.says_the_same(earlier[-1]) and len(earlier) == len(self.decisions):
+        replaced = [each for each in self.decisions if decision.run and each.run == decision.run]
+        if any(decision.says_the_same(each) for each in replaced or earlier[-1:]):
             return self
         return self.model_copy(update={"decisions": (*earlier, decision)[-MAX_DECISIONS:]})
 
