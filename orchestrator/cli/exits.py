@@ -16,6 +16,7 @@ from orchestrator.model.errors import (
     DefinitionError,
     HistoryNotFound,
     InvalidConnection,
+    InvalidTuning,
     NoSuchAttempt,
     NoSuchPool,
     NotConfirmed,
@@ -99,6 +100,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
         (
             DefinitionError,
             InvalidConnection,
+            InvalidTuning,
             SettingsError,
             UnsafeDirectory,
             NotConfirmed,

@@ -69,10 +69,10 @@ class Choice:
     why: str
     largest: float | None = None  # demand of the runs
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, str]:
         """As the node of the tuning stores it."""
         write = self.resource.written
-        found: dict[str, object] = {
+        found = {
             "before": write(self.before),
             "after": write(self.after),
             "asked": write(self.asked),

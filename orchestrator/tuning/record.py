@@ -1,6 +1,6 @@
 """The node of a tuning: what operators have set for a name, and the last decisions, as zkCli shows it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,6 +16,7 @@ MAX_DECISIONS = 20  # each has some 2 KiB
 MAX_BYTES = 128 * 1024
 
 _MAX_VALUE = 2.0**31  # MiB, or processes
+_Text = Annotated[str, Field(max_length=2_000)]  # a sentence has 600 characters at most
 _Amounts = Annotated[dict[Resource, Annotated[float, Field(gt=0, le=_MAX_VALUE)]], Field(max_length=7)]
 
 
@@ -29,10 +30,10 @@ class StoredDecision(BaseModel):
     job: Word = ""  # of the attempt, or of the run after which it was suggested
     code: Word
     parameters: Word
-    runs: int
-    left_out: str = ""
-    input: float | None = None
-    choices: dict[str, dict[str, Any]]
+    runs: Annotated[int, Field(ge=0)]
+    left_out: _Text = ""
+    input: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    choices: dict[Word, dict[Word, _Text]]
 
     @classmethod
     def of(
@@ -126,6 +127,11 @@ class TuningRecord(BaseModel):
 def amounts(given: Mapping[str, str]) -> dict[Resource, float]:
     """Pins or caps as operators write them, `executor.memory=2g`; raises InvalidTuning."""
     return {_resource(name): _amount(_resource(name), text) for name, text in given.items()}
+
+
+def resources(names: Iterable[str]) -> set[Resource]:
+    """Resources by their names; raises InvalidTuning."""
+    return {_resource(name) for name in names}
 
 
 def _resource(name: str) -> Resource:
