@@ -52,7 +52,7 @@ from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.planner import Planner
-from orchestrator.tuning.store import TuningStore
+from orchestrator.tuning.store import KnownTunings, TuningStore
 from orchestrator.worker.measures import JobMeasures, WorkerMeasures
 from orchestrator.worker.worker import Worker
 from queues import QueueSet, Scrubber, Session
@@ -267,7 +267,7 @@ def build_worker(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
             callbacks=Callbacks(check=policy.check_callback),
             history=History(session, nodes, hour_seconds=hour_seconds),
-            tunings=TuningStore(session, nodes),
+            tunings=KnownTunings(TuningStore(session, nodes), session, nodes),
             audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
             archive=open_archive(settings.archive, settings.state_dir),
         ),

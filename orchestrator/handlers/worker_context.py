@@ -22,7 +22,7 @@ from orchestrator.history.history import History
 from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
-from orchestrator.tuning.store import TuningStore
+from orchestrator.tuning.store import KnownTunings
 from queues import EnsembleClock, Layout, Session
 from spark_runner.runners.registry import Runners
 
@@ -72,7 +72,7 @@ class Reporting:
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
     history: History | None = None
-    tunings: TuningStore | None = None  # None: nothing is tuned
+    tunings: KnownTunings | None = None  # None: nothing is tuned
     audit: AuditLog | None = None  # None: without logs
     archive: Archive | None = None  # None: jobs are removed without being archived
 
