@@ -39,6 +39,11 @@ class HistoryServer:
             return {}
         return {each["id"]: each["attempts"][0] for each in found}
 
+    def page(self, url: str) -> str:
+        """The text of one of its pages; raises OSError where there is none."""
+        with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - our own server
+            return str(answer.read(), "utf-8")
+
 
 @contextmanager
 def history_server(logs: Path, folder: Path) -> Iterator[HistoryServer]:
