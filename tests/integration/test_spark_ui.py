@@ -1,5 +1,6 @@
 """Spark's pages of a job: while it runs those of its driver, later those of a history server."""
 
+import time
 import urllib.request
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,10 @@ def with_logs(deployment: Deployment, folder: Path, **table: Any) -> None:
 def page_of(url: str) -> str:
     with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - our own server
         return str(answer.read(), "utf-8")
+
+
+def named(deployment: Deployment, job_id: str) -> object:
+    return (deployment.client.detail(job_id).progress or {}).get("application_id")
 
 
 def waits_in_task(go: Path) -> str:
@@ -117,6 +122,28 @@ def test_the_pages_that_a_pool_turns_on_are_on_loopback_and_end_no_stage(
     assert detail.job.status is Status.SUCCESS
     assert ui_of(detail.attempts, detail.progress or {}) is None
     assert detail.job.history is None
+
+
+def test_a_killed_job_has_a_history_whose_log_stays_for_a_month(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    folder = tmp_path / "events"
+    with_logs(deployment, folder, retention=60)
+    job_id = deployment.submit(waits_in_task(tmp_path / "go"), spark=SPARK)
+    wait_until(lambda: named(deployment, job_id), ENDED_S, "its application is known")
+    deployment.client.kill(job_id)
+    job = deployment.wait(job_id, ENDED_S).job
+    assert job.status is Status.KILL
+    (log,) = folder.iterdir()
+    assert job.history == log.as_uri()
+    # A driver that is killed without notice leaves its log like that.
+    (status,) = log.glob("appstatus_*")
+    if status.suffix != ".inprogress":
+        status.rename(log / f"{status.name}.inprogress")
+    for days, left in ((29, [log]), (31, [])):
+        later = round(time.time() + days * 86_400) * 1000
+        OldEventLogs(deployment.settings.event_logs.values(), partial(int, later)).step()
+        assert list(folder.iterdir()) == left
 
 
 def test_a_folder_of_event_logs_that_is_missing_is_named_with_the_remedy(deployment: Deployment) -> None:

@@ -153,7 +153,7 @@ def show(
     """
     try:
         with connected() as (client, _):
-            show_page(lambda: _read_detail(client, job_id), show_detail, _document, output, watch)
+            show_page(lambda: _read_detail(client, job_id), show_detail, document_of, output, watch)
     except (ItemNotFound, NotRunning):
         from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom used, and slow to load
 
@@ -169,7 +169,8 @@ def _read_detail(client: Client, job_id: str) -> JobDetail:
     return detail
 
 
-def _document(detail: JobDetail) -> dict[str, object]:
+def document_of(detail: JobDetail) -> dict[str, object]:
+    """The details of a job as JSON."""
     waiting = detail.waiting and detail.waiting.model_dump(exclude_defaults=True)
     facts = {name: getattr(detail, name) for name in _DETAILS}
     facts["ui"] = ui_of(detail.attempts, detail.progress or {})
