@@ -17,6 +17,7 @@ from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.tuning import PoolTuning
 from orchestrator.config.zookeeper import DriverAccess
 from orchestrator.handlers.checkpoints import Checkpoints
+from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.hooks import Hooks
 from orchestrator.history.history import History
 from orchestrator.model.limits import Limits
@@ -60,6 +61,7 @@ class JobRules:
     connector_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quarantine: str = ""  # URL of a folder for rows that do not fit
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    event_logs: EventLogs = field(default_factory=EventLogs)
     functions: Mapping[str, str] = field(default_factory=dict)  # of the operator: name -> module:function
     installations: Installations = field(default_factory=Installations)  # the Spark of each pool
     tuning_of: Callable[[str], PoolTuning] = lambda _pool: PoolTuning()
