@@ -29,6 +29,7 @@ from orchestrator.config.spark_defaults import pool_confs, pool_spark, warm_spec
 from orchestrator.config.tuning import pool_tuning
 from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.handlers.checkpoints import Checkpoints
+from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.hooks import Hook, Hooks, installed_hooks
 from orchestrator.handlers.worker_context import Admission, DriverControl, JobRules, Reporting, WorkerContext
 from orchestrator.history.history import History
@@ -37,6 +38,7 @@ from orchestrator.leader.audit_trail import AuditTrail
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
 from orchestrator.leader.leadership import Leadership
+from orchestrator.leader.old_event_logs import OldEventLogs
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.queues import Depth, Scrub
 from orchestrator.leader.retention import OldHistories, OldLogs, RetentionCount
@@ -52,7 +54,7 @@ from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.planner import Planner
-from orchestrator.tuning.store import TuningStore
+from orchestrator.tuning.store import KnownTunings, TuningStore
 from orchestrator.worker.measures import JobMeasures, WorkerMeasures
 from orchestrator.worker.worker import Worker
 from queues import QueueSet, Scrubber, Session
@@ -165,6 +167,7 @@ def build_leadership(
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),
         OldHistories(queue_set, nodes, election.fence),
+        OldEventLogs(settings.event_logs.values(), queue_set.clock.confirmed_ms),
         Depth(queue_set, metrics),
         *(
             []
@@ -259,6 +262,7 @@ def build_worker(
             settings.connector_jars,
             settings.quarantine,
             Checkpoints(settings.checkpoints, settings.own_checkpoints),
+            EventLogs(settings.event_logs, settings.drivers.run_as),
             settings.functions,
             installations,
             partial(pool_tuning, settings.tuning),
@@ -267,7 +271,7 @@ def build_worker(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
             callbacks=Callbacks(check=policy.check_callback),
             history=History(session, nodes, hour_seconds=hour_seconds),
-            tunings=TuningStore(session, nodes),
+            tunings=KnownTunings(TuningStore(session, nodes), session, nodes),
             audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
             archive=open_archive(settings.archive, settings.state_dir),
         ),

@@ -120,6 +120,7 @@ _RESET = (
     "started",
     "ended",
     "application_id",
+    "history",
     "last_seen",
     "polls",
     "unknown_answers",

@@ -9,8 +9,9 @@ from orchestrator.model.job import JobState
 from orchestrator.model.schedule import FIRE_TIME
 from orchestrator.model.states import Status
 from orchestrator.model.times import seconds_between
+from orchestrator.model.web_address import application_ui
 from queues import Record, encode
-from spark_runner.runners.base import SubmissionPlace, application_page
+from spark_runner.runners.base import SubmissionPlace
 
 VERSION = 2
 """The version grows if a field changes its meaning or is removed, not if one is added."""
@@ -31,12 +32,12 @@ def callback_body(
     event: CallbackEvent,
     number: int,
     status: Status,
-    driver_page: str | None = None,
+    progress: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The body for an event of a job; fields without a value are None.
 
     `attempt` is the document of the last attempt, `number` the number of the event among all events of the
-    job, and `driver_page` the address of the driver's own page while it runs. The body has no
+    job, and `progress` what the driver reports while it runs. The body has no
     `handler_errors`: that counts attempts to handle the job that failed by an internal error, and is zero
     otherwise.
     """
@@ -65,7 +66,8 @@ def callback_body(
         "cluster": {name: _text(value) for name, value in place.cluster.items()} or None,
         "host": _text(place.host or None),
         "application_id": state.application_id,
-        "ui": _text(application_page(place, state.application_id) or driver_page),
+        "ui": _text(application_ui(place, state.application_id, progress or {})),
+        "history": _text(state.history if event == "end" else None),
         "fire_time": _text(definition.labels.get(FIRE_TIME)),
         "counters": {
             "failures": state.failures,

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from orchestrator.config.event_logs import EventLogSettings
 from orchestrator.config.listening import Listening, is_loopback
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.sources import PREFIX, from_environment, from_file, merged
@@ -141,6 +142,11 @@ class Settings(BaseModel):
         default_factory=dict,
         description="by pool, * = all: URL of a folder that all nodes share, for the progress of jobs that"
         " read streams; a text is that of all pools; empty = `checkpoints` in the state_dir, for local Spark",
+    )
+    event_logs: dict[str, EventLogSettings] = Field(
+        default_factory=dict,
+        description="by pool, * = all: the folder of Spark's event logs, and their history server;"
+        " see docs/spark-ui.md",
     )
     warm: WarmSettings = Field(
         default_factory=WarmSettings.model_construct,

@@ -80,7 +80,7 @@ def handle(job: JobContext) -> Action:
         "callback": CallbackState(),
         "polls": 0,
         "unknown_answers": 0,
-        **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "last_seen")),
+        **dict.fromkeys(("started", "ended", "error", "warning", "application_id", "history", "last_seen")),
     }
     return SetStatus(Status.RUNNING, changes=changes, extra=(announced, *taken.operations))
 

@@ -21,7 +21,8 @@ from orchestrator.handlers.record_run import record_run
 from orchestrator.model.backoff import growing, jittered
 from orchestrator.model.job import CallbackState, JobError
 from orchestrator.model.states import TRANSITIONS, Status
-from queues import Operation
+from queues import CorruptRecord, Operation
+from spark_runner.protocol.errors import RefusedSubmission
 
 
 def handle(job: JobContext) -> Action:
@@ -44,7 +45,7 @@ def conclude(
     its queue, never when it stays for another try: the caller passes them again then, and they must be the
     same, because the body of the callback is made of them.
     """
-    changes = dict(changes or {})
+    changes = with_history(job, changes or {})
     callback, calls = job.definition.callback, job.state.callback
     if calls.done or not callback.url:
         return Finish(status, changes, extra)
@@ -68,6 +69,19 @@ def conclude(
     except CallbackError as error:
         return _undelivered(job, status, changes, extra, error)
     return _delivered(job, status, changes, extra, reply)
+
+
+def with_history(job: JobContext, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes, with the address of Spark's history of the last attempt, if there is one."""
+    application_id = changes.get("application_id", job.state.application_id)
+    if not application_id:
+        return dict(changes)
+    try:
+        spark = job.spark
+    except (RefusedSubmission, CorruptRecord):
+        return dict(changes)
+    address = job.context.rules.event_logs.address(job.claim.record.pool, spark, application_id)
+    return dict(changes) if address is None else {"history": address, **changes}
 
 
 def _undelivered(

@@ -1,7 +1,7 @@
 """fail: a retry after a delay, a demotion to the low lane after `timeout.run`, or the end as ERROR_FAIL."""
 
 from orchestrator.handlers.actions import Action, DeadLetter, SetStatus
-from orchestrator.handlers.conclude import conclude
+from orchestrator.handlers.conclude import conclude, with_history
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import ran_seconds
 from orchestrator.handlers.notices import with_running
@@ -43,7 +43,8 @@ def handle(job: JobContext) -> Action:
     if is_demoted:
         return _demoted(job, error)
     delay = jittered(definition.retry.delay_after(failed["failures"]))
-    return SetStatus(Status.ACCEPT, with_running(job, {**failed, "callback": CallbackState()}), delay=delay)
+    changes = with_history(job, {**failed, "callback": CallbackState()})
+    return SetStatus(Status.ACCEPT, with_running(job, changes), delay=delay)
 
 
 def _failures_before(job: JobContext) -> int:
@@ -73,6 +74,6 @@ def _demoted(job: JobContext, error: JobError) -> Action:
     # Stop nodes are stored by pool: one created meanwhile refuses this step, and the next try reads it.
     alone: tuple[Operation, ...] = (Create(job.stop_path), Delete(job.stop_path))
     extra = alone if stale is None else (stale[0],)
-    changes = with_running(job, {"demotions": demotions, "callback": CallbackState()})
+    changes = with_history(job, {"demotions": demotions, "callback": CallbackState()})
     lane = pool if pool.endswith(LOW_LANE_SUFFIX) else f"{pool}{LOW_LANE_SUFFIX}"
-    return SetStatus(Status.ACCEPT, changes, extra, delay=delay, pool=lane)
+    return SetStatus(Status.ACCEPT, with_running(job, changes), extra, delay=delay, pool=lane)

@@ -97,7 +97,7 @@ def _noted(
         event=event,
         number=number,
         status=after.status,
-        driver_page=job.alive().get("ui"),
+        progress=job.alive(),
     )
     outbox = (*after.outbox, Notice(number=number, body=kept(body)))
     noted = {**changes, "notices": number, "outbox": outbox}

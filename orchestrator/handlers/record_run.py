@@ -51,7 +51,8 @@ def record_run(job: JobContext) -> None:
             tuned=state.tuned,
         ),
     )
-    suggest(job)
+    if attempt.document.get("metrics") or (error is not None and error.error_class == "memory"):
+        suggest(job)  # otherwise the run says nothing about resources
     job.recorded_run = state.attempt
 
 

@@ -140,6 +140,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             functions=job.context.rules.functions,
             quarantine=job.context.rules.quarantine,
             checkpoints=job.context.rules.checkpoints,
+            event_logs=job.context.rules.event_logs,
             installation=job.context.rules.installations.of(pool.removesuffix(LOW_LANE_SUFFIX)),
             delivered=positions_before(job, attempt),
         )

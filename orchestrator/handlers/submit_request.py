@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.config.references import ReferenceSettings
 from orchestrator.handlers.checkpoints import Checkpoints
+from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.functions import offered_functions, packages_of
 from orchestrator.handlers.lakes import lakes_of, with_lakes
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
@@ -69,6 +70,7 @@ def submit_request(
     functions: Mapping[str, str] | None = None,
     quarantine: str = "",
     checkpoints: Checkpoints | None = None,
+    event_logs: EventLogs | None = None,
     references: ReferenceSettings | None = None,
     installation: SparkInstallation | None = None,
     delivered: Mapping[str, Any] | None = None,
@@ -80,8 +82,8 @@ def submit_request(
     requests a JVM that starts quickly, `is_warm` a warm one, which only scripts may share. `connector_jars`
     replace the packages of connectors, `functions` are those of the operator, `references` are the sources of
     values for the plan, `quarantine` is the URL of the folder for rows that do not fit, `checkpoints` are the
-    folders for the progress of streams, `installation` is the Spark of the pool, `delivered` is how far the
-    pushes of earlier attempts have come.
+    folders for the progress of streams, `event_logs` those of Spark's event logs, `installation` is the Spark
+    of the pool, `delivered` is how far the pushes of earlier attempts have come.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -96,6 +98,8 @@ def submit_request(
     version = installation.version if installation else spark_version()
     full = with_lakes(spark, lakes_of(plan), connector_jars, version)
     conf = spark_properties(definition, full, connectors, connector_jars, version)
+    if event_logs is not None:
+        conf = event_logs.prepared(pool, spark) | conf
     if spark.target.backend == "kubernetes":
         conf |= {f"{_MOUNT}{name}": folder for name, folder in references.mounts(scopes).items()}
     script = program.script if isinstance(program, SqlProgram) else None

@@ -17,12 +17,13 @@ from orchestrator.config.references import ReferenceSettings
 from orchestrator.config.tuning import PoolTuning
 from orchestrator.config.zookeeper import DriverAccess
 from orchestrator.handlers.checkpoints import Checkpoints
+from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.hooks import Hooks
 from orchestrator.history.history import History
 from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
-from orchestrator.tuning.store import TuningStore
+from orchestrator.tuning.store import KnownTunings
 from queues import EnsembleClock, Layout, Session
 from spark_runner.runners.registry import Runners
 
@@ -60,6 +61,7 @@ class JobRules:
     connector_jars: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quarantine: str = ""  # URL of a folder for rows that do not fit
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    event_logs: EventLogs = field(default_factory=EventLogs)
     functions: Mapping[str, str] = field(default_factory=dict)  # of the operator: name -> module:function
     installations: Installations = field(default_factory=Installations)  # the Spark of each pool
     tuning_of: Callable[[str], PoolTuning] = lambda _pool: PoolTuning()
@@ -72,7 +74,7 @@ class Reporting:
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
     history: History | None = None
-    tunings: TuningStore | None = None  # None: nothing is tuned
+    tunings: KnownTunings | None = None  # None: nothing is tuned
     audit: AuditLog | None = None  # None: without logs
     archive: Archive | None = None  # None: jobs are removed without being archived
 

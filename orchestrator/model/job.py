@@ -108,6 +108,7 @@ class JobState(BaseModel):
     started: str | None = None  # the start of the last attempt
     ended: str | None = None  # the time of the last verdict
     application_id: str | None = None  # of the last attempt, once known
+    history: str | None = None  # where Spark's history of the last attempt is found, once it has ended
     place: dict[str, Any] | None = None  # the backend and host of the last attempt
     tuned: dict[str, str] | None = None  # Spark properties that the tuning gave the last attempt
     checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
@@ -198,6 +199,7 @@ class JobView(BaseModel):
     ended: str | None
     application_id: str | None = None
     tuned: dict[str, str] | None = None  # Spark properties that the tuning gave the last attempt
+    history: str | None = None  # the page at Spark's history server, else the URL of the event log
     checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     error: JobError | None
     buried_error: JobError | None = None  # in dead: the error before the one that moved it there

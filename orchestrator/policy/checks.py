@@ -79,6 +79,9 @@ def check_code(rules: Rules, definition: Definition, filled: Spark | None) -> No
 _LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 _ON_THE_HOST = {
     "spark.ui.enabled": (frozenset({"false"}), "the web UI of Spark has no login"),
+    "spark.ui.killEnabled": (frozenset({"false"}), "the web UI of Spark has no login"),
+    "spark.ui.filters": (frozenset(), "a filter of the pool may be the login of the web UI"),
+    "spark.acls.enable": (frozenset({"true"}), "the ACLs of the pool may protect the web UI"),
     "spark.api.mode": (frozenset({"classic"}), "Spark Connect has no login"),
     "spark.remote": (frozenset(), "Spark Connect has no login"),
 }

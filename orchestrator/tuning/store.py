@@ -1,5 +1,6 @@
 """The nodes of tunings in ZooKeeper: read, changed by operators, and extended by decisions."""
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from queues import (
     OutcomeUnknown,
     Session,
     Set,
+    WatchedFolder,
     check_id,
     commit,
 )
@@ -157,6 +159,36 @@ class TuningStore:
         if found is None:
             return TuningRecord(name=name)
         return TuningRecord.decode(name, self._nodes.tuning(name), found[0])
+
+
+class KnownTunings:
+    """The tunings as a worker reads them before each attempt: a name without a node costs no request.
+
+    A watch on the folder says which names have one; a node that was just created may be missed for a second.
+    """
+
+    def __init__(self, store: TuningStore, session: Session, nodes: Nodes) -> None:
+        self._store, self._session = store, session
+        self._folder = WatchedFolder(session, nodes.tunings, lambda: None)
+        self._names = frozenset[str]()
+        self._guard = threading.Lock()
+        session.on_change(self._rearm)
+
+    def read(self, name: str) -> TuningRecord:
+        """The record of a name, an empty one without a node; raises CorruptTuning and the errors of reads."""
+        with self._guard:
+            if self._folder.changed and not self._names:
+                self._session.ensure_path(self._folder.path)  # a missing folder cannot be watched
+            if self._folder.refresh(urgent=True):
+                self._names = frozenset(self._folder.names)
+        return self._store.read(name) if name in self._names else TuningRecord(name=name)
+
+    def add(self, name: str, decision: StoredDecision) -> bool:
+        """See TuningStore."""
+        return self._store.add(name, decision)
+
+    def _rearm(self) -> None:
+        self._folder.changed = True  # the watch ended with the connection
 
 
 _SHOWN = {"mode", "pins", "caps", "forgotten"}

@@ -23,6 +23,11 @@ _INFRASTRUCTURE = re.compile(
     r"java\.net\.(?:ConnectException|UnknownHostException|NoRouteToHostException|SocketTimeoutException)"
 )
 _KILLED = re.compile(r"Application was killed by the user|Master removed our application: KILLED")
+# The first line of the Java error that kept Spark from starting its event log.
+_EVENT_LOG = re.compile(
+    r"(?:^|\n): (?P<why>[^\n]{1,500})\n(?:[ \t]+at [^\n]{0,500}\n){0,60}?"
+    r"[ \t]+at org\.apache\.spark\.scheduler\.EventLoggingListener\.start\("
+)
 _SUBMISSION = re.compile("^RefusedAtStart: ")
 
 # Errors that a Java program raises again on every run, by their class.
@@ -61,12 +66,27 @@ def classify(message: str) -> FailureKind:
             f"the executors run Python {worker}, the driver runs Python {driver}: they must be the same "
             "version; set spark.pyspark.python to that one on the nodes of the cluster",
         )
+    return FailureKind(_class_of(message), _of_event_log(message))
+
+
+def _of_event_log(message: str) -> str:
+    found = _EVENT_LOG.search(message)
+    if found is None:
+        return ""
+    return (
+        f"Spark cannot write its event log: {found['why']}. Spark needs a folder that exists: create that of "
+        "spark.eventLog.dir (the setting `event_logs` of the pool), or set spark.eventLog.enabled to false "
+        "in `conf`"
+    )
+
+
+def _class_of(message: str) -> str:
     if _MEMORY.search(message):
-        return FailureKind("memory")
+        return "memory"
     if _KILLED.search(message):
-        return FailureKind("killed")
+        return "killed"
     if _INFRASTRUCTURE.search(message):
-        return FailureKind("infrastructure")
+        return "infrastructure"
     if _SUBMISSION.search(message):
-        return FailureKind("submission")
-    return FailureKind("user")
+        return "submission"
+    return "user"

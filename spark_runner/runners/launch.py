@@ -32,6 +32,12 @@ from spark_runner.runners.spark_settings import (
     render_properties,
 )
 
+PAGES_OFF = {
+    "spark.ui.enabled": "false",  # it costs a port and a second of start-up, for few users
+    "spark.ui.killEnabled": "false",  # where it is on it has no login: whoever sees it could end stages
+}
+"""The defaults of Spark's pages in each driver; a job or the settings of its pool may turn them on."""
+
 _LOOPBACK = "127.0.0.1"
 # Every user of the host reaches loopback. With a local master Spark generates a secret for each application
 # and keeps it in the memory of its JVM: it is in no file, no environment and no list of processes.
@@ -150,7 +156,7 @@ def spark_properties(
     """
     refuse_other_settings(request.conf)
     defaults = {
-        "spark.ui.enabled": "false",  # it costs a port and a second of start-up, for few users
+        **PAGES_OFF,
         "spark.ui.showConsoleProgress": "false",  # progress bars do not belong in a file
         "spark.executor.processTreeMetrics.enabled": "true",  # else the memory of Python workers is unknown
         _WAREHOUSE: str(directory.work / "spark-warehouse"),

@@ -76,6 +76,7 @@ def test_a_success_is_reported_with_the_content_of_the_record(deployment: Deploy
             "host": "scripted",
             "application_id": view.application_id,
             "ui": None,
+            "history": None,
             "fire_time": None,
             "counters": {"failures": 0, "submissions": 0, "demotions": 0},
             "monitor": there.requests[0].body["monitor"],

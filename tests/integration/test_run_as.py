@@ -15,9 +15,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.compose import users_of_drivers
+from orchestrator.config.event_logs import EventLogSettings
 from orchestrator.config.settings import Settings
 from orchestrator.driver_logs.facts import read_application
+from orchestrator.handlers.event_logs import EventLogs
+from orchestrator.leader.old_event_logs import OldEventLogs
 from orchestrator.model.errors import SettingsError
+from orchestrator.model.spark import Spark
 from queues.model.names import LOW_LANE_SUFFIX
 from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_VARIABLE, is_alive, processes_of
 from spark_runner.runners.base import RunState, SparkTarget, Submission, SubmitRequest
@@ -402,8 +406,12 @@ def test_spark_itself_runs_as_another_user_and_logs_as_ever(base: Path) -> None:
         "PYSPARK_DRIVER_PYTHON": python,
         "PYTHONPATH": f"{checkout}:{packages}",
     }
+    events = EventLogs({"*": EventLogSettings(url=f"file://{base}/events")}, {"*": NAME})
     request = SubmitRequest(
-        run, str(uuid.uuid4()), "a name", {}, SparkTarget("local[1]"), environment=environment, is_short=True
+        *(run, str(uuid.uuid4()), "a name", {}, SparkTarget("local[1]")),
+        conf=events.prepared("guests", Spark()),
+        environment=environment,
+        is_short=True,
     )
     runner.submit(request)
     wait_until(lambda: not runner.find(run)[0].may_run, 120, "the driver has ended")
@@ -413,6 +421,10 @@ def test_spark_itself_runs_as_another_user_and_logs_as_ever(base: Path) -> None:
     assert logs["stdout"].splitlines()[-1] == "counted"
     assert logs["stderr"].splitlines()[-1] == "and said so"
     assert "Running Spark version" in logs["spark"]
+    (log,) = (base / "events").iterdir()
+    assert (log.owner(), (base / "events").owner()) == (NAME, pwd.getpwuid(os.geteuid()).pw_name)
+    OldEventLogs(events.tables.values(), lambda: 2**53).step()
+    assert list((base / "events").iterdir()) == []
     assert users.conf_dir.stat().st_mode & 0o777 == 0o755
     work = run_directories(base / "state", run)[-1].work
     runner.cleanup(run)

@@ -88,9 +88,14 @@ def test_a_suggestion_that_says_nothing_new_is_not_written(deployment: Deploymen
     assert versions == [0, 0, 0]
 
 
-def test_in_mode_off_nothing_is_written_and_the_tuning_is_read_once_at_start_and_at_end(
+def test_in_mode_off_nothing_is_written_and_a_node_is_read_once_at_start_and_at_end(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    deployment.worker()
+    path = tuning_path(deployment)
+    assert submitted(deployment, run_to_end(deployment, tuned_job(measures(), "off")))[HEAP] == "4g"
+    assert version_of(deployment.session(), path) is None
+    deployment.client.tunings.set_mode(NAME, TuningMode.OFF)
     read, get = list[str](), Session.get
 
     def counted(session: Session, path: str, *more: Any, **named: Any) -> Any:
@@ -98,12 +103,9 @@ def test_in_mode_off_nothing_is_written_and_the_tuning_is_read_once_at_start_and
         return get(session, path, *more, **named)
 
     monkeypatch.setattr(Session, "get", counted)
-    deployment.worker()
-    job_id = run_to_end(deployment, tuned_job(measures(), "off"))
-    path = tuning_path(deployment)
-    assert version_of(deployment.session(), path.rpartition("/")[0]) is None
+    assert submitted(deployment, run_to_end(deployment, tuned_job(measures())))[HEAP] == "4g"
     assert read.count(path) == 2
-    assert submitted(deployment, job_id)[HEAP] == "4g"
+    assert version_of(deployment.session(), path) == 0
 
 
 def test_the_mode_of_an_operator_wins_from_the_next_attempt_on(deployment: Deployment) -> None:

@@ -43,7 +43,8 @@ def test_unknown_values_are_null_and_each_field_is_there() -> None:
     bare = body()
     assert bare == json.loads(json.dumps(bare))
     assert [name for name, value in bare.items() if value is None] == [
-        *("seconds", "backend", "cluster", "host", "application_id", "ui", "warning", "error", "written")
+        *("seconds", "backend", "cluster", "host", "application_id", "ui", "history"),
+        *("warning", "error", "written"),
     ]
     assert set(bare) == set(body({"place": PLACE}))
 
@@ -66,6 +67,12 @@ def test_the_body_has_times_the_previous_status_and_the_cluster() -> None:
     assert (document["backend"], document["cluster"]) == ("yarn", PLACE["cluster"])
     assert document["ui"] == "http://a:8088/cluster/app/application_1"
     assert document["fire_time"] == "2026-01-31T06:00:00Z"
+
+
+def test_only_the_end_has_the_address_of_the_history() -> None:
+    page = "http://history:18080/history/local-1"
+    assert body(history=page)["history"] == page
+    assert body(history=page, event="warn")["history"] is None
 
 
 def test_a_status_that_the_job_gets_by_its_end_has_the_one_in_its_record_before_it() -> None:

@@ -15,6 +15,7 @@ from orchestrator.cli.acting import confirm
 from orchestrator.cli.app import run_app
 from orchestrator.cli.exits import explain_error
 from orchestrator.cli.job.log_files import Tail, _print
+from orchestrator.cli.job.show import document_of as show_document
 from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.logs.tail import show_entries
@@ -252,3 +253,23 @@ def test_a_blank_line_is_before_each_table_of_a_job(capsys: pytest.CaptureFixtur
     heads = [index for index, line in enumerate(lines) if line.startswith("──")]
     assert len(heads) == 4
     assert all(not lines[index - 2] for index in heads)
+
+
+@pytest.mark.parametrize(
+    ("ui", "line"),
+    [("http://driver:4040", "app-1 · http://driver:4040"), ("http://x/\x1b[2J", "app-1"), (5, "app-1")],
+)
+def test_the_pages_of_a_job_are_shown_if_they_are_pages(
+    ui: object, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = view({"accept": "2026-01-01T00:00:00.000Z"})
+    seen = seen.model_copy(update={"history": "http://history:18080/history/app-1"})
+    progress = {"application_id": "app-1", "ui": ui}
+    detail = JobDetail(seen, "k", "/jobs/j", {}, [{"attempt": 1, "state": "started"}], progress, None, None)
+    show_detail(detail)
+    shown = [text.strip() for text in capsys.readouterr().out.splitlines()]
+    assert f"spark:    {line}" in shown
+    assert "history:  http://history:18080/history/app-1" in shown
+    document = show_document(detail)
+    assert document["ui"] == (ui if line.endswith("4040") else None)
+    assert document["history"] == "http://history:18080/history/app-1"

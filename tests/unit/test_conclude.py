@@ -10,11 +10,13 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callbacks, CallbacksBusy
+from orchestrator.config.event_logs import EventLogSettings
 from orchestrator.handlers import conclude, fail
 from orchestrator.handlers.actions import Action, DeadLetter, Finish, SetStatus, Wait
+from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import MAX_CALLBACK_WAIT_SECONDS
-from orchestrator.handlers.worker_context import WorkerContext
+from orchestrator.handlers.worker_context import JobRules, WorkerContext
 from orchestrator.model.definition import Callback, Definition, build_definition
 from orchestrator.model.job import CallbackState, JobError, JobState
 from orchestrator.model.states import FINAL, Status, check_transition
@@ -28,6 +30,7 @@ from spark_runner.protocol.attempt import Attempt
 URL = "http://there/ended"
 STOP = Delete("/stop", 3)
 NONE: Any = object()
+LOGS = EventLogs({"logged": EventLogSettings(url="hdfs://one/logs", history_server="http://history:18080")})
 
 
 class Receiver(Callbacks):
@@ -70,7 +73,12 @@ class Job(JobContext):
             cast("Claim", claim),
             cast(
                 "WorkerContext",
-                SimpleNamespace(reporting=reporting, layout=Layout("/jobs"), session=empty),
+                SimpleNamespace(
+                    reporting=reporting,
+                    layout=Layout("/jobs"),
+                    session=empty,
+                    rules=JobRules(event_logs=LOGS),
+                ),
             ),
         )
         state = JobState.enqueued("name").evolve(status=status, attempt=2, started="then", ended="later")
@@ -126,6 +134,26 @@ def callback_of(action: Action) -> CallbackState:
 BROKEN = CallbackError("http://there: HTTP 500")
 
 
+# ---------------------------------------------------------------------- history
+@pytest.mark.parametrize(
+    ("fields", "history"),
+    [
+        ({"pool": "logged", "state": {"application_id": "app-1"}}, "http://history:18080/history/app-1"),
+        ({"pool": "logged.low", "state": {"application_id": "app-1"}}, "http://history:18080/history/app-1"),
+        ({"pool": "logged"}, None),
+        ({"state": {"application_id": "app-1"}}, None),
+        ({"pool": "logged", "state": {"application_id": "a b"}}, None),
+    ],
+)
+def test_an_end_has_the_address_of_its_history_where_there_is_one(
+    fields: dict[str, Any], history: str | None
+) -> None:
+    job = Job(Status.SUCCESS, **fields)
+    assert finished(conclude.handle(job)).changes.get("history") == history
+    job = failed(**copy.deepcopy(fields), retry={"attempts": 2})
+    assert moved(fail.handle(job)).changes.get("history") == history
+
+
 # ---------------------------------------------------------------------- callbacks
 def test_a_job_without_a_callback_address_finishes_without_a_call() -> None:
     job = Job(Status.SUCCESS, callback={})
@@ -162,6 +190,7 @@ def test_the_body_says_what_the_record_says() -> None:
             "host": None,
             "application_id": "app",
             "ui": "http://rm:8088/cluster/app/app",
+            "history": None,
             "fire_time": None,
             "counters": {"failures": 3, "submissions": 1, "demotions": 3},
             "monitor": {"polls": 0, "unknown_answers": 0},

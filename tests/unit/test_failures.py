@@ -55,6 +55,20 @@ def test_the_message_of_spark_decides_the_kind_of_a_failure(message: str, error_
     assert classify(message).error_class == error_class
 
 
+def test_a_missing_folder_of_event_logs_is_said_in_words_whatever_it_is_on() -> None:
+    trace = "\tat org.apache.hadoop.fs.X.getFileStatus(X.java:1)\n"
+    trace += "\tat org.apache.spark.scheduler.EventLoggingListener.start(EventLoggingListener.scala:83)\n"
+    for why in (
+        "java.io.FileNotFoundException: File does not exist: hdfs://one/logs",
+        "java.io.FileNotFoundException: No such file or directory: s3a://bucket/logs",
+    ):
+        kind = classify(f"Py4JJavaError: An error occurred while calling None.X.\n: {why}\n{trace}")
+        assert kind.words.startswith(f"Spark cannot write its event log: {why}. ")
+    refused = f"x\n: java.net.ConnectException: refused\n{trace}"
+    assert classify(refused).error_class == "infrastructure"
+    assert classify("java.io.FileNotFoundException: x\n\tat my.EventLoggingListener.start(X)").words == ""
+
+
 def test_different_versions_of_python_are_said_in_words() -> None:
     message = (
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, "

@@ -11,6 +11,9 @@ from tests.unit.test_policy import definition
 OTHER_WAYS = [
     {"spark.ui.enabled": "${spark.mine}", "spark.mine": "true"},
     {"spark.ui.enabled": " TRUE "},
+    {"spark.ui.killEnabled": "true"},
+    {"spark.ui.filters": ""},
+    {"spark.acls.enable": "false"},
     {"spark.plugins": "mine.Plugin, org.apache.spark.sql.connect.SparkConnectPlugin"},
     {"spark.plugins": "${spark.mine}", "spark.mine": "org.apache.spark.sql.connect.SparkConnectPlugin"},
     {"spark.plugins.defaultList": "org.apache.spark.sql.connect.SparkConnectPlugin"},
@@ -73,6 +76,7 @@ def test_ports_of_a_driver_in_a_cluster_are_not_restricted(conf: dict[str, str])
     "conf",
     [
         {"spark.ui.enabled": "false", "spark.ui.retainedStages": "10"},
+        {"spark.ui.killEnabled": "false", "spark.acls.enable": "true", "spark.ui.view.acls": "ada"},
         {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "localhost"},
         {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"},
         {"spark.driver.extraJavaOptions": '-Dmine="with blank" -XX:+UseParallelGC -javaagent:/agent.jar=a@b'},

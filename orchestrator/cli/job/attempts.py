@@ -7,6 +7,8 @@ from rich.table import Table
 
 from orchestrator.cli.output import duration, elapsed, short_path, table
 from orchestrator.model.times import local_time
+from orchestrator.model.web_address import application_ui
+from spark_runner.protocol.attempt import application_in
 from spark_runner.runners.base import SubmissionPlace
 
 _LONGEST_SECONDS = 1e12
@@ -60,9 +62,19 @@ def set_aside(attempt: Mapping[str, Any]) -> Table | None:
     return table(["did not fit", "of", "quarantined", "dropped", "in"], rows) if rows else None
 
 
-def application(progress: Mapping[str, Any]) -> Iterator[str]:
-    """The facts about the running application that the driver reports."""
-    yield from (str(progress[name]) for name in ("application_id", "ui") if progress.get(name))
+def ui_of(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str, Any]) -> str | None:
+    """The page of the application of the last attempt: at its master, else of its running driver."""
+    last = attempts[-1] if attempts else {}
+    application_id = application_in(last) or application_in(progress)
+    return application_ui(
+        SubmissionPlace.of(last.get("place")) or SubmissionPlace(""), application_id, progress
+    )
+
+
+def application(progress: Mapping[str, Any], ui: str | None) -> Iterator[str]:
+    """The facts about the running application that the driver reports, with its page."""
+    named = (application_in(progress), ui if progress else None)
+    yield from filter(None, named)
     executors = progress.get("executors")
     if isinstance(executors, Mapping):
         yield f"executors: {executors.get('number')}, tasks: {executors.get('active_tasks')} running"

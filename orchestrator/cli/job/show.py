@@ -6,7 +6,7 @@ from rich.table import Table
 
 from orchestrator.admin.views import JobDetail
 from orchestrator.cli.connect import connected
-from orchestrator.cli.job.attempts import application, attempts_table, set_aside, written
+from orchestrator.cli.job.attempts import application, attempts_table, set_aside, ui_of, written
 from orchestrator.cli.job.pushes import pushes
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
@@ -33,7 +33,8 @@ def show_detail(detail: JobDetail) -> None:
         "tuned": ", ".join(f"{name}={text}" for name, text in (job.tuned or {}).items()),
         "ran": elapsed(job.started, job.ended),
         "now": describe_progress(detail.progress),
-        "spark": " · ".join(application(progress)),
+        "spark": " · ".join(application(progress, ui_of(detail.attempts, progress))),
+        "history": job.history or "",
         "progress": job.checkpoint or "",
         "callback": _callback(job),
         "held by": str((detail.held_by or {}).get("worker", "")),
@@ -72,6 +73,7 @@ def show_archived(job: JobView) -> None:
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "spark": job.application_id or "",
+        "history": job.history or "",
     }
     _show_facts(facts)
     _show_error("error", job.error)
@@ -152,7 +154,7 @@ def show(
     """
     try:
         with connected() as (client, _):
-            show_page(lambda: _read_detail(client, job_id), show_detail, _document, output, watch)
+            show_page(lambda: _read_detail(client, job_id), show_detail, document_of, output, watch)
     except (ItemNotFound, NotRunning):
         from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom used, and slow to load
 
@@ -168,7 +170,9 @@ def _read_detail(client: Client, job_id: str) -> JobDetail:
     return detail
 
 
-def _document(detail: JobDetail) -> dict[str, object]:
+def document_of(detail: JobDetail) -> dict[str, object]:
+    """The details of a job as JSON."""
     waiting = detail.waiting and detail.waiting.model_dump(exclude_defaults=True)
     facts = {name: getattr(detail, name) for name in _DETAILS}
+    facts["ui"] = ui_of(detail.attempts, detail.progress or {})
     return {**detail.job.model_dump(mode="json"), **facts, "waiting": waiting}

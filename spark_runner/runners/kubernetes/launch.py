@@ -13,7 +13,13 @@ from spark_runner.runners.base import Failure, RunState, Submission, SubmitReque
 from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
 from spark_runner.runners.kubernetes.program import CODE, LAYOUT, PLAN, PodProgram, program_of
-from spark_runner.runners.launch import Launch, QuickStart, cluster_submit_environment, submit_arguments
+from spark_runner.runners.launch import (
+    PAGES_OFF,
+    Launch,
+    QuickStart,
+    cluster_submit_environment,
+    submit_arguments,
+)
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import DRIVER, EXECUTOR, with_log_layout
 from spark_runner.runners.spark_settings import render_properties
@@ -188,5 +194,6 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
     own[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
     for name, value in request.environment.items():
         own[f"spark.kubernetes.driverEnv.{name}"] = value
-    defaults = {"spark.ui.showConsoleProgress": "false"}  # progress bars do not belong in a log
+    # Progress bars do not belong in a log.
+    defaults = {**PAGES_OFF, "spark.ui.showConsoleProgress": "false"}
     return {name: value for name, value in (defaults | dict(conf) | own).items() if value}

@@ -9,6 +9,7 @@ from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.files import content_file
 from spark_runner.runners.launch import (
+    PAGES_OFF,
     Launch,
     QuickStart,
     cluster_submit_environment,
@@ -98,7 +99,7 @@ def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
     tags = (run_tag(request.run), incarnation_tag(request.incarnation))
     queue = request.target.options.get("queue", "")
     return {
-        "spark.ui.enabled": "false",  # as for drivers on this host
+        **PAGES_OFF,
         "spark.ui.showConsoleProgress": "false",
         **conf,
         **({"spark.yarn.queue": queue} if queue else {}),
