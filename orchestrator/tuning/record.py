@@ -11,9 +11,12 @@ from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.decision import Decision, Situation
 from orchestrator.tuning.resources import Resource
 from queues import decode, encode
+from spark_runner.protocol.text import shortened
 
 MAX_DECISIONS = 20  # each has some 2 KiB
 MAX_BYTES = 128 * 1024
+
+_MAX_LOCATION = 100  # characters: other programs may write keys of any size
 
 _MAX_VALUE = 2.0**31  # MiB, or processes
 _Text = Annotated[str, Field(max_length=2_000)]  # a sentence has 600 characters at most
@@ -87,7 +90,9 @@ class TuningRecord(BaseModel):
         try:
             return cls.model_validate({**decode(data), "name": name})
         except ValidationError as error:
-            raise CorruptTuning(name, path, f"{error.error_count()} fields are wrong") from error
+            first = error.errors(include_url=False)[0]
+            where = shortened(".".join(map(str, first["loc"])), _MAX_LOCATION)
+            raise CorruptTuning(name, path, f"{where}: {first['msg']}") from error
         except ValueError as error:
             raise CorruptTuning(name, path, str(error)) from error
 
