@@ -6,14 +6,19 @@ from orchestrator.history.history import History
 from orchestrator.history.key import Key
 from orchestrator.model.definition import Definition
 from orchestrator.model.paths import Nodes
-from orchestrator.tuning.record import TuningRecord
+from orchestrator.tuning.record import StoredDecision, TuningRecord
+from queues.model.operations import Create, Set
 from queues.session import Session
+from queues.store.commit import commit
 from tests.jobs_support import Deployment, python_job
 from tests.scripted.store import Store
 
 MIB = 1 << 20
 NAME = "flights"
 SPARK = {"master": "local[2]", "driver": {"memory": "4g"}}
+CHOICE = {
+    "driver.memory": {"before": "4096m", "after": "2048m", "asked": "4096m", "rule": "shrink", "why": "so"}
+}
 HEAP, OVERHEAD = "spark.driver.memory", "spark.driver.memoryOverhead"
 
 
@@ -99,3 +104,15 @@ def with_past_run(deployment: Deployment, job: Definition, number: int = 1, **fa
     """Record a run of this job that needed a tenth of its heap."""
     history = History(deployment.session(), Nodes(deployment.settings.root))
     history.record(job.name, entry(job, number, **facts))
+
+
+def plant(session: Session, path: str, data: bytes) -> None:
+    """Write a node as another program does."""
+    session.ensure_path(path.rpartition("/")[0])
+    commit(session, [Set(path, data, -1) if session.exists(path) else Create(path, data)])
+
+
+def decision(number: int = 1, **facts: object) -> StoredDecision:
+    """The decision about a run."""
+    said = {"at": "2026-01-01T00:00:00Z", "run": f"key-{number}", "code": "c", "parameters": "-", "runs": 1}
+    return StoredDecision.model_validate({**said, "choices": CHOICE, **facts})

@@ -104,9 +104,14 @@ class TuningRecord(BaseModel):
         return data
 
     @property
+    def is_governed(self) -> bool:
+        """Whether a mode, a pin or a cap of an operator is in force."""
+        return bool(self.mode or self.pins or self.caps)
+
+    @property
     def is_set(self) -> bool:
-        """Whether an operator has set anything."""
-        return bool(self.mode or self.pins or self.caps or self.forgotten)
+        """Whether an operator has set anything, or has reset it."""
+        return self.is_governed or bool(self.forgotten)
 
     def with_decision(self, decision: StoredDecision) -> "TuningRecord":
         """The record with a decision; itself where the last one, or that of the same run, says the same."""

@@ -1,7 +1,8 @@
 """The nodes of tunings in ZooKeeper: read, changed by operators, and extended by decisions."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.audit.trail import Trail
@@ -12,8 +13,10 @@ from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.record import StoredDecision, TuningRecord, amounts, resources
 from orchestrator.tuning.resources import Resource
 from queues import (
+    AccessDenied,
     Conflict,
     Create,
+    Delete,
     InvalidName,
     NodeData,
     Operation,
@@ -67,6 +70,22 @@ class TuningStore:
 
         self._change(name, added, lambda _before, _after: ())
         return is_new
+
+    def abandoned(self, before: int) -> Iterator[Delete]:
+        """The removals of nodes that were last written before this time, in epoch ms, and serve no run.
+
+        Their name has no history any more, and no operator has set anything for it. Damaged nodes stay.
+        """
+        session, names = self._session, self._session.children(self._nodes.tunings) or ()
+        known = set(session.children(self._nodes.histories) or ())
+        for name in names:
+            if name in known or not _is_id(name):
+                continue
+            with suppress(AccessDenied, CorruptTuning):
+                found = session.get(self._nodes.tuning(name))
+                if found is None or found[1].modified >= before or self._decoded(name, found).is_governed:
+                    continue
+                yield Delete(self._nodes.tuning(name), found[1].version)
 
     # ------------------------------------------------------------------ operators
     def set_mode(self, name: str, mode: TuningMode | None) -> TuningRecord:

@@ -16,8 +16,6 @@ from orchestrator.logs.reading.reader import SpooledLogs
 from orchestrator.logs.settings import LogSettings
 from orchestrator.model.states import Status
 from orchestrator.tuning.record import MAX_DECISIONS
-from queues.model.operations import Create, Set
-from queues.store.commit import commit
 from tests.crash_points import Point
 from tests.jobs_support import Deployment, ScriptedDeployment, rescan_often
 from tests.servers.zookeeper import zookeeper_client
@@ -27,6 +25,7 @@ from tests.tuning_support import (
     entry,
     heap_of,
     measures,
+    plant,
     run_to_end,
     runs_out,
     submitted,
@@ -71,18 +70,12 @@ def warnings() -> Iterator[list[str]]:
     logger.remove(sink)
 
 
-def plant(deployment: Deployment, path: str, data: bytes) -> None:
-    session = deployment.session()
-    session.ensure_path(path.rpartition("/")[0])
-    commit(session, [Set(path, data, -1) if session.exists(path) else Create(path, data)])
-
-
 # ---------------------------------------------------------------------- damage
 @pytest.mark.parametrize(("damage", "mode"), [("empty", "suggest"), *((each, "apply") for each in DAMAGE)])
 def test_a_job_with_a_damaged_tuning_runs_as_asked_for_and_the_damage_stays_to_be_looked_at(
     deployment: Deployment, warnings: list[str], damage: str, mode: str
 ) -> None:
-    plant(deployment, tuning_path(deployment), DAMAGE[damage])
+    plant(deployment.session(), tuning_path(deployment), DAMAGE[damage])
     with_past_run(deployment, job := tuned_job(measures(), mode))
     deployment.worker()
     job_id = run_to_end(deployment, job)
@@ -102,7 +95,7 @@ def test_a_retry_with_a_damaged_tuning_keeps_what_the_attempt_before_had(
     deployment.worker()
     job_id = deployment.client.submit(tuned_job(program + measures())).id
     wait_until(lambda: deployment.state(job_id).tuned, 20, "its second attempt has more")
-    plant(deployment, tuning_path(deployment), b"by hand")
+    plant(deployment.session(), tuning_path(deployment), b"by hand")
     go.touch()
     deployment.wait(job_id)
     assert heap_of(deployment, job_id, 3) == 6144
@@ -113,7 +106,7 @@ def test_a_retry_with_a_damaged_tuning_keeps_what_the_attempt_before_had(
 def test_a_job_with_a_damaged_history_runs_as_asked_for(
     deployment: Deployment, warnings: list[str], damage: bytes
 ) -> None:
-    plant(deployment, f"{deployment.settings.root}/history/{NAME}", damage)
+    plant(deployment.session(), f"{deployment.settings.root}/history/{NAME}", damage)
     deployment.worker()
     job_id = run_to_end(deployment, tuned_job(measures()))
     assert deployment.client.get(job_id).status is Status.SUCCESS
@@ -142,7 +135,7 @@ def test_an_entry_of_the_history_that_no_version_writes_stops_no_job(
 ) -> None:
     job = tuned_job(measures())
     ring = {"name": NAME, "runs": [{**entry(job), **facts}]}
-    plant(deployment, f"{deployment.settings.root}/history/{NAME}", json.dumps(ring).encode())
+    plant(deployment.session(), f"{deployment.settings.root}/history/{NAME}", json.dumps(ring).encode())
     deployment.worker()
     job_id = run_to_end(deployment, job)
     assert deployment.client.get(job_id).status is Status.SUCCESS
@@ -152,7 +145,7 @@ def test_an_entry_of_the_history_that_no_version_writes_stops_no_job(
 def test_a_tuning_that_this_login_may_not_read_stops_no_job(
     deployment: Deployment, warnings: list[str]
 ) -> None:
-    plant(deployment, tuning_path(deployment), b"{}")
+    plant(deployment.session(), tuning_path(deployment), b"{}")
     with_past_run(deployment, job := tuned_job(measures()))
     with zookeeper_client(deployment.settings.zookeeper_hosts) as another:
         another.add_auth("digest", "another:any")

@@ -8,20 +8,14 @@ import pytest
 from orchestrator.audit.event import AuditEvent
 from orchestrator.model.errors import CorruptTuning, HistoryNotFound, InvalidTuning
 from orchestrator.model.tuning import TuningMode
-from orchestrator.tuning.record import StoredDecision
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.store import TuningStore
 from queues.model.errors import InvalidName
-from queues.model.operations import Create, Set
-from queues.store.commit import commit
 from tests.claims_support import lose_reply, names_node
 from tests.operators_support import Stage
+from tests.tuning_support import NAME, decision, plant
 
-NAME = "flights"
 HEAP = Resource.DRIVER_MEMORY
-CHOICE = {
-    "driver.memory": {"before": "4096m", "after": "2048m", "asked": "4096m", "rule": "shrink", "why": "so"}
-}
 
 
 @pytest.fixture
@@ -42,20 +36,9 @@ def events_of(stage: Stage) -> list[AuditEvent]:
     return [AuditEvent.read(name, node[0]) for name, node in zip(names, found, strict=True) if node]
 
 
-def decision(number: int = 1, **facts: object) -> StoredDecision:
-    said = {"at": "2026-01-01T00:00:00Z", "run": f"key-{number}", "code": "c", "parameters": "-", "runs": 1}
-    return StoredDecision.model_validate({**said, "choices": CHOICE, **facts})
-
-
 def version(stage: Stage) -> int | None:
     found = stage.session.exists(stage.nodes.tuning(NAME))
     return None if found is None else found.version
-
-
-def plant(stage: Stage, data: bytes, name: str = NAME) -> None:
-    path = stage.nodes.tuning(name)
-    stage.session.ensure_path(stage.nodes.tunings)
-    commit(stage.session, [Set(path, data, -1) if stage.session.exists(path) else Create(path, data)])
 
 
 # ---------------------------------------------------------------------- operators
@@ -164,7 +147,7 @@ def test_a_name_without_runs_is_not_found_whatever_it_looks_like(
 
 
 def test_a_node_whose_name_is_no_id_is_left_alone(stage: Stage, store: TuningStore) -> None:
-    plant(stage, b"{}", "no name")
+    plant(stage.session, stage.nodes.tuning("no name"), b"{}")
     assert store.names() == [NAME]
     with pytest.raises(HistoryNotFound):
         store.get("no name")
@@ -246,7 +229,7 @@ FOREIGN = {
 def test_foreign_content_is_reported_and_only_a_reset_of_everything_replaces_it(
     stage: Stage, store: TuningStore, data: bytes
 ) -> None:
-    plant(stage, data)
+    plant(stage.session, stage.nodes.tuning(NAME), data)
     acts: list[Callable[[], object]] = [
         lambda: store.read(NAME),
         lambda: store.get(NAME),
@@ -267,5 +250,6 @@ def test_foreign_content_is_reported_and_only_a_reset_of_everything_replaces_it(
 
 
 def test_fields_of_a_later_version_do_not_hide_the_others(stage: Stage, store: TuningStore) -> None:
-    plant(stage, b'{"mode": "apply", "later": [1], "pins": {"driver.memory": 600.5}}')
+    later = b'{"mode": "apply", "later": [1], "pins": {"driver.memory": 600.5}}'
+    plant(stage.session, stage.nodes.tuning(NAME), later)
     assert (store.get(NAME).mode, store.get(NAME).pins) == (TuningMode.APPLY, {HEAP: 600.5})
