@@ -17,7 +17,9 @@ DEAD_BAND = 0.25
 """Errors, as logarithms, that change nothing: a change restarts the query, and batches are noisy."""
 _AIM = 0.8  # of the target: the dead band above it ends near the target
 _STEP = math.log(2)  # a change doubles or halves the limit at most
-_USED = (0.9, 1.01)  # of the limit: one with fewer rows has read all; with more, it was planned before
+_USED = 0.9  # of the limit, if the lag is unknown: a batch with fewer rows has read all that there were
+_USED_WITH_LAG = 0.5  # Spark gives each partition a whole number of rows, and leaves some out
+_PLANNED_BEFORE = 1.01  # likewise: a batch with more rows was planned before the last change
 _SPREAD = 2.0  # of rows, from which their times tell the fixed cost
 _SHORTEST = 0.001  # seconds: the clock of Spark has milliseconds
 _MIN_FIT = 3  # batches
@@ -93,7 +95,8 @@ def next_limit(batches: Sequence[Batch], limit: int, target: Target) -> Decision
 
 
 def _has_used(batch: Batch, limit: int) -> bool:
-    return batch.limit == limit and _USED[0] <= batch.rows / limit <= _USED[1]
+    least = _USED if batch.lag is None else _USED_WITH_LAG
+    return batch.limit == limit and least <= batch.rows / limit <= _PLANNED_BEFORE
 
 
 def _holds(last: Batch, used: Sequence[Batch], error: float, *, is_sure: bool) -> str | None:
