@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_runner.connectors.errors import ConnectorError
+from spark_runner.connectors.kafka.source import KafkaSource
 from spark_runner.push.adjustment import Adjustment
 from spark_runner.sql.execution.batch_writer import BatchWriter
 from spark_runner.sql.execution.stream_control import StreamControl
@@ -218,3 +220,85 @@ def test_later_statements_of_the_script_do_not_change_the_rows_after_a_change(st
         assert stream.shown["rows"] == 70
     assert {zone for _, zone in stream.tables.written()} == {"UTC"}
     assert len(stream.tables.written()) == 400
+
+
+# ---------------------------------------------------------------------- other queries
+def test_the_inserts_of_a_statement_set_go_on_together_and_rows_that_do_not_fit_count_once(
+    stream: Stream,
+) -> None:
+    stream.produce(300)
+    stream.topics.kafka.produce(stream.topic, [b"no json"])
+    stream.produce(300)
+    source = stream.tables.kafka("src", "id BIGINT", stream.topic, max_offsets_per_trigger=40)
+    other = f"CREATE TABLE other (id BIGINT) USING parquet OPTIONS (path '{stream.tables.folder}/other');\n"
+    both = "INSERT INTO dst SELECT id FROM src; INSERT INTO other SELECT -id FROM src;"
+    stream.text = (
+        f"{STREAM}SET job.error.limit.rows = 5;\n{source}{stream.tables.files('id BIGINT')}{other}"
+        f"EXECUTE STATEMENT SET BEGIN {both} END;"
+    )
+    with stream.runs(STREAM):
+        stream.wait(lambda: len(stream.sizes) > 2, "a micro-batch is written")
+        stream.control.pushes.adjust(Adjustment(batch_rows=90))
+        stream.wait(lambda: sum(stream.sizes) == 1200, "both targets have all rows")
+        assert stream.shown["changes"] == 1
+    assert stream.written() == list(range(600))
+    others = stream.tables.spark.read.parquet(f"{stream.tables.folder}/other").collect()
+    assert sorted(-n for (n,) in others) == list(range(600))
+    found = [(each["table"], each["rows"], each["quarantined"]) for each in stream.tables.bad_rows]
+    assert found[0] == ("src", 601, 1)
+    assert sum(quarantined for _, _, quarantined in found) == 1
+
+
+def test_a_query_of_two_streams_keeps_the_limits_of_its_tables(stream: Stream) -> None:
+    stream.produce(200)
+    one = stream.tables.kafka("one", "id BIGINT", stream.topic, max_offsets_per_trigger=20)
+    two = stream.tables.kafka("two", "id BIGINT", stream.topic, max_offsets_per_trigger=20)
+    union = "INSERT INTO dst SELECT id FROM one UNION ALL SELECT id FROM two"
+    stream.text = TUNED + one + two + stream.tables.files("id BIGINT") + union
+    with stream.runs(TUNED):
+        stream.control.pushes.adjust(Adjustment(batch_rows=100))
+        stream.wait(lambda: sum(stream.sizes) == 400, "all rows are written")
+        assert stream.shown == {}
+    assert max(stream.sizes) <= 40
+
+
+def test_a_window_keeps_its_state_over_a_change(stream: Stream) -> None:
+    stream.produce(400)
+    source = stream.tables.kafka(
+        "src", "id BIGINT, ts AS timestamp_seconds(id), WATERMARK FOR ts AS ts", stream.topic
+    )
+    target = stream.tables.files("begin BIGINT, rows BIGINT")
+    count = "SELECT unix_seconds(window.start), count(*) FROM src GROUP BY window(ts, '100 seconds');"
+    settings = "SET spark.sql.shuffle.partitions = 1;\n"
+    stream.text = (
+        STREAM
+        + settings
+        + source.replace("OPTIONS (", "OPTIONS (max_offsets_per_trigger 30, ")
+        + target
+        + f"INSERT INTO dst {count}"
+    )
+    stream.topics.kafka.produce(stream.topic, values({"id": 10_000}))
+    with stream.runs(STREAM):
+        stream.wait(lambda: stream.facts.get("batch", 0) >= 2, "micro-batches have ended")
+        stream.control.pushes.adjust(Adjustment(batch_rows=70))
+        stream.wait(lambda: sum(stream.sizes) == 4, "all windows have ended")
+        assert stream.shown["changes"] == 1
+    assert sorted(stream.tables.written()) == [(begin, 100) for begin in range(0, 400, 100)]
+
+
+def test_a_change_that_fails_leaves_the_query_as_it_is(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream.produce(1000)
+    with stream.runs(STREAM, max_offsets_per_trigger=20):
+        stream.wait(lambda: bool(stream.sizes), "a micro-batch is written")
+
+        def fails(*_: Any, **__: Any) -> None:
+            raise ConnectorError("no broker answers")
+
+        monkeypatch.setattr(KafkaSource, "stream_after", fails)
+        stream.control.pushes.adjust(Adjustment(batch_rows=90))
+        stream.wait(lambda: "no broker answers" in stream.shown.get("reason", ""), "the reason is shown")
+        assert stream.shown["rows"] == 20
+        stream.wait(lambda: sum(stream.sizes) == 1000, "all rows are written")
+    assert stream.written() == list(range(1000))
