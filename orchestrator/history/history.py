@@ -58,7 +58,7 @@ def run_of(
 
     `spark`: as it was submitted; `error`: why it did not succeed; `code`, `parameters`: from
     tuning/key.py. A run of error class `memory` shows that it needs more memory than
-    it had, not how much.
+    it had, not how much; `short_of` names the memory where that is known.
     """
     document = attempt.document
     metrics = document.get("metrics")
@@ -84,6 +84,8 @@ def run_of(
         entry["class"] = "killed" if error is None else error.error_class
     if error is not None:
         entry |= {"type": error.type, "message": error.message[:_MAX_MESSAGE_CHARACTERS]}
+        if error.short_of is not None:
+            entry["short_of"] = error.short_of
     if (totals := StreamTotals.of(document)) is not None:
         entry |= totals.to_json()
     entry["metrics"] = metrics
