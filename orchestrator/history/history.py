@@ -66,7 +66,7 @@ def run_of(
 
     `spark`: as definition and pool ask for it; `error`: why it did not succeed; `known_input`: the size of
     its input by the definition; `tuned`: the properties that the tuning set. A run of error class `memory`
-    shows that it needs more memory than it had, not how much.
+    shows that it needs more memory than it had, not how much; `short_of` names the memory where it is known.
     """
     document = attempt.document
     metrics = document.get("metrics")
@@ -93,6 +93,8 @@ def run_of(
         entry["class"] = "killed" if error is None else error.error_class
     if error is not None:
         entry |= {"type": error.type, "message": error.message[:_MAX_MESSAGE_CHARACTERS]}
+        if error.short_of is not None:
+            entry["short_of"] = error.short_of
     if (totals := StreamTotals.of(document)) is not None:
         entry |= totals.to_json()
     if known_input:

@@ -11,6 +11,7 @@ from orchestrator.model.fields import explain
 from orchestrator.model.states import FINAL, Queue, Status
 from orchestrator.model.waiting import Waiting
 from queues import CorruptRecord, Record, timestamp
+from spark_runner.protocol.shortages import valid_shortage
 
 UNREADABLE = "unreadable"
 """The error class in the view of a record that cannot be read."""
@@ -28,7 +29,12 @@ class JobError(BaseModel):
     message: str
     type: str = ""
     traceback: str = ""
-    short_of: str | None = None
+    short_of: str | None = None  # of class `memory`: one of SHORTAGES, where that is known
+
+    @field_validator("short_of", mode="before")
+    @classmethod
+    def _is_known(cls, value: object) -> str | None:
+        return valid_shortage(value)
 
     @field_validator("error_class", "message", "type", "traceback")
     @classmethod

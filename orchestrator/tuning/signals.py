@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import MIB, Resource
+from spark_runner.protocol.sizing import is_local_master
 
 Run = Mapping[str, Any]
 
@@ -132,8 +133,9 @@ class Sample:
         peak = _mib(part, "heap_peak_bytes")
         if peak is None:
             return None
-        peak = min(peak, allocated)  # a driver adds up the peaks of its pools, which are at different times
         managed = _part(self.metrics, "executors") if self.is_local else part
+        # A driver adds up the peaks of its pools, which are at different times; Spark polls their sum.
+        peak = min(peak, allocated, (self.is_local and _mib(managed, "heap_peak_bytes")) or peak)
         given = (_mib(managed, "execution_peak_bytes") or 0.0) + (_mib(managed, "storage_peak_bytes") or 0.0)
         fraction = _number({"": _parsed(self.conf.get("spark.memory.fraction"))}, "") or _MEMORY_FRACTION
         least = given / min(max(fraction, 0.1), 0.95) + _RESERVED if given else 0.0
@@ -174,7 +176,7 @@ class Sample:
 
 def is_local(conf: Mapping[str, object]) -> bool:
     """Whether the driver is the executor."""
-    return str(conf.get("spark.master", "local")).startswith("local")
+    return is_local_master(str(conf.get("spark.master", "local")))
 
 
 def is_open(resource: Resource, conf: Mapping[str, object]) -> bool:

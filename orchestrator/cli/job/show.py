@@ -136,7 +136,8 @@ def _show_error(heading: str, error: JobError | None) -> None:
     if error is None:
         return
     traceback = f"\n\n{error.traceback.rstrip()}" if error.traceback else ""
-    words = f"\n{heading} ({error.error_class}):\n{error.message}{traceback}"
+    short = f", short of {error.short_of}" if error.short_of else ""
+    words = f"\n{heading} ({error.error_class}{short}):\n{error.message}{traceback}"
     stdout_console().print(words, markup=False, soft_wrap=True)
 
 
