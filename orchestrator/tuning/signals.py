@@ -91,6 +91,12 @@ class Sample:
         """What the run really had; None where Spark decided it, or where there is no such process."""
         return None if is_open(resource, self.conf) else resource.value_in(self.conf)
 
+    def heap_peak(self, resource: Resource) -> float | None:
+        """The most of a heap that was in use at a time, with garbage; None for other resources."""
+        is_heap = resource.is_memory and not resource.is_overhead
+        part = _part(self.metrics, "driver" if resource.process == "driver" else "executors")
+        return _mib(part, "heap_peak_bytes") if is_heap else None
+
     def use(self, resource: Resource) -> Use | None:
         """Its use of a resource; None where that is unknown."""
         allocated = self.allocated(resource)
