@@ -8,7 +8,8 @@ from enum import StrEnum
 from orchestrator.tuning.plot_data import Mark, PlotData, Point
 
 _MOST_DOUBLINGS = 10  # that an axis shows; smaller values are at its end
-_MOST_TICKS = 6
+_MOST_TICKS = 6  # of an axis by doublings
+_MOST_STEPS = 4  # between the ticks of a low axis from 0
 _MOST_LABELS = 12
 _NEXT = "next"
 
@@ -53,8 +54,8 @@ class Axis:
             ticks = [2.0**each for each in range(top, bottom - 1, -every)]
             return cls(2.0**bottom, 2.0**top, ticks[::-1], is_by_doublings=True)
         unit = 10.0 ** math.floor(math.log10(largest))
-        wide_enough = (unit * each for each in (0.2, 0.5, 1, 2) if largest / (unit * each) <= _MOST_TICKS - 1)
-        step = next(wide_enough)
+        steps = (unit * each for each in (0.5, 1, 2, 5))
+        step = next(each for each in steps if largest / each <= _MOST_STEPS)
         count = math.ceil(largest / step - 1e-9)
         return cls(0.0, step * count, [step * each for each in range(count + 1)])
 
@@ -107,7 +108,8 @@ class Plot:
         found = {index: text for index, text in numbers if index == 0 or (index + 1) % every == 0}
         last = len(self.labels) - 1
         if self.labels[last:] == [_NEXT]:
-            found = {index: text for index, text in found.items() if index + 2 < last} | {last: _NEXT}
+            room = 0 if every == 1 else 2
+            found = {index: text for index, text in found.items() if index + room < last} | {last: _NEXT}
         return found
 
 

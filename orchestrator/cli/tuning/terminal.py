@@ -6,6 +6,7 @@ import plotext
 
 from orchestrator.cli.tuning.panels import Panel, Plot, Series, Style
 
+_MOST_WIDE_BARS = 16  # more of them would touch
 _HEIGHTS = (20, 9)  # lines of the first panel, and of each other one, with title and axis
 _MARKERS = {Style.STEPS: "braille", Style.CROSSES: "x", Style.DOTS: "o", Style.DASHES: "-", Style.BARS: "█"}
 _ORDER = (Style.STEPS, Style.BARS, Style.DASHES, Style.CROSSES, Style.DOTS)  # the later ones cover the others
@@ -53,8 +54,10 @@ def _draw(series: Series, places: list[float | None]) -> None:
         case Style.STEPS:
             x = [run + side for run in runs for side in (-0.5, 0.5)]
             plotext.plot(x, [place for place in heights for _ in (0, 1)], marker=_MARKERS[series.style])
-        case Style.BARS:
+        case Style.BARS if len(places) <= _MOST_WIDE_BARS:
             plotext.bar(runs, heights, width=0.4, marker=_MARKERS[series.style])
+        case Style.BARS:
+            plotext.scatter(runs, heights, marker=_MARKERS[series.style], fillx=True)
         case _:
             plotext.scatter(runs, heights, marker=_MARKERS[series.style])
 
