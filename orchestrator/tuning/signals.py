@@ -93,9 +93,14 @@ class Sample:
 
     def heap_peak(self, resource: Resource) -> float | None:
         """The most of a heap that was in use at a time, with garbage; None for other resources."""
-        is_heap = resource.is_memory and not resource.is_overhead
-        part = _part(self.metrics, "driver" if resource.process == "driver" else "executors")
-        return _mib(part, "heap_peak_bytes") if is_heap else None
+        if not resource.is_memory or resource.is_overhead:
+            return None
+        executors = _mib(_part(self.metrics, "executors"), "heap_peak_bytes")
+        if resource.process == "executor":
+            return executors
+        driver = _mib(_part(self.metrics, "driver"), "heap_peak_bytes")
+        # As in `_heap`: with a local master Spark polls the sum of the pools, whose peaks a driver adds up.
+        return min(driver, executors) if driver and executors and self.is_local else driver
 
     def use(self, resource: Resource) -> Use | None:
         """Its use of a resource; None where that is unknown."""

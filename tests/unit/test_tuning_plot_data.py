@@ -136,6 +136,13 @@ def test_runs_of_other_code_are_left_out_with_the_reason() -> None:
     assert found.left_out == "1 run ran other code"
 
 
+def test_the_peak_of_a_local_driver_is_the_one_that_spark_polled() -> None:
+    local = {"spark.master": "local[2]", "spark.driver.memory": "4g"}
+    parts = {"driver": {"heap_peak_bytes": 900 * MIB}, "executors": {"heap_peak_bytes": 700 * MIB}}
+    found = plot_data(TuningRecord(name="n"), [run(1, settings=local, metrics=parts)], Resource.DRIVER_MEMORY)
+    assert found.points[0].peak == 700
+
+
 def test_only_resources_that_runs_have_measured_are_offered() -> None:
     assert HEAP in measured_resources([run(1)])
     assert Resource.DRIVER_MEMORY not in measured_resources([run(1)])
