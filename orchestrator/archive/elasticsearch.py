@@ -24,7 +24,10 @@ _MAPPINGS: dict[str, Any] = {
         **dict.fromkeys(("created", "updated", "started", "ended", "archived"), _TIME),
         "attempt": {"type": "integer"},
         "error": {
-            "properties": {"error_class": _KEYWORD, "type": _KEYWORD, "message": {"type": "text"}},
+            "properties": {
+                **dict.fromkeys(("error_class", "short_of", "type"), _KEYWORD),
+                "message": {"type": "text"},
+            },
         },
         "definition": {"type": "object", "enabled": False},
         "attempts": {"type": "object", "enabled": False},

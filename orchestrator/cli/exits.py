@@ -107,6 +107,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
             SqlError,
             InvalidName,
             InvalidLimit,
+            InvalidTuning,
             TooLarge,
         ),
         Exit.USAGE,

@@ -77,6 +77,10 @@ _CODES = {
             "A program has to end by returning or by sys.exit(), not by os._exit() or System.exit()"
         ),
     ),
+    exit_codes.HEAP_FULL: (
+        "memory",
+        "its JVM ended because its heap was full: raise spark.driver.memory (`memory` of `driver`)",
+    ),
     exit_codes.NO_CONTACT: ("lost", "its driver had no contact with ZooKeeper for its lease"),
     exit_codes.SUPERSEDED: ("lost", "its driver ended because the attempt was not its own"),
 }
@@ -163,7 +167,8 @@ def _error_of_exit(submission: Submission) -> JobError:
         return JobError(error_class="lost", message=f"its driver is gone and left no exit code{detail}")
     if code in _CODES:
         error_class, message = _CODES[code]
-        return JobError(error_class=error_class, message=message)
+        short_of = "driver.heap" if code == exit_codes.HEAP_FULL else None
+        return JobError(error_class=error_class, message=message, short_of=short_of)
     if code > _SIGNALLED:
         name = _signal_name(code - _SIGNALLED)
         hint = "; the kernel does this when memory runs out" if code - _SIGNALLED == signal.SIGKILL else ""
@@ -178,7 +183,12 @@ def _error_of_exit(submission: Submission) -> JobError:
 
 def error_of(failure: Failure) -> JobError:
     """The failure that a backend reports, as the error of the job."""
-    return JobError(error_class=failure.error_class, message=failure.message, type=failure.type)
+    return JobError(
+        error_class=failure.error_class,
+        message=failure.message,
+        type=failure.type,
+        short_of=failure.short_of,
+    )
 
 
 def _signal_name(number: int) -> str:

@@ -66,7 +66,7 @@ def run_of(
 
     `spark`: as definition and pool ask for it; `error`: why it did not succeed; `known_input`: the size of
     its input by the definition; `tuned`: the properties that the tuning set. A run of error class `memory`
-    shows that it needs more memory than it had, not how much.
+    shows that it needs more memory than it had, not how much; `short_of` names the memory where it is known.
     """
     document = attempt.document
     metrics = document.get("metrics")

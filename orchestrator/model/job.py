@@ -11,6 +11,7 @@ from orchestrator.model.fields import explain
 from orchestrator.model.states import FINAL, Queue, Status
 from orchestrator.model.waiting import Waiting
 from queues import CorruptRecord, Record, timestamp
+from spark_runner.protocol.shortages import valid_shortage
 
 UNREADABLE = "unreadable"
 """The error class in the view of a record that cannot be read."""
@@ -19,13 +20,8 @@ _MAX_CLASS, _MAX_MESSAGE, _MAX_TRACEBACK = 200, 4_000, 8_000
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
-_MEMORIES = {
-    f"{process}.{what}" for process in ("driver", "executor") for what in ("heap", "overhead", "container")
-}
-
-
 class JobError(BaseModel):
-    """The reason why the last attempt did not succeed; `short_of`: the memory that was too small."""
+    """The reason why the last attempt did not succeed."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -33,13 +29,12 @@ class JobError(BaseModel):
     message: str
     type: str = ""
     traceback: str = ""
-    short_of: str | None = None
+    short_of: str | None = None  # of class `memory`: one of SHORTAGES, where that is known
 
     @field_validator("short_of", mode="before")
     @classmethod
-    def _is_known(cls, value: object) -> object:
-        # A driver writes it: any other value means nothing, and may be of any type and size.
-        return value if isinstance(value, str) and value in _MEMORIES else None
+    def _is_known(cls, value: object) -> str | None:
+        return valid_shortage(value)
 
     @field_validator("error_class", "message", "type", "traceback")
     @classmethod

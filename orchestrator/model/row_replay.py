@@ -94,7 +94,7 @@ def replay_plan(
 
 def _in_mode_batch(plan: Plan) -> Plan:
     """The plan without streams: the rows in a quarantine have an end."""
-    parts = {key: value for key, value in plan.items() if key not in {"mode", "trigger_ms"}}
+    parts = {key: value for key, value in plan.items() if key not in {"mode", "trigger_ms", "batch_tuning"}}
     steps = [{key: value for key, value in step.items() if key != "stream"} for step in plan["steps"]]
     return {**parts, "steps": steps}
 

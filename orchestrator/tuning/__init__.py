@@ -1,1 +1,1 @@
-"""The resources of the next run, from the measurements of past runs of the same definition."""
+"""Tuning: resources of the next run of a job, from the history of its runs."""

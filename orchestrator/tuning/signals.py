@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import MIB, Resource
+from spark_runner.protocol.sizing import is_local_master
 
 Run = Mapping[str, Any]
 
@@ -89,6 +90,17 @@ class Sample:
         """What the run really had; None where Spark decided it, or where there is no such process."""
         return None if is_open(resource, self.conf) else resource.value_in(self.conf)
 
+    def heap_peak(self, resource: Resource) -> float | None:
+        """The most of a heap that was in use at a time, with garbage; None for other resources."""
+        if not resource.is_memory or resource.is_overhead:
+            return None
+        executors = _mib(_part(self.metrics, "executors"), "heap_peak_bytes")
+        if resource.process == "executor":
+            return executors
+        driver = _mib(_part(self.metrics, "driver"), "heap_peak_bytes")
+        # As in `_heap`: with a local master Spark polls the sum of the pools, whose peaks a driver adds up.
+        return min(driver, executors) if driver and executors and self.is_local else driver
+
     def use(self, resource: Resource) -> Use | None:
         """Its use of a resource; None where that is unknown."""
         allocated = self.allocated(resource)
@@ -131,8 +143,9 @@ class Sample:
         peak = _mib(part, "heap_peak_bytes")
         if peak is None:
             return None
-        peak = min(peak, allocated)  # a driver adds up the peaks of its pools, which are at different times
         managed = _part(self.metrics, "executors") if self.is_local else part
+        # A driver adds up the peaks of its pools, which are at different times; Spark polls their sum.
+        peak = min(peak, allocated, (self.is_local and _mib(managed, "heap_peak_bytes")) or peak)
         given = (_mib(managed, "execution_peak_bytes") or 0.0) + (_mib(managed, "storage_peak_bytes") or 0.0)
         fraction = _number({"": _parsed(self.conf.get("spark.memory.fraction"))}, "") or _MEMORY_FRACTION
         least = given / min(max(fraction, 0.1), 0.95) + _RESERVED if given else 0.0
@@ -173,7 +186,7 @@ class Sample:
 
 def is_local(conf: Mapping[str, object]) -> bool:
     """Whether the driver is the executor."""
-    return str(conf.get("spark.master", "local")).startswith("local")
+    return is_local_master(str(conf.get("spark.master", "local")))
 
 
 def is_open(resource: Resource, conf: Mapping[str, object]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -167,6 +167,17 @@ class ResumingSource(PositionedSource, Protocol):
         `reached` are the offsets of the last micro-batch in the checkpoint, as JSON, of all streams of the
         query. With None the query is not known yet, and a stream that `resumes` is made again for it.
         """
+
+
+@runtime_checkable
+class LimitedSource(StreamingSource, Protocol):
+    """A source whose micro-batches have at most as many rows as an option says, which any start may change.
+
+    `limit_option` is its name here, and `limit_of_spark` that in the options of Spark's source.
+    """
+
+    limit_option: ClassVar[str]
+    limit_of_spark: ClassVar[str]
 
 
 @runtime_checkable

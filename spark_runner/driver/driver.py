@@ -20,6 +20,7 @@ from spark_runner.protocol.announcement import announce, record_exit_code
 from spark_runner.protocol.errors import PlanError
 from spark_runner.protocol.process import end_with_parent, keep_streams_apart, name_application
 from spark_runner.protocol.run_plan import RunPlan, SqlProgram
+from spark_runner.protocol.sizing import is_local_master
 from spark_runner.protocol.zookeeper import QueueError, Session, SessionSettings
 
 # PySpark would tell Spark the line of Python of each operation: those of a script are all in this package.
@@ -97,9 +98,11 @@ def _run(plan: RunPlan, holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any]
 def _run_program(
     plan: RunPlan, holder: AttemptHolder, jvm: Jvm, facts: dict[str, Any]
 ) -> tuple[dict[str, Any], int]:
+    is_local = False
     try:
         holder.report("starting Spark")
         spark = jvm.session()
+        is_local = is_local_master(str(getattr(spark.sparkContext, "master", "")))
         watch = SparkMonitor(spark, holder.notify, jvm.job_group)
         facts |= watch.application
         name_application(watch.application)
@@ -113,5 +116,6 @@ def _run_program(
     except SystemExit as ending:
         return outcome.of_exit(ending)
     except BaseException as error:  # noqa: BLE001 - any end of the user's code is its outcome
-        return outcome.of_error(error if (gone := jvm.gone()) is None else gone), 1
+        gone = jvm.gone()
+        return outcome.of_error(error if gone is None else gone, is_local=is_local), 1
     return {"state": "succeeded"}, 0

@@ -20,6 +20,7 @@ from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.failures import PATTERNS, classify
 from spark_runner.protocol.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 from spark_runner.protocol.redacted import has_secrets, redacted
+from spark_runner.protocol.shortages import shortage
 from spark_runner.protocol.zookeeper import encode
 from spark_runner.sql.text.errors import SqlError
 
@@ -83,23 +84,28 @@ def of_exit(ending: SystemExit) -> tuple[dict[str, Any], int]:
     return {"state": "failed", "error": error}, code
 
 
-def of_error(error: BaseException) -> dict[str, Any]:
-    """The outcome of a program that raised an exception; also prints it to stderr for the user."""
+def of_error(error: BaseException, *, is_local: bool = False) -> dict[str, Any]:
+    """The outcome of a program that raised an exception; also prints it to stderr for the user.
+
+    `is_local`: its tasks ran in the JVM of the driver.
+    """
     message = _readable(str(error)) or type(error).__name__
     name, stack = type(error).__name__, ""
     if isinstance(error, JvmError):
         name, stack = error.type, _readable(error.stack)
     elif not isinstance(error, SparkRunnerError):  # its message is for users
         stack = _readable("".join(traceback.format_exception(error)))
-    kind = classify(f"{name}: {message}")
+    whole = f"{name}: {message}"
+    kind = classify(whole)
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log
     message, stack = (
         redacted(message),
         redacted(stack),
     )  # before the cut: half a secret would not be recognized
     error_class = kind.error_class
+    short_of = shortage(whole, is_local=is_local) if error_class == "memory" else None
     if isinstance(error, MemoryError):
-        error_class = "memory"
+        error_class, short_of = "memory", "driver.overhead"  # this process is beside the JVM
     elif isinstance(error, JvmGone):
         error_class = "lost"
     elif _is_unreachable(error):
@@ -111,6 +117,8 @@ def of_error(error: BaseException) -> dict[str, Any]:
         "type": name,
         "message": (kind.words or message)[:_MAX_MESSAGE_CHARACTERS],
     }
+    if short_of is not None:
+        described["short_of"] = short_of
     if stack:
         described["traceback"] = stack[-_MAX_TRACEBACK_CHARACTERS:]
     return {"state": "lost" if error_class == "lost" else "failed", "error": described}
@@ -138,7 +146,7 @@ def _brief(outcome: Mapping[str, Any]) -> bytes:
     error = {
         name: text[:_MAX_BRIEF_CHARACTERS]
         for name, text in (outcome.get("error") or {}).items()
-        if name in {"class", "type", "message"}
+        if name in {"class", "type", "message", "short_of"}
     }
     kept = {name: outcome[name] for name in ("state", "exit_code", "application_id") if name in outcome}
     return encode({**kept, "error": error} if error else kept)

@@ -33,7 +33,7 @@ class RunMetrics:
         self._sums: dict[str, int] = {}
         self._heaviest: Stage | None = None
         self._settings: dict[str, str] = {}
-        self._executors: dict[str, int] = {}
+        self._executors: dict[str, Any] = {}
         self._driver: dict[str, float] = {}
         self._skew: dict[str, float] = {}
         self._complete = False

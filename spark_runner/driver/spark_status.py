@@ -5,12 +5,14 @@ each event, and Spark's own JSON needs two seconds of class loading before the f
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_runner.protocol.shortages import shortage
 from spark_runner.protocol.sizing import MAX_VALUE_CHARACTERS, SIZING
 
 _MAX_ACTIVE_STAGES = 10  # shown at once; Spark's own UI shows more
@@ -168,13 +170,15 @@ class SparkStatus:
             "failed_tasks": sum(executor.failedTasks() for executor in working),
         }
 
-    def executors(self) -> dict[str, int]:
+    def executors(self) -> dict[str, Any]:
         """The peaks of the executors (the maximum over all of them), and the number that were lost.
 
+        `lost_memory` counts those that ended for lack of memory, by what was short: `heap`, `container`.
         With a local master the driver is the executor.
         """
         found = self._store.executorList(False)
-        facts = {"number": 0, "lost": 0, "cores": 0, **dict.fromkeys(PEAKS, 0)}
+        facts: dict[str, Any] = {"number": 0, "lost": 0, "cores": 0, **dict.fromkeys(PEAKS, 0)}
+        short = Counter[str]()
         for index in range(min(found.size(), _MAX_EXECUTORS)):
             executor = found.apply(index)
             if not executor.totalCores():
@@ -185,10 +189,13 @@ class SparkStatus:
                 reason = executor.removeReason()
                 expected = reason.isDefined() and _BY_DYNAMIC_ALLOCATION in reason.get()
                 facts["lost"] += not expected
+                if not expected and reason.isDefined() and (words := shortage(reason.get())):
+                    short[words.partition(".")[2]] += 1
             peaks = executor.peakMemoryMetrics()
             if peaks.isDefined():
                 for name, metrics in PEAKS.items():
                     facts[name] = max(facts[name], sum(peaks.get().getMetricValue(it) for it in metrics))
+        facts["lost_memory"] = dict(short)
         return {name: value for name, value in facts.items() if value or name in {"number", "lost", "cores"}}
 
     # ------------------------------------------------------------------ driver

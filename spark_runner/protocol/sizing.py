@@ -26,6 +26,11 @@ def driver_bytes(conf: Mapping[str, str]) -> int:
     return heap + beside
 
 
+def is_local_master(master: str) -> bool:
+    """Whether the JVM of the driver is the only executor; `local-cluster` of Spark's tests has others."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
 RESOURCES = (
     "spark.driver.cores",
     "spark.driver.memory",

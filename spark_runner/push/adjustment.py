@@ -1,4 +1,4 @@
-"""What an operator has changed of a push while it runs."""
+"""What an operator has changed of a job while it runs: of its pushes, and of its streams."""
 
 import reprlib
 import sys
@@ -15,7 +15,10 @@ _BOUNDS = {
     "buffer": (1, 10**9),
     "rate": (sys.float_info.min, 1_000_000),
     "rollbacks": (0, 10**9),
+    "batch_rows": (1, 10**9),
+    "batch_seconds": (0.1, 86_400),
 }
+_FRACTIONS = frozenset({"rate", "batch_seconds"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Adjustment:
     """The limits that replace those of the script, for all pushes of a job together; None: no change.
 
     `buffer` are records. `rollbacks` counts the orders to deliver again what is not acknowledged.
+    `batch_rows` is the limit of each streaming query, and `batch_seconds` the target of those whose limit is
+    tuned; with `is_tuned`, that is each one without `batch_rows`.
     """
 
     concurrency: int | None = None
@@ -31,6 +36,9 @@ class Adjustment:
     paused: tuple[str, ...] = ()
     is_suspended: bool = False
     rollbacks: int = 0
+    batch_rows: int | None = None
+    batch_seconds: float | None = None
+    is_tuned: bool = False
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
@@ -39,13 +47,14 @@ class Adjustment:
         paused = known.setdefault("paused", [])
         if not isinstance(paused, list) or len(paused) > _MAX_LANES or not all(map(_is_text, paused)):
             raise SettingError(f"'paused' must be a list of at most {_MAX_LANES} names of lanes")
-        if not isinstance(known.setdefault("is_suspended", False), bool):
-            raise SettingError("'is_suspended' must be true or false")
+        for name in ("is_suspended", "is_tuned"):
+            if not isinstance(known.setdefault(name, False), bool):
+                raise SettingError(f"'{name}' must be true or false")
         for name, (least, most) in _BOUNDS.items():
             value = known.get(name, 1)
-            is_number = type(value) is int or (type(value) is float and name == "rate")
+            is_number = type(value) is int or (type(value) is float and name in _FRACTIONS)
             if not is_number or not least <= value <= most:
-                above = "above 0" if least else "of at least 0"
+                above = "above 0" if least in {1, sys.float_info.min} else f"of at least {least:g}"
                 raise SettingError(
                     f"'{name}' is {reprlib.repr(value)}; it must be a number {above}, and at most {most}"
                 )

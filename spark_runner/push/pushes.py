@@ -105,6 +105,12 @@ class Pushes:
                 if is_rollback:
                     server.roll_back()
 
+    @property
+    def adjustment(self) -> Adjustment:
+        """What an operator has changed last."""
+        with self._lock:
+            return self._adjustment
+
     def dismiss(self) -> None:
         """Let the tasks of all pushes end before this process does, so that clients get an answer."""
         with self._lock:

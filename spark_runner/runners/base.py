@@ -138,6 +138,7 @@ class Failure:
     type: str  # the backend's own term, for example OOMKilled
     message: str
     is_passing: bool = False  # it failed before the driver started, and another submission may succeed
+    short_of: str | None = None  # of class `memory`: one of SHORTAGES, where that is known
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def memory_failure(exit_code: int | None, usage: Mapping[str, Any] | None) -> Fa
         "(slots), or give this job less: spark.driver.memory is only the heap; Python and the JVM itself "
         "need memory on top of it"
     )
-    return Failure("memory", "OutOfMemoryKill", message)
+    return Failure("memory", "OutOfMemoryKill", message, short_of="driver.container")
 
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # from a damaged file in a run directory

@@ -210,7 +210,7 @@ def test_only_a_job_that_has_not_ended_is_adjusted(operator: Shell, stage: Stage
     assert_error(operator.type("job", "adjust", "no/id", "--rate", "2"), 2, "'no/id' is not valid")
     ended = operator.type("job", "adjust", "waits", "--rate", "2", "--pause-lane", "a", "--pause-lane", "b")
     assert ended.code == 0
-    assert ended.stderr == "waits has no push that runs: the limits hold for those that begin\n"
+    assert ended.stderr == "waits has no push or stream that runs: the limits hold for those that begin\n"
     assert [line.split() for line in ended.stdout.splitlines()[::2]] == [
         ["id", "rate", "paused"],
         ["waits", "2.0", "a,", "b"],

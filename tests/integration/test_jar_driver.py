@@ -38,6 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]  # a JVM with all of 
 
 END_S = 60
 LEASE_S = 60.0
+HEAP = "java.lang.OutOfMemoryError: Java heap space"
 HOUR_S = 3600.0
 
 
@@ -206,15 +207,17 @@ def test_a_main_that_returns_has_succeeded(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "error_class"),
+    ("message", "error_class", "short_of"),
     [
-        ("no rows today", "user"),
-        ("Job aborted: ExecutorLostFailure (executor 1 exited)", "infrastructure"),
-        ("task failed: JAVA.LANG.OUTOFMEMORYERROR: heap", "memory"),
+        ("no rows today", "user", None),
+        ("Job aborted: ExecutorLostFailure (executor 1 exited)", "infrastructure", None),
+        ("task failed: JAVA.LANG.OUTOFMEMORYERROR: heap", "memory", None),
+        ("most recent failure: Lost task 0.3 in stage 0.0: " + HEAP, "memory", "executor.heap"),
+        ("Task serialization failed: " + HEAP, "memory", "driver.heap"),
     ],
 )
 def test_an_exception_of_main_is_the_error_with_its_class_and_stack(
-    site: Site, message: str, error_class: str
+    site: Site, message: str, error_class: str, short_of: str | None
 ) -> None:
     driver = site.start("throw", message)
     assert driver.ended() == 1
@@ -228,7 +231,8 @@ def test_an_exception_of_main_is_the_error_with_its_class_and_stack(
     )
     assert "at Steps.main(Steps.java:" in error["traceback"]
     assert "at Steps.main(Steps.java:" in driver.words()
-    assert driver.kept()["error"] == {name: error[name] for name in ("class", "type", "message")}
+    assert error.get("short_of") == short_of
+    assert driver.kept()["error"] == {name: error[name] for name in error if name != "traceback"}
 
 
 def test_relative_paths_of_spark_are_errors_that_say_why(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

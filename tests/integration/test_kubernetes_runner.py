@@ -129,7 +129,11 @@ def test_a_driver_that_needs_more_memory_than_it_may_have_ended_for_its_memory(h
     harness.wait_up()
     harness.site.cluster.kubelet.oom_kill(harness.site.namespace, pod_name(harness.run))
     failure = harness.failure()
-    assert (failure.error_class, failure.type) == ("memory", "OOMKilled")
+    assert (failure.error_class, failure.type, failure.short_of) == (
+        "memory",
+        "OOMKilled",
+        "driver.container",
+    )
     assert harness.only().exit_code == 137
 
 

@@ -86,6 +86,7 @@ def test_a_driver_that_the_kernel_ended_for_lack_of_memory_is_reported_so(
     assert ended.exit_code == 137
     assert ended.failure is not None
     assert (ended.failure.error_class, ended.failure.type) == ("memory", "OutOfMemoryKill")
+    assert ended.failure.short_of == "driver.container"
     assert "is 150 MiB" in ended.failure.message
     assert ended.usage["rss_peak_bytes"] > 80 * MB
     assert ended.usage["cgroup_limit_bytes"] == 150 * MB

@@ -1,6 +1,7 @@
 """Tests, files and examples that the documents name exist."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -36,3 +37,16 @@ def test_the_example_in_the_document_is_the_one_that_runs() -> None:
 def test_the_picture_of_the_layers_is_that_of_the_contracts() -> None:
     drawn = subprocess.run([sys.executable, str(PROJECT / "docs" / "make_layers.py"), "--check"], check=False)
     assert drawn.returncode == 0, "run docs/make_layers.py"
+
+
+def test_the_table_of_gains_is_that_of_the_settings() -> None:
+    page = (PROJECT / "docs" / "tuning-law.md").read_text("utf-8")
+    assert runpy.run_path(str(PROJECT / "docs" / "make_tuning.py"))["render"](page) == page
+
+
+def test_the_plots_of_the_tuning_are_those_of_its_law(tmp_path: Path) -> None:
+    script = PROJECT / "benchmarks" / "tuning_plot.py"
+    subprocess.run([sys.executable, str(script), "--folder", str(tmp_path)], check=True)
+    made = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_text("utf-8") for path in (PROJECT / "docs" / "tuning").iterdir()}
+    assert made == kept, "run benchmarks/tuning_plot.py"

@@ -43,6 +43,7 @@ def test_an_open_attempt_has_no_verdict() -> None:
         (0, Status.ERROR_FAIL, "no_outcome", "failed"),
         (1, Status.ERROR_FAIL, "user", "failed"),
         (3, Status.ERROR_FAIL, "user", "failed"),
+        (52, Status.ERROR_FAIL, "memory", "failed"),
         (69, Status.ERROR_FAIL, "lost", "lost"),
         (75, Status.ERROR_FAIL, "lost", "lost"),
         (137, Status.ERROR_FAIL, "infrastructure", "failed"),

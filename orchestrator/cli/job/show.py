@@ -8,6 +8,7 @@ from orchestrator.admin.views import JobDetail
 from orchestrator.cli.connect import connected
 from orchestrator.cli.job.attempts import application, attempts_table, set_aside, ui_of, written
 from orchestrator.cli.job.pushes import pushes
+from orchestrator.cli.job.streams import batch_limits
 from orchestrator.cli.live import describe_progress, states
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import duration, elapsed, show_page, stdout_console, table
@@ -48,6 +49,9 @@ def show_detail(detail: JobDetail) -> None:
     console.print()
     console.print(_states(job))
     _show_actions(job)
+    if limits := list(batch_limits(progress)):
+        console.print()
+        console.print("\n".join(limits), markup=False, soft_wrap=True)
     for lines, lanes in pushes(progress):
         console.print()
         console.print("\n".join(lines), markup=False, soft_wrap=True)
@@ -132,7 +136,8 @@ def _show_error(heading: str, error: JobError | None) -> None:
     if error is None:
         return
     traceback = f"\n\n{error.traceback.rstrip()}" if error.traceback else ""
-    words = f"\n{heading} ({error.error_class}):\n{error.message}{traceback}"
+    short = f", short of {error.short_of}" if error.short_of else ""
+    words = f"\n{heading} ({error.error_class}{short}):\n{error.message}{traceback}"
     stdout_console().print(words, markup=False, soft_wrap=True)
 
 

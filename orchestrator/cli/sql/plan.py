@@ -9,10 +9,8 @@ import typer
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import short_path, stderr_console, stdout_console, table
+from orchestrator.cli.picture import save_picture
 from orchestrator.cli.sql.script import read_script, script_name
-from orchestrator.logs.files import replace_file
-from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.visible import visible
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql
 from orchestrator.sql.drawing import drawn
@@ -64,12 +62,10 @@ def plan(
 
 def _draw(found: list[Flow], file: Path) -> None:
     try:
-        picture = visible(REDACTOR.mask(drawn(found)))
-        replace_file(file, picture.encode("utf-8", "replace"), mode=None)
+        picture = drawn(found)
     except ValueError as error:
         raise DefinitionError(f"--svg: {error}") from error
-    except OSError as error:
-        raise DefinitionError(f"--svg {file}: cannot be written: {error.strerror}") from error
+    save_picture(picture, file)
 
 
 def _statements_table(found: list[Flow]) -> object:

@@ -11,6 +11,11 @@ app = lazy_app(
             "Show what the next run of a name gets, and why.",
         ),
         Command(
+            "plot",
+            "orchestrator.cli.tuning.plot:plot",
+            "Draw what the runs of a name had and used, and what was decided.",
+        ),
+        Command(
             "report",
             "orchestrator.cli.tuning.views:report",
             "Show how much memory the decisions save, by name and in total.",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Never
+from typing import Any, ClassVar, Never
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -25,6 +25,9 @@ _POLL = "10000"
 
 class KafkaSource:
     """Reads the records of topics, in batches and micro-batches."""
+
+    limit_option: ClassVar[str] = "max_offsets_per_trigger"
+    limit_of_spark: ClassVar[str] = "maxOffsetsPerTrigger"
 
     def read(self, session: SparkSession, options: Mapping[str, Any], schema: StructType | None) -> DataFrame:
         """The records that are there; a value that does not fit the declared columns fails the job."""
@@ -116,7 +119,7 @@ class KafkaSource:
     ) -> DataFrame:
         given = {**_subscribed(options), **_begin(session, options, begin, reached)}
         session.conf.set(_ON_FIRST_READER, _PROVIDER)
-        given["maxOffsetsPerTrigger"] = str(options.get("max_offsets_per_trigger", 1_000_000))
+        given[self.limit_of_spark] = str(options.get(self.limit_option, 1_000_000))
         return session.readStream.format("kafka").options(**given).load()
 
 

@@ -200,7 +200,17 @@ final class DriverProgram {
                 break;
             }
         }
-        return failed(kind, name, message, stack.toString());
+        ObjectNode outcome = failed(kind, name, message, stack.toString());
+        String words = name + ": " + message;
+        JsonNode shortages = plan.get("driver").get("short_of");
+        for (int number = 0; kind.equals("memory") && number < shortages.size(); number++) {
+            JsonNode each = (JsonNode) shortages.get(number); // Janino needs the cast
+            if (Pattern.compile(each.get("pattern").asText()).matcher(words).find()) {
+                ((ObjectNode) outcome.get("error")).put("short_of", each.get("name").asText());
+                break;
+            }
+        }
+        return outcome;
     }
 
     static ObjectNode failed(String kind, String type, String message, String stack) {

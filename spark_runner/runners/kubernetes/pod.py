@@ -177,7 +177,7 @@ class Pod:
             return None
         if self.ended and self.ended.reason == "OOMKilled":
             message = f"pod {self.name} exceeded its memory limit, and the kernel ended it"
-            return Failure("memory", self.ended.reason, message)
+            return Failure("memory", self.ended.reason, message, short_of="driver.container")
         taken = self.disrupted or (self.words if self.phase in {"Failed", "Unknown"} else None)
         if taken is not None:
             message = f"the cluster removed pod {self.name}: {taken.message or taken.reason}"

@@ -16,6 +16,7 @@ from spark_runner.protocol import exit_codes
 from spark_runner.protocol.errors import SubmissionError
 from spark_runner.protocol.failures import PATTERNS
 from spark_runner.protocol.run_plan import PlanOutline, for_jar_driver
+from spark_runner.protocol.shortages import patterns_in_java
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip, package_zip_bytes
 from spark_runner.runners.files import content_name
@@ -133,6 +134,7 @@ def _packages(names: Iterable[str]) -> dict[str, dict[str, bytes]]:
 def _in_java(request: SubmitRequest) -> PodProgram:
     known = {
         **PATTERNS,
+        "short_of": patterns_in_java(),
         "no_contact": exit_codes.NO_CONTACT,
         "superseded": exit_codes.SUPERSEDED,
         "killed": exit_codes.KILLED,

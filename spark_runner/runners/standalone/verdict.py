@@ -10,6 +10,7 @@ from spark_runner.protocol.announcement import DRIVER_FILE
 from spark_runner.protocol.errors import BackendUnreachable
 from spark_runner.protocol.plain_file import read_json
 from spark_runner.protocol.process import ProcessId, current_boot_id, is_alive
+from spark_runner.protocol.shortages import shortage
 from spark_runner.runners.base import Failure, RunState, Submission
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.standalone.api import DriverState, Snapshot, StandaloneDriver, StandaloneMasters
@@ -104,7 +105,8 @@ class ClusterView:
         memory = "OutOfMemoryError" in words
         error_class = "memory" if memory else "infrastructure" if began else "submission"
         text = f"{message}: {words}" if words else message
-        return _exited(directory, None, Failure(error_class, str(driver.state), text))
+        short_of = shortage(words) if memory else None
+        return _exited(directory, None, Failure(error_class, str(driver.state), text, short_of=short_of))
 
     def _errored(self, directory: RunDirectory, driver: StandaloneDriver) -> Submission:
         """Its node could not start it, or the master has lost the node, where it may still run."""

@@ -32,10 +32,18 @@ _CONTAINERS = {
     _PREEMPTED: ("infrastructure", "Preempted"),
     _KILLED_FOR_EXCEEDING_VMEM: ("memory", "MemoryLimit"),
     _KILLED_FOR_EXCEEDING_PMEM: ("memory", "MemoryLimit"),
+    exit_codes.HEAP_FULL: ("memory", "HeapFull"),
     137: ("memory", "Killed"),  # by the kernel or by cgroups, unless a kill was requested here
     143: ("infrastructure", "Terminated"),
 }
 """Why the container of the driver ended, by its exit code: error class and type."""
+
+_SHORT_OF = {
+    "HeapFull": "driver.heap",
+    "MemoryLimit": "driver.container",
+    "Killed": "driver.container",
+}
+"""Which memory of the driver was short, by the type of the failure."""
 
 _SILENT = re.compile(r"ApplicationMaster for attempt \S+ timed out")  # Hadoop's RMAppAttemptImpl
 
@@ -114,13 +122,18 @@ def _failed(diagnostics: str, copied: str, words: str) -> ApplicationVerdict:
         if _BEYOND_MEMORY.search(diagnostics):
             error_class, kind = "memory", "MemoryLimit"
         exit_code = code if code > 0 else None
-        failure = Failure(error_class, kind, words)
+        failure = Failure(error_class, kind, words, short_of=_SHORT_OF.get(kind))
         # The containers of a lost node may still run.
         return ApplicationVerdict(
             RunState.EXITED, exit_code, words, failure, is_end_observed=code != _ABORTED
         )
     if _BEYOND_MEMORY.search(diagnostics):
-        return ApplicationVerdict(RunState.EXITED, None, words, Failure("memory", "MemoryLimit", words))
+        return ApplicationVerdict(
+            RunState.EXITED,
+            None,
+            words,
+            Failure("memory", "MemoryLimit", words, short_of=_SHORT_OF["MemoryLimit"]),
+        )
     failure = refusal(diagnostics) or Failure(
         "infrastructure", APPLICATION_FAILED, words or "YARN gives no reason"
     )

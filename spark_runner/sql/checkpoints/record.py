@@ -10,6 +10,7 @@ from spark_runner.connectors.errors import ConnectorError
 RECORD = "orchestrator.json"
 ALL_TABLES = "*"
 _MOST_JOBS = 100  # that a record keeps
+_MOST_ROWS = 10**9  # of a micro-batch
 _MOST_IDENTITIES = 3_000  # likewise, of at most 272 characters for topics: a record is read up to 1 MiB
 
 
@@ -34,6 +35,7 @@ class Record:
     targets: Sequence[str] = ()  # of the INSERTs of a statement set; empty for one INSERT
     earlier: Sequence[str] = ()  # the last jobs that have begun it anew before that one: they continue
     identities: Sequence[str] = ()  # of the parts that the streams read, such as topics
+    limit: int | None = None  # rows per micro-batch that the tuning has found; None: it has not changed it
     # Not in the file: the offsets of the last micro-batch, by stream, as JSON; None: no checkpoint is known.
     reached: Sequence[str] | None = None
 
@@ -69,6 +71,7 @@ class Record:
             tuple(targets),
             tuple(earlier),
             tuple(identities),
+            _limit(found.get("limit")),
         )
 
     def text(self) -> str:
@@ -79,6 +82,7 @@ class Record:
             "targets": list(self.targets),
             "earlier": list(self.earlier)[-_MOST_JOBS:],
             "identities": list(self.identities)[:_MOST_IDENTITIES],
+            "limit": self.limit,
         }
         kept = {name: value for name, value in more.items() if value}
         return json.dumps({"fingerprint": self.fingerprint, "stream": self.stream, **kept})
@@ -102,3 +106,8 @@ class Record:
     def position(self, table: str) -> str | None:
         """Where a table begins; None: at its start."""
         return self.positions.get(table.lower(), self.positions.get(ALL_TABLES))
+
+
+def _limit(value: object) -> int | None:
+    """A wrong limit is none: the tuning finds it again."""
+    return value if type(value) is int and 1 <= value <= _MOST_ROWS else None

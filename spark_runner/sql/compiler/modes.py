@@ -77,8 +77,8 @@ def checked_mode(statement: SetStatement, written: str) -> str:
     return mode
 
 
-def checked_trigger(statement: SetStatement, written: str) -> int:
-    """The milliseconds between two triggers that a SET names; raises SqlError."""
+def checked_time(statement: SetStatement, written: str) -> int:
+    """The milliseconds that a SET names, as between two triggers; raises SqlError."""
     match = _INTERVAL.fullmatch(statement.value.strip())
     unit = _UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:

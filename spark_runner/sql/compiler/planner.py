@@ -172,6 +172,7 @@ class Planner:
             self.steps.needs_own_jvm = True
         if self.streams:
             self._finish_streams(self.streams)
+        self.parts |= self.settings.batches.to_plan(self.settings.mode, self.steps.made)
         self.parts |= self.functions.to_plan()
         self.own_tables.finish()
         self.steps.needs_own_jvm |= self.names_catalogs

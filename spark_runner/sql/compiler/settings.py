@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.bad_rows import BAD_ROW_KEYS, BadRowSettings
-from spark_runner.sql.compiler.modes import BATCH, STREAMING, checked_mode, checked_trigger
+from spark_runner.sql.compiler.batch_tuning import BATCH_KEYS, BatchSettings
+from spark_runner.sql.compiler.modes import BATCH, STREAMING, checked_mode, checked_time
 from spark_runner.sql.compiler.spark_keys import MAX_COMPARED, check_effect, doubt, may_be_unknown
 from spark_runner.sql.compiler.streaming_settings import (
     JOB_MODE,
@@ -18,7 +19,7 @@ from spark_runner.sql.grammar.statements import ResetStatement, SetStatement
 from spark_runner.sql.text.errors import SqlError
 
 JOB_PREFIX = "job."
-_OWN_KEYS = (JOB_MODE, JOB_TRIGGER, *BAD_ROW_KEYS)
+_OWN_KEYS = (JOB_MODE, JOB_TRIGGER, *BATCH_KEYS, *BAD_ROW_KEYS)
 
 _FAMILY = "*"
 _EXACT = {setting.key: setting for setting in STREAMING_SETTINGS if not setting.key.endswith(_FAMILY)}
@@ -32,6 +33,7 @@ class Settings:
     """Checks one SET and RESET after another; keys of streaming engines are compared without case."""
 
     bad_rows: BadRowSettings = field(default_factory=BadRowSettings)
+    batches: BatchSettings = field(default_factory=BatchSettings)
     default_mode: str = BATCH
     mode: str = BATCH
     mode_set: SetStatement | None = None  # where the script sets it
@@ -81,6 +83,8 @@ class Settings:
             self.mode, self.mode_set = self.default_mode, None
         elif key == JOB_TRIGGER:
             self.trigger_ms, self.trigger_set = None, None
+        elif key in BATCH_KEYS:
+            self.batches.reset(key)
         else:
             self.bad_rows.reset(key)
 
@@ -89,11 +93,13 @@ class Settings:
             self.mode, self.mode_set = checked_mode(statement, _written(statement)), statement
         elif key == JOB_TRIGGER:
             self._set_trigger(statement)
+        elif key in BATCH_KEYS:
+            self.batches.set(statement)
         else:
             self.bad_rows.set(statement)
 
     def _set_trigger(self, statement: SetStatement) -> None:
-        milliseconds, before = checked_trigger(statement, _written(statement)), self.trigger_set
+        milliseconds, before = checked_time(statement, _written(statement)), self.trigger_set
         if before and before.key.lower() != statement.key.lower():
             message = f"'{statement.key}' and '{before.key}' are both '{JOB_TRIGGER}'; keep one of them"
             raise statement.passage.error(message, statement.key_offset)

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.bad_rows import BAD_ROW_KEYS
+from spark_runner.sql.compiler.batch_tuning import BATCH_KEYS
 from spark_runner.sql.compiler.spark_settings import FIXED_FAMILIES, HADOOP_FAMILIES, SESSION_KEYS, STATIC
 from spark_runner.sql.compiler.streaming_settings import JOB_MODE, JOB_TRIGGER
 from spark_runner.sql.grammar.statements import ResetStatement, SetStatement
@@ -11,7 +12,7 @@ from spark_runner.sql.text.errors import SqlError
 
 _SPARK, _SESSION, _CATALOG = "spark.", "spark.sql.", "spark.sql.catalog."
 _HADOOP = "spark.hadoop."
-_OWN_KEYS = (JOB_MODE, JOB_TRIGGER, *BAD_ROW_KEYS)
+_OWN_KEYS = (JOB_MODE, JOB_TRIGGER, *BATCH_KEYS, *BAD_ROW_KEYS)
 _MOSTLY_EQUAL = 0.93  # a slip of the hand; keys of extensions of Spark differ more
 _MAX_CHARACTERS = 100  # of a key that is compared with those of Spark
 MAX_COMPARED = 20  # keys of one script; each is compared with all keys of Spark

@@ -27,16 +27,20 @@ def rows_of_batch(
 ) -> dict[str, list[DataFrame]]:
     """The rows of a micro-batch by their mark, one frame for each place at which its query reads them.
 
-    `session` has started the query, in whose thread the call is. The frames can be counted; `bounded` makes
-    them writable. Raises ConnectorError for a mark that the plan does not have.
+    The call is in the thread of the query, which another session than `session` may have started. The frames
+    can be counted; `bounded` makes them writable. Raises ConnectorError for a mark that the plan does not
+    have.
     """
     java: Any = session._jsparkSession  # noqa: SLF001 - PySpark has no public access to the plan of a batch
-    query = java.streams().get(session.sparkContext.getLocalProperty(_QUERY_ID))
+    number = java_class(session, "java.util.UUID").fromString(
+        session.sparkContext.getLocalProperty(_QUERY_ID)
+    )
+    query = java.sharedState().activeStreamingQueries().get(number)  # those of all sessions
     found = dict[str, list[DataFrame]]()
     own: Any = batch.sparkSession
     own.conf.set(_CHECK, "false")  # else Spark refuses to run a part of a streaming plan
     make = java_class(session, "org.apache.spark.sql.classic.Dataset").ofRows
-    for node in nodes(query.streamingQuery().lastExecution().logical()):
+    for node in nodes(query.lastExecution().logical()):
         if (name := _mark(node)) in marks:
             frame = DataFrame(make(own._jsparkSession, node.child()), own)  # noqa: SLF001 - likewise
             found.setdefault(name, []).append(frame)

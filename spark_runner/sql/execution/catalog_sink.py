@@ -93,7 +93,8 @@ def start_insert(run: StreamSession, step: Mapping[str, Any]) -> None:
         return catalogs.rows_of_insert(run, step) if run.begin_at(record) else frame
 
     try:
-        run.streams.start(begun_at, step, target, run.table_reads)
+        again = run.rows_again(lambda script: catalogs.rows_of_insert(script, step))
+        run.streams.start(begun_at, step, target, run.table_reads, again)
     except (ConnectorError, *SPARK_ERRORS) as error:
         raise run.write_error(error, target.table, step) from error
     run.await_at_once([target.table])

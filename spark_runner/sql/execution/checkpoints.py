@@ -59,6 +59,12 @@ class Checkpoint:
         if (found := record.identified(identities)).identities != record.identities:
             self._folders.replace(f"{self.url}/{RECORD}", found.text())
 
+    def keep_limit(self, limit: int) -> None:
+        """Keep the rows per micro-batch with which a further attempt goes on."""
+        file = f"{self.url}/{RECORD}"
+        if (text := self._folders.read(file)) is not None:
+            self._folders.replace(file, replace(Record.of(text, self.url), limit=limit).text())
+
     def stream(self) -> tuple[str, int] | None:
         """The stream that the folder counts, and its ended batches.
 

@@ -1,4 +1,4 @@
-"""How many records of topics a streaming query has yet to read, from what Spark reports of a trigger."""
+"""How many records of topics a streaming query has read, and has yet to, as Spark reports of a trigger."""
 
 import json
 from collections.abc import Iterable
@@ -29,6 +29,22 @@ def lag_of(sources: Iterable[Any]) -> dict[str, Any]:
         return {}
     worst = sorted((name for name in found if found[name]), key=lambda name: -found[name])[:SHOWN]
     return {"lag": {"records": sum(found.values()), "partitions": {name: found[name] for name in worst}}}
+
+
+def rows_of(sources: Iterable[Any]) -> int | None:
+    """The records of topics that a trigger has read, once each; None if Spark does not say where it began.
+
+    The number of rows that Spark reports counts the reads of a micro-batch, of which a sink may need several.
+    """
+    total = 0
+    for source in sources:
+        begun, reached = _offsets(source.startOffset), _offsets(source.endOffset)
+        if begun is None or reached is None:
+            return None
+        for topic, partitions in reached.items():
+            for number, offset in partitions.items():
+                total += max(0, int(offset) - int(begun.get(topic, {}).get(number, 0)))
+    return total
 
 
 def _offsets(text: str | None) -> dict[str, dict[str, int]] | None:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_runner.connectors.base import WriteRequest
 from spark_runner.connectors.errors import ConnectorError
+from spark_runner.sql.batch_limits.tuner import LimitTuner, Tuning
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.batch_writer import BatchWriter
 from spark_runner.sql.execution.checkpoints import Checkpoint
@@ -21,6 +22,7 @@ from spark_runner.sql.execution.query_names import QueryNames
 from spark_runner.sql.execution.shared_targets import SharedTarget
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import without_csv_pushdown
+from spark_runner.sql.execution.stream_limits import ChangingLimit, RowsAgain
 from spark_runner.sql.execution.stream_query import CountReads, RowsOfBatch, StreamInsert, StreamQuery, Target
 from spark_runner.sql.execution.triggers import IDLE_INTERVAL, IDLE_MILLISECONDS, Triggers
 from spark_runner.sql.locations import comparable
@@ -50,7 +52,8 @@ class StreamInserts:
         self.names = QueryNames(plan["steps"])
         self._queries: list[StreamQuery] = []
         self._places: dict[str, tuple[threading.Lock, threading.Event]] = {}
-        self._triggers: Triggers | None = None
+        self._triggers = Triggers(control.triggered)
+        self._watched: list[SparkSession] = []  # whose queries report their triggers
 
     def start(
         self,
@@ -58,17 +61,19 @@ class StreamInserts:
         step: Mapping[str, Any],
         target: Target,
         reads: Reads,
+        again: RowsAgain,
     ) -> None:
         """Start the query of an INSERT.
 
-        `begun_at` returns the streaming frame for the positions of a checkpoint, and `reads` what counts the
-        rows of tables that it reads. Raises ConnectorError, and the errors of Spark.
+        `begun_at` returns the streaming frame for the positions of a checkpoint, `reads` what counts the
+        rows of tables that it reads, and `again` its rows with another limit. Raises ConnectorError, and the
+        errors of Spark.
         """
 
         def rows(frame: DataFrame) -> contextlib.nullcontext[Callable[[Mapping[str, Any]], DataFrame]]:
             return contextlib.nullcontext(lambda _: frame)
 
-        self.start_set(begun_at, step, [(step, target, None)], rows, reads)
+        self.start_set(begun_at, step, [(step, target, None)], rows, reads, again=again)
 
     def start_set(
         self,
@@ -77,6 +82,8 @@ class StreamInserts:
         inserts: Sequence[tuple[Mapping[str, Any], Target, list[str] | None]],
         rows: RowsOfBatch,
         reads: Reads,
+        *,
+        again: RowsAgain,
     ) -> None:
         """Start the one query of a statement set; each INSERT comes with its target and its columns.
 
@@ -99,7 +106,7 @@ class StreamInserts:
             if not record.run_key:  # else a job has begun it anew on purpose
                 checkpoint.check_not_moved(targets, self.names.all_folders())
             checkpoint.identify(record, self._identities(record))
-            frame = begun_at(record)
+            frame, limit = self._limited(begun_at(record), record, checkpoint, again)
             query = StreamQuery(
                 [
                     StreamInsert(
@@ -112,9 +119,13 @@ class StreamInserts:
                 ],
                 rows,
                 reads(frame, folder, record.stream),
+                self._start_of(checkpoint.url, folder, steps),
+                limit,
             )
+            shown = {self.names.shown(each.step): each.writer for each in query.inserts}
+            self._triggers.add(self._name(steps, folder), shown, limit.tuner if limit else None)
             if not self._control.stopping.is_set():
-                query.query = self._started(frame, query, checkpoint.url, folder)
+                query.begin(frame)
                 query.checkpoint = stack.pop_all()
         self._queries.append(query)
 
@@ -143,21 +154,41 @@ class StreamInserts:
                 found.append((checkpoint, self.names.mark(each)))
         return found
 
-    def _started(self, frame: DataFrame, query: StreamQuery, url: str, folder: str) -> StreamingQuery:
-        if self._triggers is None:
-            self._triggers = Triggers(self._control.triggered)
-            self._session.conf.set(IDLE_INTERVAL, str(IDLE_MILLISECONDS))
-            self._session.streams.addListener(self._triggers)
-        shown = {self.names.shown(each.step): each.writer for each in query.inserts}
-        name = next(iter(shown)) if len(shown) == 1 else folder
-        self._triggers.add(name, shown)
-        writer = frame.writeStream.queryName(name).option("checkpointLocation", url)
-        if self.run_at_once:
-            writer = writer.trigger(processingTime=f"{self._plan['trigger_ms']} milliseconds")
-        else:
-            writer = writer.trigger(availableNow=True)
-        with without_csv_pushdown(self._session, frame):
-            return writer.foreachBatch(query.batches.write).start()
+    def _limited(
+        self, frame: DataFrame, record: Record, checkpoint: Checkpoint, again: RowsAgain
+    ) -> tuple[DataFrame, ChangingLimit | None]:
+        """The frame with the limit of its micro-batches, and how it changes; None if it cannot."""
+        if not self.run_at_once or (found := again(frame)) is None:
+            return frame, None
+        begin, rows = found
+        tuner = LimitTuner(Tuning.of(self._plan), begin, record.limit, self.pushes.adjustment)
+        if tuner.limit != begin:
+            frame = rows(tuner.limit, has_begun=False)
+        return frame, ChangingLimit(tuner, partial(rows, has_begun=True), checkpoint.keep_limit)
+
+    def _name(self, steps: Sequence[Mapping[str, Any]], folder: str) -> str:
+        return self.names.shown(steps[0]) if len(steps) == 1 else folder
+
+    def _start_of(
+        self, url: str, folder: str, steps: Sequence[Mapping[str, Any]]
+    ) -> Callable[[DataFrame, Callable[[DataFrame, int], None]], StreamingQuery]:
+        name = self._name(steps, folder)
+
+        def start(frame: DataFrame, write: Callable[[DataFrame, int], None]) -> StreamingQuery:
+            session = frame.sparkSession
+            if session not in self._watched:
+                self._watched.append(session)
+                session.conf.set(IDLE_INTERVAL, str(IDLE_MILLISECONDS))
+                session.streams.addListener(self._triggers)
+            writer = frame.writeStream.queryName(name).option("checkpointLocation", url)
+            if self.run_at_once:
+                writer = writer.trigger(processingTime=f"{self._plan['trigger_ms']} milliseconds")
+            else:
+                writer = writer.trigger(availableNow=True)
+            with without_csv_pushdown(session, frame):
+                return writer.foreachBatch(write).start()
+
+        return start
 
     def wait(self, *, ending: bool = False) -> list[StreamQuery]:
         """Wait for the end of all queries, and return them in their order.
@@ -168,13 +199,13 @@ class StreamInserts:
         while running := [each for each in self._queries if each.query]:
             if ending or self._control.stopping.is_set() or any(each.failure for each in self._queries):
                 for each in running:
-                    each.batches.end()
+                    each.end()
             first = running[0].query
             with contextlib.suppress(*SPARK_ERRORS):  # the look sees them
                 if first is not None:
                     first.awaitTermination(_LOOK_SECONDS)  # type: ignore[arg-type]  # it takes parts of seconds
             for each in running:
-                each.look()
+                each.look(self.pushes.adjustment)
         ended, self._queries = self._queries, []
         return ended
 
@@ -182,6 +213,5 @@ class StreamInserts:
         """Interrupt what still runs, and end the reports."""
         for each in self._queries:
             each.stop()
-        if self._triggers is not None:
-            self._session.streams.removeListener(self._triggers)
-            self._triggers = None
+        while self._watched:
+            self._watched.pop().streams.removeListener(self._triggers)

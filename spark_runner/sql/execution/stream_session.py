@@ -1,5 +1,6 @@
 """A session of a run: its tables may be streams, and its INSERTs run as streaming queries then."""
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.base import (
     IdentifiedSource,
+    LimitedSource,
     PermissiveSource,
     PermissiveStream,
     PositionedSource,
@@ -33,6 +35,7 @@ from spark_runner.sql.execution.rejects_table import RejectsTable
 from spark_runner.sql.execution.script_session import ScriptSession
 from spark_runner.sql.execution.stream_control import StreamControl
 from spark_runner.sql.execution.stream_frames import with_watermark
+from spark_runner.sql.execution.stream_limits import RowsAgain, cloned, limit_of
 from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
 from spark_runner.sql.execution.stream_query import CountReads, Target
 from spark_runner.sql.execution.table_reads import TableReads
@@ -56,6 +59,7 @@ class StreamSession(ScriptSession):
         self.streams = StreamInserts(session, plan, StreamControl(), self.identities)
         self.cached = CachedNames(session)
         self.is_in_batch = False  # the streams are micro-batches, whose rows are split later
+        self._limit: int | None = None  # of the rows of a micro-batch, in place of that of the tables
         self.written: set[str] = set()  # locations that this run has written to
         self.results: list[dict[str, Any]] = []
         self._judged: set[int] = set()  # the steps of tables whose rows are counted
@@ -77,6 +81,7 @@ class StreamSession(ScriptSession):
         self, source: Source, step: Mapping[str, Any], options: Mapping[str, Any], schema: StructType | None
     ) -> DataFrame:
         """The rows of a table, as a stream where the mode of the script asks for it."""
+        options = self._limited(source, options)
         if step.get("stream") and isinstance(source, StreamingSource):
             position = self._begun.position(step.get("declared", step["name"]))
             if isinstance(source, ResumingSource):
@@ -99,6 +104,7 @@ class StreamSession(ScriptSession):
         if not step.get("stream"):
             return super().read_all(source, step, options, schema)
         if isinstance(source, PermissiveStream):
+            options = self._limited(source, options)
             position = self._begun.position(step.get("declared", step["name"]))
             reached = self._begun.reached
             return source.stream_all(self.session, options, schema, RECORD, position, reached=reached)
@@ -112,8 +118,40 @@ class StreamSession(ScriptSession):
         def begun_at(record: Record) -> DataFrame:
             return self.query(step, table) if self.begin_at(record) else frame
 
-        self.streams.start(begun_at, step, self.stream_target(table, step, options), self.table_reads)
+        again = self.rows_again(lambda script: script.query(step, table))
+        target = self.stream_target(table, step, options)
+        self.streams.start(begun_at, step, target, self.table_reads, again)
         self.await_at_once([table])
+
+    def rows_again(self, read: Callable[["StreamSession"], DataFrame]) -> RowsAgain:
+        """Gives the rows of a query with another limit; later statements of the script do not change them."""
+
+        def again(frame: DataFrame) -> tuple[int, Callable[..., DataFrame]] | None:
+            streams = [step for step in self.declarations.steps if _streams(step)]
+            sources = [self.connectors.source(step["connector"]) for step in streams]
+            names = {each.limit_of_spark for each in sources if isinstance(each, LimitedSource)}
+            if (limit := limit_of(frame, names)) is None:
+                return None
+            declared = list(self.declarations.reading({id(step) for step in streams}))
+            script, begun = copy.copy(self), self._begun
+            script.session, script.sent = cloned(self.session), self.sent.copy()
+            script.cached = CachedNames(script.session)
+
+            def rows(limit: int, *, has_begun: bool) -> DataFrame:
+                script._limit = limit  # noqa: SLF001 - a copy of this object
+                script._begun = replace(begun, reached=None) if has_begun else begun  # noqa: SLF001 - likewise
+                for step in declared:
+                    script.declare(step)
+                return read(script)
+
+            return limit, rows
+
+        return again
+
+    def _limited(self, source: Source, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self._limit is None or not isinstance(source, LimitedSource):
+            return options
+        return {**options, source.limit_option: self._limit}
 
     def begin_at(self, record: Record) -> bool:
         """Declare the streams at the positions of a checkpoint; returns whether that has changed them."""

@@ -52,7 +52,8 @@ class StreamSet:
             run.begin_at(record)
             return run.session.table(quote_name(source["name"]))
 
-        run.streams.start_set(begun_at, self.begin, self._inserts, batches.rows, run.table_reads)
+        again = run.rows_again(lambda script: script.session.table(quote_name(source["name"])))
+        run.streams.start_set(begun_at, self.begin, self._inserts, batches.rows, run.table_reads, again=again)
         run.await_at_once([target.table for _, target, _ in self._inserts])
 
 

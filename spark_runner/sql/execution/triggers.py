@@ -12,8 +12,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from spark_runner.sql.batch_limits.tuner import LimitTuner
 from spark_runner.sql.execution.batch_writer import BatchWriter
-from spark_runner.sql.execution.lags import lag_of
+from spark_runner.sql.execution.lags import lag_of, rows_of
 
 IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 IDLE_MILLISECONDS = 1000  # at most one report of an idle trigger in this time
@@ -29,12 +30,18 @@ class Triggers(StreamingQueryListener):
         self._triggered = triggered
         self._guard = threading.Lock()  # of the fields below
         self._writers: dict[str, Mapping[str, BatchWriter]] = {}  # of its INSERTs, by the name of the query
+        self._tuners: dict[str, LimitTuner] = {}  # of the queries whose limit may change, by their names
         self._names: dict[str, str] = {}  # by the id of the run of the query
         self._facts: dict[str, dict[str, Any]] = {}
 
-    def add(self, name: str, writers: Mapping[str, BatchWriter]) -> None:
-        """Report the INSERTs of the query of this name, which starts next, by the names that they show."""
+    def add(self, name: str, writers: Mapping[str, BatchWriter], tuner: LimitTuner | None) -> None:
+        """Report the INSERTs of the query of this name, which starts next, by the names that they show.
+
+        The tuner, too, gets the times of its micro-batches.
+        """
         with self._guard:
+            if tuner is not None:
+                self._tuners[name] = tuner
             self._writers[name] = writers
             self._facts[name] = {"triggers": 0}
 
@@ -47,6 +54,11 @@ class Triggers(StreamingQueryListener):
         """Report a trigger that ran a micro-batch."""
         progress = event.progress
         milliseconds = progress.durationMs.get("triggerExecution", 0)
+        lag = lag_of(progress.sources)
+        if (tuner := self._tuners.get(progress.name or "")) is not None:
+            rows = rows_of(progress.sources)
+            rows = progress.numInputRows if rows is None else rows
+            tuner.measured(progress.batchId, rows, milliseconds / 1000, lag.get("lag", {}).get("records"))
         self._report(
             progress.name or "",
             {
@@ -54,7 +66,7 @@ class Triggers(StreamingQueryListener):
                 "at": progress.timestamp,
                 "seconds": round(milliseconds / 1000, 3),
                 "rows_per_second": round(progress.inputRowsPerSecond or 0.0, 1),
-                **lag_of(progress.sources),
+                **lag,
             },
         )
 
@@ -73,6 +85,8 @@ class Triggers(StreamingQueryListener):
             if writers is None:
                 return
             facts = self._facts[name]
-            self._facts[name] = facts = {**facts, **news, "triggers": facts["triggers"] + 1}
-        for shown, writer in writers.items():
-            self._triggered(shown, {**facts, "rows": writer.last_rows, "total_rows": writer.rows})
+            limit = self._tuners[name].shown() if name in self._tuners else {}
+            shown = {"limit": limit} if limit else {}
+            self._facts[name] = facts = {**facts, **news, **shown, "triggers": facts["triggers"] + 1}
+        for target, writer in writers.items():
+            self._triggered(target, {**facts, "rows": writer.last_rows, "total_rows": writer.rows})

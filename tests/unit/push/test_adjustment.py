@@ -26,6 +26,14 @@ def test_no_change_leaves_the_limits_as_they_are() -> None:
     assert Adjustment().document() == {}
 
 
+def test_the_limit_of_streams_is_pinned_and_given_back_to_the_tuning() -> None:
+    pinned = Adjustment().changed({"batch_rows": 500, "batch_seconds": 2.5})
+    assert pinned.document() == {"batch_rows": 500, "batch_seconds": 2.5}
+    tuned = pinned.changed({"batch_rows": None, "is_tuned": True})
+    assert tuned.document() == {"batch_seconds": 2.5, "is_tuned": True}
+    assert str(tuned) == "batch_seconds 2.5, is_tuned True"
+
+
 def test_a_push_is_suspended_and_resumed() -> None:
     suspended = Adjustment().changed({"is_suspended": True})
     assert suspended.applied(Limits()).is_suspended
@@ -51,6 +59,15 @@ def test_a_push_is_suspended_and_resumed() -> None:
         {"paused": [1]},
         {"paused": ["a"] * 1001},
         {"is_suspended": 1},
+        {"batch_rows": 0},
+        {"batch_rows": 10**10},
+        {"batch_rows": 2.5},
+        {"batch_rows": "many"},
+        {"batch_seconds": 0},
+        {"batch_seconds": 0.01},
+        {"batch_seconds": float("nan")},
+        {"batch_seconds": 10**6},
+        {"is_tuned": "yes"},
     ],
 )
 def test_a_wrong_value_is_named(document: dict[str, Any]) -> None:
