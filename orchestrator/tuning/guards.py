@@ -25,8 +25,8 @@ def held(resource: Resource, samples: Sequence[Sample]) -> str:
     if bad:
         return f"of the last {len(samples[-_LAST_RUNS:])} runs {len(bad)} did not succeed"
     last = samples[-1]
-    if _is_heap(resource) and (last.gc_share or 0) > GC_SHARE:
-        return f"garbage collection took {last.gc_share:.0%} of the last run"
+    if _is_heap(resource) and last.gc_pressure > GC_SHARE:
+        return f"garbage collection took {last.gc_pressure:.0%} of the last run"
     if _is_heap(resource) and last.spilled:
         return "the last run spilled to disk"
     return ""
@@ -56,10 +56,10 @@ def _is_heap(resource: Resource) -> bool:
 
 
 def _lacks_heap(sample: Sample, more: Sequence[Sample]) -> bool:
-    share = sample.gc_share or 0.0
+    share = sample.gc_pressure
     if not more:
         return share > _HOPELESS_GC
-    usual = median(other.gc_share or 0.0 for other in more)
+    usual = median(other.gc_pressure for other in more)
     spills = bool(sample.spilled) and median(other.spilled or 0.0 for other in more) == 0
     return spills or share > max(GC_SHARE, _MORE_GC * usual)
 

@@ -24,6 +24,7 @@ _RESERVED = 300.0  # MiB of a heap that Spark's memory manager leaves alone
 _MEMORY_FRACTION = 0.6  # spark.memory.fraction
 _GARBAGE_SHARE = 0.25  # of a heap that is collected at little cost
 _CHEAP_GC = 0.04
+_TELLING_GC_SECONDS = 1.0  # the first collections of a JVM are a tenth of the time of tasks that take 0.2 s
 _LARGEST = 2.0**50
 
 
@@ -75,6 +76,12 @@ class Sample:
     def gc_share(self) -> float | None:
         """Time of garbage collection, as a share of the time of tasks."""
         return _number(self.metrics, "gc_share")
+
+    @property
+    def gc_pressure(self) -> float:
+        """The same, 0 where it is unknown, and where collections took too little time to tell anything."""
+        share, seconds = self.gc_share or 0.0, self.task_seconds
+        return share if seconds is None or share * seconds >= _TELLING_GC_SECONDS else 0.0
 
     @property
     def spilled(self) -> float | None:

@@ -198,6 +198,16 @@ def test_runs_that_take_longer_with_less_are_noticed_the_second_time() -> None:
     assert choice(decided([*runs, had("2048m", 4, metrics=slow)])).after > 2048
 
 
+@pytest.mark.parametrize(("task_seconds", "rule"), [(0.2, "shrink"), (700.0, "grow")])
+def test_the_first_collections_of_a_jvm_are_no_pressure_on_a_short_run(
+    task_seconds: float, rule: str
+) -> None:
+    """As measured: tasks of 0.2 s with 17 ms of collections, in a heap that was almost empty."""
+    before = run(1, peak=155, metrics={"task_seconds": task_seconds, "gc_share": 0.0})
+    after = had("4096m", 2, peak=155, metrics={"task_seconds": task_seconds, "gc_share": 0.1018})
+    assert choice(decided([before, after])).rule == rule
+
+
 # ---------------------------------------------------------------------- out of memory
 def test_a_run_out_of_heap_is_followed_by_one_with_half_as_much_again() -> None:
     runs = [had("1024m", 1), {**had("1024m", 2), "state": "failed", "short_of": "executor.heap"}]
