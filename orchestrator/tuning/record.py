@@ -51,18 +51,11 @@ class StoredDecision(BaseModel):
             choices={each.resource.value: each.to_json() for each in decision.choices},
         )
 
-    def says_the_same(self, other: "StoredDecision") -> bool:
-        """Whether another decision chooses the same, for the same reasons, of the same key."""
-        mine, its = (
-            (
-                each.run,
-                each.code,
-                each.parameters,
-                [(name, found.get("after"), found.get("rule")) for name, found in each.choices.items()],
-            )
-            for each in (self, other)
-        )
-        return mine == its
+    @property
+    def essence(self) -> tuple[object, ...]:
+        """What it chooses, for whom, and by which rules, without figures."""
+        chosen = [(name, found.get("after"), found.get("rule")) for name, found in self.choices.items()]
+        return self.run, self.code, self.parameters, chosen
 
 
 class TuningRecord(BaseModel):
@@ -103,10 +96,12 @@ class TuningRecord(BaseModel):
         return bool(self.mode or self.pins or self.caps or self.forgotten)
 
     def with_decision(self, decision: StoredDecision) -> "TuningRecord":
-        """The record with a decision; itself where the last one says the same."""
+        """The record with a decision; one that says the same as the last one, from more runs, replaces it."""
         earlier = [each for each in self.decisions if not decision.run or each.run != decision.run]
-        if earlier and decision.says_the_same(earlier[-1]) and len(earlier) == len(self.decisions):
-            return self
+        if earlier and decision.essence == earlier[-1].essence:
+            if decision.choices == earlier[-1].choices and decision.left_out == earlier[-1].left_out:
+                return self
+            earlier.pop()
         return self.model_copy(update={"decisions": (*earlier, decision)[-MAX_DECISIONS:]})
 
     def changed_by(self, act: Act, **changes: Any) -> "TuningRecord":
