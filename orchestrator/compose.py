@@ -41,7 +41,7 @@ from orchestrator.leader.leadership import Leadership
 from orchestrator.leader.old_event_logs import OldEventLogs
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.queues import Depth, Scrub
-from orchestrator.leader.retention import OldHistories, OldLogs, RetentionCount
+from orchestrator.leader.retention import OldHistories, OldLogs, OldTunings, RetentionCount
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.logs.pipeline import LogPipeline
@@ -167,6 +167,7 @@ def build_leadership(
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),
         OldHistories(queue_set, nodes, election.fence),
+        OldTunings(queue_set, nodes, election.fence),
         OldEventLogs(settings.event_logs.values(), queue_set.clock.confirmed_ms),
         Depth(queue_set, metrics),
         *(

@@ -100,6 +100,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
         (
             DefinitionError,
             InvalidConnection,
+            InvalidTuning,
             SettingsError,
             UnsafeDirectory,
             NotConfirmed,

@@ -119,8 +119,6 @@ def check_pools(snapshot: ClusterSnapshot) -> Iterator[Finding]:
         if size > _LARGE or path in too_long:
             what = f"{size:,} nodes in one folder: ZooKeeper's own tools may fail to list it"
             remedy = "spread the jobs over more pools; for finish, lower `retention_count` or `retention`"
-            if path == snapshot.nodes.histories:
-                remedy = (
-                    "name jobs by their purpose, not by the run: the history of each name is kept for 90 days"
-                )
+            if path in {snapshot.nodes.histories, snapshot.nodes.tunings}:
+                remedy = "name jobs by their purpose, not by the run: each name is kept for 90 days"
             yield Finding.of(FindingKind.LARGE_FOLDER, path, what, remedy)

@@ -24,8 +24,9 @@ DECISION = "tuning-decision"  # a value of `event.action`
 def tuned_properties(job: JobContext, spark: Spark, number: int) -> dict[str, str] | None:
     """The Spark properties that an attempt gets instead of those of its definition; None without any.
 
-    In mode `suggest` it gets some only after an attempt that was out of memory, and keeps them. Raises when
-    ZooKeeper is unreachable; no other error of the tuning stops a job.
+    In mode `suggest` they follow from no past run: it gets what operators have set, and more after an attempt
+    of the same job that was out of memory. Raises when ZooKeeper is unreachable; no other error of the tuning
+    stops a job.
     """
     before = job.state.tuned if number > 1 else None
     store = job.context.reporting.tunings
@@ -37,19 +38,19 @@ def tuned_properties(job: JobContext, spark: Spark, number: int) -> dict[str, st
         if mode is TuningMode.OFF:
             return None
         shortage = _shortage(job, spark, number)
-        if mode is TuningMode.SUGGEST and shortage is None:
-            return before
-        situation = _situation(job, spark, record, shortage)
-        decision = _decision(job, situation)
-        if mode is TuningMode.SUGGEST:
-            decision = decision.of_shortage()
-        _keep(job, decision, situation, run=run_name(job.run_key, number))
+        if mode is TuningMode.SUGGEST and not (shortage or before or record.pins or record.caps):
+            return None
+        situation = replace(_situation(job, spark, record, shortage), before=before or {})
+        decision = decide((), situation) if mode is TuningMode.SUGGEST else _decision(job, situation)
+        if mode is TuningMode.APPLY or shortage:
+            _keep(job, decision, situation, run=run_name(job.run_key, number))
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
     except Exception as error:  # noqa: BLE001 - an error of the tuning must not stop a job
-        logger.warning("{} runs with the resources of its definition: {}", job.id, error)
+        has = "the resources of its attempt before" if before else "the resources of its definition"
+        logger.warning("{} runs with {}: {}", job.id, has, error)
         return before
-    return {**((before or {}) if mode is TuningMode.SUGGEST else {}), **decision.properties} or None
+    return decision.properties or None
 
 
 def suggest(job: JobContext) -> None:
@@ -122,6 +123,7 @@ def _decision(job: JobContext, situation: Situation) -> Decision:
         pass
     except CorruptHistory as error:
         damage = str(error)
+        logger.warning("the resources of {} follow from no past run: {}", job.id, damage)
     decision = decide(runs, situation)
     return replace(decision, left_out=damage) if damage else decision
 

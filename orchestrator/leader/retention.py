@@ -1,8 +1,8 @@
-"""Retention: ended jobs above the count of their pool, histories without recent runs, and old log indices."""
+"""Retention: ended jobs above the count of their pool, histories and tunings of old runs, old log indices."""
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from loguru import logger
@@ -14,6 +14,7 @@ from orchestrator.logs.shipping.indices import DailyIndices
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.model.times import moment
+from orchestrator.tuning.store import TuningStore
 from queues import LOW_LANE_SUFFIX, Candidate, Delete, QueueSet, Token, commit_many, due_of, order_of
 
 _KEEP_MS = 90 * 24 * 3_600_000
@@ -89,13 +90,10 @@ class OldHistories:
 
     def step(self) -> float:
         """Remove at most a hundred; raises NotLeading, and the errors of reads."""
-        fence, root = self._fence(), self._set.root
+        fence = self._fence()
         before = self._set.clock.confirmed_ms() - self._keep_ms
         old = list(islice(self._older_than(before), _AT_ONCE))
-        refusals = commit_many(root.session, [(*fence, removal) for removal in old], root.receipts)
-        for removal, refused in zip(old, refusals, strict=True):
-            words = "is removed" if refused is None else f"is not removed: {refused}"
-            logger.info("{} has no recent runs and {}", removal.path, words)
+        _remove(self._set, fence, old)
         return 0.0 if len(old) == _AT_ONCE else _EXPIRY_INTERVAL_SECONDS
 
     def _older_than(self, before: int) -> Iterator[Delete]:
@@ -120,6 +118,36 @@ def _last_ended(name: str, data: bytes) -> float:
     except (ValueError, LookupError):
         return 0.0
     return 0.0 if ended is None else ended.timestamp() * 1000
+
+
+class OldTunings:
+    """Removes tunings that were last written more than 90 days ago and serve no run any more.
+
+    A worker or an operator that writes at the same moment changes the version, and the node stays.
+    """
+
+    name = "old-tunings"
+
+    def __init__(self, queue_set: QueueSet, nodes: Nodes, fence: Fence, *, keep_ms: int = _KEEP_MS) -> None:
+        self._set, self._fence, self._keep_ms = queue_set, fence, keep_ms
+        self._tunings = TuningStore(queue_set.session, nodes)
+
+    def step(self) -> float:
+        """Remove at most a hundred; raises NotLeading, and the errors of reads."""
+        fence = self._fence()
+        before = self._set.clock.confirmed_ms() - self._keep_ms
+        old = list(islice(self._tunings.abandoned(before), _AT_ONCE))
+        _remove(self._set, fence, old)
+        return 0.0 if len(old) == _AT_ONCE else _EXPIRY_INTERVAL_SECONDS
+
+
+def _remove(queue_set: QueueSet, fence: FenceOperations, old: Sequence[Delete]) -> None:
+    """Remove these nodes, each in a multi of its own with the fence."""
+    root = queue_set.root
+    refusals = commit_many(root.session, [(*fence, removal) for removal in old], root.receipts)
+    for removal, refused in zip(old, refusals, strict=True):
+        words = "is removed" if refused is None else f"is not removed: {refused}"
+        logger.info("{} has no recent runs and {}", removal.path, words)
 
 
 class OldLogs:

@@ -21,7 +21,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 class JobError(BaseModel):
-    """The reason why the last attempt did not succeed."""
+    """The reason why the last attempt did not succeed; `short_of`: the memory that was too small."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

@@ -1,7 +1,8 @@
 """The decision about the resources of the next run: a pure function of the runs so far and of all limits.
 
 Which wins over which, from the strongest: the limit of a container, the pin and the cap of an operator, a
-resource that the definition pins, the growth after a run out of memory, the law, the defaults of the pool.
+resource that the definition pins, what the attempt before had, the growth after a run out of memory, the law,
+the defaults of the pool.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,8 @@ class Situation:
     `asked`: the Spark properties by definition and pool. `kept`: pinned by the definition; `pins` and `caps`
     are those of an operator. `containers`: the largest sum of heap and overhead by process; `hosts`: the
     same, for what grows beyond what was asked for. `forgotten`: the run up to which an operator has reset the
-    tuning. `input`: the size of what the next run reads.
+    tuning. `input`: the size of what the next run reads. `before`: the Spark properties that the tuning gave
+    the attempt before, of the same job.
     """
 
     key: Key
@@ -51,6 +53,7 @@ class Situation:
     gains: Gains = field(default_factory=Gains)
     input: float | None = None
     shortage: Shortage | None = None
+    before: Mapping[str, object] = field(default_factory=dict)
     now: str = ""  # ISO 8601 in UTC
 
 
@@ -65,12 +68,11 @@ class Choice:
     rule: str
     why: str
     largest: float | None = None  # demand of the runs
-    is_of_shortage: bool = False  # the attempt before was out of it
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, str]:
         """As the node of the tuning stores it."""
         write = self.resource.written
-        found: dict[str, object] = {
+        found = {
             "before": write(self.before),
             "after": write(self.after),
             "asked": write(self.asked),
@@ -108,11 +110,6 @@ class Decision:
         """Whether any resource was measured, or is otherwise than asked for."""
         return any(each.rule != UNKNOWN or each.after != each.asked for each in self.choices)
 
-    def of_shortage(self) -> "Decision":
-        """The choices that follow from an attempt out of memory alone; the others stay as asked."""
-        kept = tuple(each for each in self.choices if each.is_of_shortage)
-        return replace(self, choices=kept)
-
 
 def decide(runs: Sequence[Run], situation: Situation) -> Decision:
     """The decision after these entries of the history, newest last."""
@@ -133,10 +130,19 @@ def _choice(resource: Resource, samples: Samples, situation: Situation) -> Choic
     if pin is not None:
         return _fixed(resource, asked, pin, "pinned", words.PINNED)
     cap = situation.caps.get(resource)
-    chosen = _free_choice(resource, asked, samples, situation)
+    chosen = _no_less(_free_choice(resource, asked, samples, situation), situation)
     if cap is None or chosen.after <= cap:
         return chosen
     return replace(chosen, after=cap, rule="capped", why=words.capped(resource, chosen.why, cap))
+
+
+def _no_less(chosen: Choice, situation: Situation) -> Choice:
+    """At least what the attempt before had: if that failed for another reason, it may have needed it."""
+    resource = chosen.resource
+    had = resource.parsed(str(situation.before.get(resource.spark_property, "")))
+    if had is None or had <= chosen.after or resource in situation.kept:
+        return chosen
+    return replace(chosen, after=had, rule="retry", why=words.retry(resource, chosen.why, had))
 
 
 def _free_choice(resource: Resource, asked: float, samples: Samples, situation: Situation) -> Choice:
@@ -150,7 +156,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
         had = resource.value_in(short.conf) or asked
         after = max(bounds.clamped(grown(had, bounds, situation.gains)), min(had, bounds.largest))
         why = words.short(resource, had, after)
-        return Choice(resource, asked, had, after, Rule.SHORT, why, is_of_shortage=True)
+        return Choice(resource, asked, had, after, Rule.SHORT, why)
     measured = samples.of(resource)
     if not measured:
         return _fixed(resource, asked, asked, UNKNOWN, words.UNKNOWN)

@@ -1,6 +1,6 @@
 """The node of a tuning: what operators have set for a name, and the last decisions, as zkCli shows it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -11,11 +11,15 @@ from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.decision import Decision, Situation
 from orchestrator.tuning.resources import Resource
 from queues import decode, encode
+from spark_runner.protocol.text import shortened
 
 MAX_DECISIONS = 20  # each has some 2 KiB
 MAX_BYTES = 128 * 1024
 
+_MAX_LOCATION = 100  # characters: other programs may write keys of any size
+
 _MAX_VALUE = 2.0**31  # MiB, or processes
+_Text = Annotated[str, Field(max_length=2_000)]  # a sentence has 600 characters at most
 _Amounts = Annotated[dict[Resource, Annotated[float, Field(gt=0, le=_MAX_VALUE)]], Field(max_length=7)]
 
 
@@ -29,10 +33,10 @@ class StoredDecision(BaseModel):
     job: Word = ""  # of the attempt, or of the run after which it was suggested
     code: Word
     parameters: Word
-    runs: int
-    left_out: str = ""
-    input: float | None = None
-    choices: dict[str, dict[str, Any]]
+    runs: Annotated[int, Field(ge=0)]
+    left_out: _Text = ""
+    input: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    choices: dict[Word, dict[Word, _Text]]
 
     @classmethod
     def of(
@@ -57,6 +61,11 @@ class StoredDecision(BaseModel):
         chosen = [(name, found.get("after"), found.get("rule")) for name, found in self.choices.items()]
         return self.run, self.code, self.parameters, chosen
 
+    @property
+    def figures(self) -> tuple[object, ...]:
+        """What it follows from."""
+        return self.runs, self.left_out, self.input, self.choices
+
 
 class TuningRecord(BaseModel):
     """The node of one name. It changes by copy."""
@@ -79,7 +88,9 @@ class TuningRecord(BaseModel):
         try:
             return cls.model_validate({**decode(data), "name": name})
         except ValidationError as error:
-            raise CorruptTuning(name, path, f"{error.error_count()} fields are wrong") from error
+            first = error.errors(include_url=False)[0]
+            where = shortened(".".join(map(str, first["loc"])), _MAX_LOCATION)
+            raise CorruptTuning(name, path, f"{where}: {first['msg']}") from error
         except ValueError as error:
             raise CorruptTuning(name, path, str(error)) from error
 
@@ -91,17 +102,26 @@ class TuningRecord(BaseModel):
         return data
 
     @property
+    def is_governed(self) -> bool:
+        """Whether a mode, a pin or a cap of an operator is in force."""
+        return bool(self.mode or self.pins or self.caps)
+
+    @property
     def is_set(self) -> bool:
-        """Whether an operator has set anything."""
-        return bool(self.mode or self.pins or self.caps or self.forgotten)
+        """Whether an operator has set anything, or has reset it."""
+        return self.is_governed or bool(self.forgotten)
 
     def with_decision(self, decision: StoredDecision) -> "TuningRecord":
-        """The record with a decision; one that says the same as the last one, from more runs, replaces it."""
-        earlier = [each for each in self.decisions if not decision.run or each.run != decision.run]
-        if earlier and decision.essence == earlier[-1].essence:
-            if decision.choices == earlier[-1].choices and decision.left_out == earlier[-1].left_out:
+        """The record with a decision.
+
+        One that says the same as the last one, or as that of the same run, from more runs, replaces it.
+        """
+        same = [each for each in self.decisions if decision.run and each.run == decision.run]
+        if (last := (same or list(self.decisions))[-1:]) and decision.essence == last[0].essence:
+            if same or decision.figures == last[0].figures:
                 return self
-            earlier.pop()
+            same = last
+        earlier = [each for each in self.decisions if each not in same]
         return self.model_copy(update={"decisions": (*earlier, decision)[-MAX_DECISIONS:]})
 
     def changed_by(self, act: Act, **changes: Any) -> "TuningRecord":
@@ -120,6 +140,11 @@ class TuningRecord(BaseModel):
 def amounts(given: Mapping[str, str]) -> dict[Resource, float]:
     """Pins or caps as operators write them, `executor.memory=2g`; raises InvalidTuning."""
     return {_resource(name): _amount(_resource(name), text) for name, text in given.items()}
+
+
+def resources(names: Iterable[str]) -> set[Resource]:
+    """Resources by their names; raises InvalidTuning."""
+    return {_resource(name) for name in names}
 
 
 def _resource(name: str) -> Resource:

@@ -32,9 +32,8 @@ class Samples:
 
 def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str = "") -> Samples:
     """The samples among entries of the history; `forgotten` is the run after which they begin."""
-    if forgotten in [run.get("run") for run in runs]:  # a damaged entry may have anything there
-        last = max(index for index, run in enumerate(runs) if run.get("run") == forgotten)
-        runs = runs[last + 1 :]
+    last = max((index for index, run in enumerate(runs) if run.get("run") == forgotten), default=-1)
+    runs = runs[last + 1 :]
     kept, left_out = list[Run](), Counter[str]()
     for run in runs:
         if reason := _unfit(run, key, now):

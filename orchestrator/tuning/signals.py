@@ -4,7 +4,6 @@ Drivers write their own measurements, and earlier versions wrote other entries: 
 range counts as unknown, and leaves its resource alone.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -239,7 +238,7 @@ def _number(document: Run, name: str) -> float | None:
     value = document.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and 0 <= value < _LARGEST else None
+    return float(value) if 0 <= value < _LARGEST else None  # also False for NaN
 
 
 def _mib(document: Run, name: str) -> float | None:

@@ -1,19 +1,23 @@
 """The nodes of tunings in ZooKeeper: read, changed by operators, and extended by decisions."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.audit.trail import Trail
 from orchestrator.history.history import History
-from orchestrator.model.errors import CorruptHistory, CorruptTuning, HistoryNotFound
+from orchestrator.model.errors import CorruptHistory, CorruptTuning, HistoryNotFound, InvalidTuning
 from orchestrator.model.paths import Nodes
 from orchestrator.model.tuning import TuningMode
-from orchestrator.tuning.record import StoredDecision, TuningRecord, amounts
+from orchestrator.tuning.record import StoredDecision, TuningRecord, amounts, resources
 from orchestrator.tuning.resources import Resource
 from queues import (
+    AccessDenied,
     Conflict,
     Create,
+    Delete,
+    InvalidName,
     NodeData,
     Operation,
     OutcomeUnknown,
@@ -36,9 +40,10 @@ class TuningStore:
         self._history = History(session, nodes)
 
     def names(self) -> Sequence[str]:
-        """The names with a history or a tuning."""
+        """The names with a history or a tuning; nodes of other programs, whose names are no ids, are none."""
         folders = (self._nodes.histories, self._nodes.tunings)
-        return sorted({name for folder in folders for name in self._session.children(folder) or ()})
+        found = {name for folder in folders for name in self._session.children(folder) or ()}
+        return sorted(name for name in found if _is_id(name))
 
     def read(self, name: str) -> TuningRecord:
         """The record of a name, an empty one without a node; raises CorruptTuning."""
@@ -66,6 +71,22 @@ class TuningStore:
         self._change(name, added, lambda _before, _after: ())
         return is_new
 
+    def abandoned(self, before: int) -> Iterator[Delete]:
+        """The removals of nodes that were last written before this time, in epoch ms, and serve no run.
+
+        Their name has no history any more, and no operator has set anything for it. Damaged nodes stay.
+        """
+        session, names = self._session, self._session.children(self._nodes.tunings) or ()
+        known = set(session.children(self._nodes.histories) or ())
+        for name in names:
+            if name in known or not _is_id(name):
+                continue
+            with suppress(AccessDenied, CorruptTuning):
+                found = session.get(self._nodes.tuning(name))
+                if found is None or found[1].modified >= before or self._decoded(name, found).is_governed:
+                    continue
+                yield Delete(self._nodes.tuning(name), found[1].version)
+
     # ------------------------------------------------------------------ operators
     def set_mode(self, name: str, mode: TuningMode | None) -> TuningRecord:
         """Set the mode of a name; None = that of its definition. Raises HistoryNotFound, CorruptTuning."""
@@ -73,28 +94,32 @@ class TuningStore:
 
     def pin(self, name: str, pins: dict[str, str], *, removed: Iterable[str] = ()) -> TuningRecord:
         """Pin resources of a name, and unpin others; raises InvalidTuning, HistoryNotFound, CorruptTuning."""
-        new, gone = amounts(pins), set(removed)
-        return self._act(name, "pin", lambda record: {"pins": _changed(record.pins, new, gone)})
+        new, gone = amounts(pins), resources(removed)
+        return self._act(name, "pin", lambda record: {"pins": _changed("pinned", record.pins, new, gone)})
 
     def cap(self, name: str, caps: dict[str, str], *, removed: Iterable[str] = ()) -> TuningRecord:
         """Cap resources of a name, and uncap others; raises InvalidTuning, HistoryNotFound, CorruptTuning."""
-        new, gone = amounts(caps), set(removed)
-        return self._act(name, "cap", lambda record: {"caps": _changed(record.caps, new, gone)})
+        new, gone = amounts(caps), resources(removed)
+        return self._act(name, "cap", lambda record: {"caps": _changed("capped", record.caps, new, gone)})
 
     def reset(self, name: str, *, all_: bool = False) -> TuningRecord:
         """Forget the runs so far, and the decisions; with `all_` also pins, caps, mode, and damage.
 
         Raises HistoryNotFound, and CorruptTuning without `all_`.
         """
+
+        def anew(_record: TuningRecord) -> dict[str, Any]:
+            kept: dict[str, Any] = {"mode": None, "pins": {}, "caps": {}} if all_ else {}
+            return {"forgotten": self._last_run(name), "decisions": (), **kept}
+
+        return self._act(name, "reset", anew, repairs=all_)
+
+    def _last_run(self, name: str) -> str:
         try:
             runs = self._history.read(name)
         except (CorruptHistory, HistoryNotFound):
-            runs = ()
-        last_run = str(runs[-1]["run"]) if runs else ""
-        anew: dict[str, Any] = {"forgotten": last_run, "decisions": ()}
-        if all_:
-            anew |= {"mode": None, "pins": {}, "caps": {}}
-        return self._act(name, "reset", lambda _record: anew, repairs=all_)
+            return ""
+        return str(runs[-1]["run"]) if runs else ""
 
     def _act(
         self,
@@ -124,7 +149,7 @@ class TuningStore:
         *,
         repairs: bool = False,
     ) -> TuningRecord:
-        path = self._nodes.tuning(check_id(name))
+        path, after = self._nodes.tuning(check_id(name)), None
         for _ in range(_MAX_TRIES):
             found = self._session.get(path)
             try:
@@ -133,6 +158,8 @@ class TuningStore:
                 if not repairs:
                     raise
                 before = TuningRecord(name=name)
+            if before == after:  # the change was made, and its reply was lost
+                return before
             after = change(before)
             if after is before:
                 return before
@@ -186,7 +213,20 @@ class KnownTunings:
 _SHOWN = {"mode", "pins", "caps", "forgotten"}
 
 
+def _is_id(name: str) -> bool:
+    try:
+        check_id(name)
+    except InvalidName:
+        return False
+    return True
+
+
 def _changed(
-    before: dict[Resource, float], new: dict[Resource, float], gone: set[str]
+    what: str, before: dict[Resource, float], new: dict[Resource, float], gone: set[Resource]
 ) -> dict[Resource, float]:
+    for resource in sorted(gone):
+        if resource in new:
+            raise InvalidTuning(f"{resource} is both set and removed")
+        if resource not in before:
+            raise InvalidTuning(f"{resource} is not {what}")
     return {resource: value for resource, value in (before | new).items() if resource not in gone}

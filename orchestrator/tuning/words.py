@@ -29,6 +29,11 @@ def short(resource: Resource, had: float, after: float) -> str:
     )
 
 
+def retry(resource: Resource, why: str, had: float) -> str:
+    """The attempt before had more than the choice."""
+    return f"it stays at {resource.written(had)}, as in the attempt before; without that: {why}"
+
+
 def capped(resource: Resource, why: str, cap: float) -> str:
     """An operator's cap is lower than the choice."""
     return f"an operator has capped it at {resource.written(cap)}; without that: {why}"

@@ -497,6 +497,20 @@ def test_a_pool_that_is_nearly_full_and_a_folder_that_is_large(
     assert practice.kinds() == {FindingKind.FULL_POOL: [folder], FindingKind.LARGE_FOLDER: [folder]}
 
 
+def test_too_many_names_with_a_history_or_a_tuning(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    practice.staff()
+    for folder in (practice.nodes.histories, practice.nodes.tunings):
+        practice.session.ensure_path(f"{folder}/some")
+    monkeypatch.setattr(pools, "_LARGE", 0)
+    found = [
+        each for each in practice.look() if each.path in {practice.nodes.histories, practice.nodes.tunings}
+    ]
+    assert [each.kind for each in found] == [FindingKind.LARGE_FOLDER] * 2
+    assert all("name jobs by their purpose" in each.remedy for each in found)
+
+
 def test_a_pool_limit_beyond_the_tools_of_zookeeper(
     practice: Practice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

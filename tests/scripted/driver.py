@@ -32,6 +32,10 @@ class _Ended(BaseException):
         self.code, self.detail = code, detail
 
 
+class _OutOfMemory(Exception):
+    """An error of class `memory`; its argument is what was short."""
+
+
 @dataclass(slots=True)
 class ScriptedDriver:
     """Runs in its own thread, on a shared session.
@@ -47,6 +51,7 @@ class ScriptedDriver:
     wake: threading.Event = field(default_factory=threading.Event)
     _generation: int = 0
     _request: dict[str, Any] = field(default_factory=dict)
+    _metrics: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> None:
         """Run from start to end, and record the end."""
@@ -188,10 +193,19 @@ class ScriptedDriver:
             with self.in_user_code(pool, name):
                 self.ledger.add("start", self.stored.run, self.stored.incarnation, pool=pool, name=name)
                 exec(_program(plan), self._functions())  # noqa: S102 - the script of a test
+        except _OutOfMemory as error:
+            said = {"class": "memory", "message": "OutOfMemoryError", "short_of": error.args[0]}
+            return {"state": "failed", "exit_code": 1, "error": said, **self._measured()}
         except Exception as error:  # noqa: BLE001 - any exception is the outcome of user code
             said = {"class": "user", "type": type(error).__name__, "message": str(error)}
-            return {"state": "failed", "exit_code": 1, "error": said}
-        return {"state": "succeeded", "exit_code": 0, "tables": []}
+            return {"state": "failed", "exit_code": 1, "error": said, **self._measured()}
+        return {"state": "succeeded", "exit_code": 0, "tables": [], **self._measured()}
+
+    def _measured(self) -> dict[str, Any]:
+        """What a driver reports of itself, with the settings in effect; nothing without `measure`."""
+        if not self._metrics:
+            return {}
+        return {"metrics": {"settings": self._request["conf"], **self._metrics}}
 
     def _functions(self) -> dict[str, Any]:
         return {
@@ -203,6 +217,8 @@ class ScriptedDriver:
             "vanish": lambda: _leave(None),
             "hang": lambda: self._wait(3600),
             "say": self._say,
+            "measure": self._metrics.update,
+            "run_out": _run_out,
         }
 
     def _wait(self, seconds: float, is_over: Callable[[], bool] | None = None) -> None:
@@ -231,6 +247,10 @@ def _program(plan: dict[str, Any]) -> str:
 
 def _fail(message: str) -> NoReturn:
     raise RuntimeError(message)
+
+
+def _run_out(short_of: object) -> NoReturn:
+    raise _OutOfMemory(short_of)
 
 
 def _leave(code: int | None) -> NoReturn:

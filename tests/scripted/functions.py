@@ -8,6 +8,11 @@ leave(code)      end with this exit code, without an outcome
 vanish()         end without an exit code
 hang()           never end
 say(words)       write a line to the log
+
+Scripted drivers alone have these:
+
+measure(**metrics)   report these measurements, and as settings the Spark properties of the submission
+run_out(short_of)    fail with class memory
 """
 
 from pathlib import Path

@@ -234,7 +234,7 @@ def test_a_run_out_of_heap_is_followed_by_one_with_half_as_much_again() -> None:
 def test_a_killed_container_gets_more_beside_its_heap_not_more_heap(what: str) -> None:
     asked = {**CLUSTER, "spark.executor.memoryOverhead": "512m"}
     short = Shortage(f"executor.{what}", asked)
-    decision = decided([], asked=asked, shortage=short).of_shortage()
+    decision = decided([], asked=asked, shortage=short)
     assert decision.properties == {"spark.executor.memoryOverhead": "768m"}
 
 

@@ -7,14 +7,16 @@ import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import repeat, show_rows, stdout_console, table
+from orchestrator.cli.output import repeat, show_rows, stderr_console, stdout_console, table
 from orchestrator.cli.tuning.acts import Name
 from orchestrator.client.client import Client
+from orchestrator.logs.visible import visible
 from orchestrator.model.errors import CorruptHistory, CorruptTuning, HistoryNotFound
 from orchestrator.model.times import local_time
 from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.savings import Saving, saving_of
 from orchestrator.tuning.signals import Run
+from queues import AccessDenied
 
 _LIST = {
     "name": "name",
@@ -54,27 +56,30 @@ def list_(
         repeat(show_once, watch)
 
 
-def _all(client: Client) -> Iterator[tuple[str, TuningRecord | CorruptTuning, Sequence[Run]]]:
+def _all(client: Client) -> Iterator[tuple[str, TuningRecord | str, Sequence[Run]]]:
     """Each name with its record, or why that cannot be read, and its runs."""
     for name in client.tunings.names():
         try:
             runs = client.history(name)
-        except (HistoryNotFound, CorruptHistory):
+        except (HistoryNotFound, CorruptHistory, AccessDenied):
             runs = ()
         try:
             record = client.tunings.read(name)
         except CorruptTuning as error:
-            yield name, error, runs
-            continue
-        if record.decisions or record.is_set:
-            yield name, record, runs
+            yield name, error.reason, runs
+        except AccessDenied as error:
+            yield name, str(error), runs
+        else:
+            if record.decisions or record.is_set:
+                yield name, record, runs
 
 
 def _listed(
-    name: str, found: TuningRecord | CorruptTuning, runs: Sequence[Run], output: OutputFormat
+    name: str, found: TuningRecord | str, runs: Sequence[Run], output: OutputFormat
 ) -> dict[str, Any]:
-    if isinstance(found, CorruptTuning):
-        return dict.fromkeys(_LIST, "") | {"name": name, "changes": f"cannot be read: {found.reason}"}
+    if isinstance(found, str):
+        row = dict.fromkeys((*_LIST, "error")) | {"name": name, "changes": {}, "error": found}
+        return row if output is not OutputFormat.TABLE else row | {"changes": f"cannot be read: {found}"}
     last = found.decisions[-1] if found.decisions else None
     saving = saving_of(found, runs)
     share = None if saving is None else round(saving.share, 4)
@@ -85,6 +90,7 @@ def _listed(
         "when": None if last is None else last.at,
         "changes": {} if last is None else _changes(last),
         "saved": share,
+        "error": None,
     }
     if output is not OutputFormat.TABLE:
         return row
@@ -137,7 +143,7 @@ def show(
         past = "1 past run" if decision.runs == 1 else f"{decision.runs} past runs"
         console.print(f"\n{local_time(decision.at)}, for {whose}, from {past}", markup=False)
         if decision.left_out:
-            console.print(f"left out: {decision.left_out}", markup=False)
+            console.print(visible(f"left out: {decision.left_out}"), markup=False)
         rows = [
             (resource, found.get("asked"), found.get("before"), found.get("after"), found.get("why"))
             for resource, found in decision.choices.items()
@@ -166,11 +172,12 @@ def report(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Qui
     Example: orchestrator tuning report
     """
     with connected() as (client, _):
-        found = [
-            saving
-            for _, record, runs in _all(client)
-            if isinstance(record, TuningRecord) and (saving := saving_of(record, runs)) is not None
-        ]
+        found = list[Saving]()
+        for name, record, runs in _all(client):
+            if isinstance(record, str):
+                stderr_console().print(visible(f"{name} is left out: {record}"), markup=False)
+            elif (saving := saving_of(record, runs)) is not None:
+                found.append(saving)
     found.sort(key=lambda each: each.next - each.asked)
     rows = [_saved(each, output) for each in found]
     if output is OutputFormat.TABLE and found:
