@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.history.key import Key
 from orchestrator.tuning.decision import Choice, Decision, Shortage, Situation, decide
+from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.resources import Resource
 
 KEY = Key("c0de", "-")
@@ -316,6 +317,29 @@ def test_a_change_by_hand_counts_and_the_tuning_goes_on_from_there() -> None:
         " on from there"
     )
     assert choice(decided([*runs, run(4, asked=asked)], asked=asked)).rule == "shrink"
+
+
+# ---------------------------------------------------------------------- what is stored
+def stored(runs: int, *, run_name: str = "", peak: float = 1000) -> StoredDecision:
+    situation = Situation(KEY, CLUSTER, now="2026-11-02T00:00:00Z")
+    decision = decide([run(number, peak=peak) for number in range(1, runs + 1)], situation)
+    return StoredDecision.of(decision, situation, at=f"{runs}", job="job", run=run_name)
+
+
+def test_a_suggestion_that_says_the_same_replaces_the_last_one_or_is_not_stored() -> None:
+    record = TuningRecord(name="n").with_decision(stored(1))
+    assert record.with_decision(stored(1)) is record
+    again = record.with_decision(stored(2, peak=999))
+    assert [each.runs for each in again.decisions] == [2]
+    assert len(again.with_decision(stored(3, peak=7000)).decisions) == 2
+
+
+def test_an_attempt_has_one_decision_and_the_last_twenty_are_kept() -> None:
+    record = TuningRecord(name="n").with_decision(stored(1, run_name="key-1"))
+    assert record.with_decision(stored(1, run_name="key-1")) is record
+    for number in range(2, 25):
+        record = record.with_decision(stored(1, run_name=f"key-{number}"))
+    assert [each.run for each in record.decisions] == [f"key-{number}" for number in range(5, 25)]
 
 
 # ---------------------------------------------------------------------- any history
