@@ -329,7 +329,7 @@ def stored(runs: int, *, run_name: str = "", peak: float = 1000) -> StoredDecisi
 def test_a_suggestion_that_says_the_same_replaces_the_last_one_or_is_not_stored() -> None:
     record = TuningRecord(name="n").with_decision(stored(1))
     assert record.with_decision(stored(1)) is record
-    again = record.with_decision(stored(2, peak=999))
+    again = record.with_decision(stored(1).model_copy(update={"runs": 2}))
     assert [each.runs for each in again.decisions] == [2]
     assert len(again.with_decision(stored(3, peak=7000)).decisions) == 2
 
