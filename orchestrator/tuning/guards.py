@@ -44,7 +44,7 @@ def with_pressure(resource: Resource, measured: Measured) -> list[Use]:
             for other, its in measured
             if its.allocated >= _MORE * use.allocated and other.is_good and not its.is_short
         ]
-        is_slow = sample.is_good and not resource.is_overhead and _is_slower(sample, more)
+        is_slow = sample.is_good and not resource.is_overhead and _is_slower(resource, sample, more)
         is_pressed = (is_slow and was_slow) or (_is_heap(resource) and _lacks_heap(sample, more))
         found.append(replace(use, is_pressed=is_pressed and not use.is_short))
         was_slow = is_slow
@@ -64,10 +64,19 @@ def _lacks_heap(sample: Sample, more: Sequence[Sample]) -> bool:
     return spills or share > max(GC_SHARE, _MORE_GC * usual)
 
 
-def _is_slower(sample: Sample, more: Sequence[Sample]) -> bool:
-    """Whether it took longer than runs that read as much with more."""
-    times = [other.seconds for other in more if other.seconds and _reads_like(sample, other)]
-    return len(times) > 1 and bool(sample.seconds) and (sample.seconds or 0.0) > _SLOWER * median(times)
+def _is_slower(resource: Resource, sample: Sample, more: Sequence[Sample]) -> bool:
+    """Whether it took longer than runs that read as much with more.
+
+    Too little heap costs processor time, for rows that are read or computed again; unlike the duration, that
+    does not depend on what else the hosts did. Fewer executors cost no more of it, only time.
+    """
+    times = [_time(resource, other) for other in more if _reads_like(sample, other)]
+    known, own = [time for time in times if time], _time(resource, sample)
+    return len(known) > 1 and own is not None and own > _SLOWER * median(known)
+
+
+def _time(resource: Resource, sample: Sample) -> float | None:
+    return sample.cpu_seconds if resource.is_memory else sample.seconds
 
 
 def _reads_like(one: Sample, other: Sample) -> bool:

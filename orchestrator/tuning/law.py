@@ -55,6 +55,7 @@ class Step:
     target: float
     demand: Demand | None = None
     is_limited: bool = False
+    at_bound: bool = False  # the allocation is the least or the largest one
 
 
 def next_step(
@@ -73,7 +74,8 @@ def next_step(
     before = uses[-1].allocated
     if uses[-1].is_short:
         wanted = grown(before, bounds, gains)
-        return Step(before, _given(before, wanted, wanted, bounds), Rule.SHORT, wanted)
+        after = _given(before, wanted, wanted, bounds)
+        return Step(before, after, Rule.SHORT, wanted, at_bound=after == bounds.largest)
     found = demand(uses, before, gains, next_input)
     target = _target(found, gains)
     change, is_limited = _change(math.log(target / before), found, before, gains)
@@ -86,7 +88,8 @@ def next_step(
         rule = Rule.HELD
     if wanted < floor:
         rule, wanted = Rule.FLOOR, floor
-    return Step(before, _given(before, wanted, max(target, floor), bounds), rule, target, found, is_limited)
+    after = _given(before, wanted, max(target, floor), bounds)
+    return Step(before, after, rule, target, found, is_limited, after in {bounds.least, bounds.largest})
 
 
 def _target(found: Demand, gains: Gains) -> float:

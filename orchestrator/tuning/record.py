@@ -55,18 +55,16 @@ class StoredDecision(BaseModel):
             choices={each.resource.value: each.to_json() for each in decision.choices},
         )
 
-    def says_the_same(self, other: "StoredDecision") -> bool:
-        """Whether another decision chooses the same, for the same reasons, of the same key."""
-        mine, its = (
-            (
-                each.run,
-                each.code,
-                each.parameters,
-                [(name, found.get("after"), found.get("rule")) for name, found in each.choices.items()],
-            )
-            for each in (self, other)
-        )
-        return mine == its
+    @property
+    def essence(self) -> tuple[object, ...]:
+        """What it chooses, for whom, and by which rules, without figures."""
+        chosen = [(name, found.get("after"), found.get("rule")) for name, found in self.choices.items()]
+        return self.run, self.code, self.parameters, chosen
+
+    @property
+    def figures(self) -> tuple[object, ...]:
+        """What it follows from."""
+        return self.runs, self.left_out, self.input, self.choices
 
 
 class TuningRecord(BaseModel):
@@ -114,11 +112,16 @@ class TuningRecord(BaseModel):
         return self.is_governed or bool(self.forgotten)
 
     def with_decision(self, decision: StoredDecision) -> "TuningRecord":
-        """The record with a decision; itself where the last one, or that of the same run, says the same."""
-        earlier = [each for each in self.decisions if not decision.run or each.run != decision.run]
-        replaced = [each for each in self.decisions if decision.run and each.run == decision.run]
-        if any(decision.says_the_same(each) for each in replaced or earlier[-1:]):
-            return self
+        """The record with a decision.
+
+        One that says the same as the last one, or as that of the same run, from more runs, replaces it.
+        """
+        same = [each for each in self.decisions if decision.run and each.run == decision.run]
+        if (last := (same or list(self.decisions))[-1:]) and decision.essence == last[0].essence:
+            if same or decision.figures == last[0].figures:
+                return self
+            same = last
+        earlier = [each for each in self.decisions if each not in same]
         return self.model_copy(update={"decisions": (*earlier, decision)[-MAX_DECISIONS:]})
 
     def changed_by(self, act: Act, **changes: Any) -> "TuningRecord":

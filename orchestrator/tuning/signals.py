@@ -89,6 +89,11 @@ class Sample:
         return _number(self.metrics, "spill_disk_bytes")
 
     @property
+    def cpu_seconds(self) -> float | None:
+        """Processor time of all tasks in their JVMs, without garbage collection."""
+        return _number(self.metrics, "cpu_seconds")
+
+    @property
     def task_seconds(self) -> float | None:
         """Time of all tasks."""
         return _number(self.metrics, "task_seconds")

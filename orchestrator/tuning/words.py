@@ -62,8 +62,10 @@ def step(resource: Resource, found: Step, runs: int, *, guard: str, is_pressed: 
         Rule.GROW: f"it rises from {before} to {after}: {used}, which calls for {wanted}{end}",
         Rule.SHRINK: f"it falls from {before} to {after}: {used}, for which {wanted} is enough{end}",
     }
-    if found.after == found.before and found.rule in {Rule.GROW, Rule.SHRINK, Rule.SHORT, Rule.FLOOR}:
+    if found.after == found.before and found.at_bound and found.rule not in {Rule.HELD, Rule.DEAD_BAND}:
         return f"it stays at {before}, which is a limit: {used}, which calls for {wanted}"
+    if found.after == found.before and found.rule is Rule.SHRINK:
+        return sentences[Rule.DEAD_BAND]
     if found.rule is Rule.GROW and is_pressed:
         return f"it rises from {before} to {after}: the last run suffered from it, as runs with more did not"
     return sentences[found.rule]

@@ -10,8 +10,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_runner.driver.python_workers import workers_rss_peak
 from spark_runner.driver.spark_status import SparkStatus, Stage
 from spark_runner.protocol.proc import rss_peak, stat
+from spark_runner.protocol.sizing import is_local_master
 
 MAX_METRICS_BYTES = 4096  # in an outcome, which ZooKeeper keeps in memory
 
@@ -37,6 +39,8 @@ class RunMetrics:
         self._driver: dict[str, float] = {}
         self._skew: dict[str, float] = {}
         self._complete = False
+        self._memory: dict[str, int] = {}  # peaks that Spark does not keep, and that end with a process
+        self._jvm_pid = 0
 
     def look(self) -> dict[str, Any]:
         """Read what has changed since the last look; returns the progress. Raises errors of py4j."""
@@ -45,6 +49,8 @@ class RunMetrics:
             self._settings = status.settings()
         for stage in status.newly_ended_stages(_READ_SECONDS):
             self._add(stage)
+        if not status.is_shared:
+            self._measure_memory()
         active = status.active_stages()
         executors = {} if status.is_shared else status.executor_load()
 
@@ -71,6 +77,8 @@ class RunMetrics:
             completed = status.completed_stages()
             self._complete = completed is None or self._stages >= completed
 
+        if not status.is_shared:
+            self._measure_memory()  # before the workers end
         self._try("the events of Spark", lambda: status.wait_for_events(_EVENTS_SECONDS))
         self._try("the settings", lambda: self._settings.update(status.settings()))
         self._try("the stages", stages)
@@ -131,6 +139,24 @@ class RunMetrics:
             "cpu_seconds": round(stat(own).cpu_seconds, 2),
         }
 
+    def _measure_memory(self) -> None:
+        def heap() -> None:
+            if (live := self._status.live_heap_peak()) is not None:
+                self._memory["heap_live_peak_bytes"] = live
+
+        def workers() -> None:
+            self._jvm_pid = self._jvm_pid or self._status.jvm_pid()
+            now, name = workers_rss_peak(self._jvm_pid), "python_rss_peak_bytes"
+            self._memory[name] = max(now, self._memory.get(name, 0))
+
+        self._try("the heap after its collections", heap)
+        if self._is_local:
+            self._try("the Python workers", workers)
+
+    @property
+    def _is_local(self) -> bool:
+        return is_local_master(self._settings.get("spark.master", ""))
+
     def _measure_driver(self) -> None:
         jvm, python = self._status.jvm_pid(), os.getpid()
         self._driver = {
@@ -140,11 +166,12 @@ class RunMetrics:
             "python_rss_peak_bytes": rss_peak(python),
             "cpu_seconds": round(stat(jvm).cpu_seconds + stat(python).cpu_seconds, 2),
         }
-        if self._settings.get("spark.master", "").startswith(
-            "local"
-        ):  # one JVM, and the kernel's figure is exact
-            executors, known = self._executors, int(self._driver["rss_peak_bytes"])
-            executors["jvm_rss_peak_bytes"] = min(known, executors.get("jvm_rss_peak_bytes", known))
+        live = {name: value for name, value in self._memory.items() if name == "heap_live_peak_bytes"}
+        self._driver |= live
+        if self._is_local:  # one JVM; Spark counts the driver's Python as that of tasks
+            self._executors |= {"jvm_rss_peak_bytes": int(self._driver["rss_peak_bytes"]), **self._memory}
+            if not self._executors.get("python_rss_peak_bytes"):
+                self._executors.pop("python_rss_peak_bytes", None)
 
     def _try(self, what: str, measure: Callable[[], object]) -> None:
         try:

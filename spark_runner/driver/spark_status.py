@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from spark_runner.driver.live_heap import LiveHeap
 from spark_runner.protocol.shortages import shortage
 from spark_runner.protocol.sizing import MAX_VALUE_CHARACTERS, SIZING
 
@@ -78,6 +79,7 @@ class SparkStatus:
         self._job_group = job_group
         self._stages_of_job: dict[int, frozenset[int]] = {}
         self._seen: set[tuple[int, int]] = set()
+        self._live_heap: LiveHeap | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -206,6 +208,12 @@ class SparkStatus:
     def heap_limit(self) -> int:
         """The maximum heap of the driver in bytes."""
         return int(self._jvm.java.lang.Runtime.getRuntime().maxMemory())
+
+    def live_heap_peak(self) -> int | None:
+        """The largest heap of the driver after a collection so far, in bytes; None before the first."""
+        if self._live_heap is None:
+            self._live_heap = LiveHeap(self._jvm)
+        return self._live_heap.peak()
 
     def heap_peak(self) -> int:
         """The peak heap of the driver in bytes: the sum of the peaks of its pools, an upper bound."""

@@ -41,10 +41,13 @@ class Status:
     def executor_load(self) -> dict[str, int]:
         return {"number": HUGE, "active_tasks": HUGE, "failed_tasks": HUGE}
 
-    def executors(self) -> dict[str, int]:
+    def executors(self) -> dict[str, Any]:
         if self._broken:
             raise RuntimeError("no executors")
-        return dict.fromkeys(("number", "lost", "cores", *PEAKS), HUGE)
+        return {
+            **dict.fromkeys(("number", "lost", "cores", *PEAKS), HUGE),
+            "lost_memory": dict.fromkeys(("heap", "overhead", "container"), HUGE),
+        }
 
     def jvm_pid(self) -> int:
         return 1
@@ -53,6 +56,11 @@ class Status:
         return HUGE
 
     def heap_peak(self) -> int:
+        return HUGE
+
+    def live_heap_peak(self) -> int | None:
+        if self._broken:
+            raise RuntimeError("no collectors")
         return HUGE
 
 
@@ -80,11 +88,13 @@ def test_the_largest_measurements_fit_into_an_outcome() -> None:
 
 def test_a_metric_that_cannot_be_measured_is_omitted_and_reported_and_the_others_are_there() -> None:
     document, complaints = measured(Status(broken=True))
-    assert complaints == [
+    assert list(dict.fromkeys(complaints)) == [
+        "the heap after its collections could not be measured: no collectors",
         "the events of Spark could not be measured: no events",
         "the executors could not be measured: no executors",
     ]
     assert "executors" not in document
+    assert "heap_live_peak_bytes" not in document["driver"]
     assert document["input_rows"] == 3 * HUGE
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.history.key import Key
 from orchestrator.tuning.decision import Choice, Decision, Shortage, Situation, decide
+from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.resources import Resource
 
 KEY = Key("c0de", "-")
@@ -28,6 +29,7 @@ def run(
     metrics = {
         "seconds": 100.0,
         "task_seconds": 700.0,
+        "cpu_seconds": 500.0,
         "gc_share": 0.05,
         "spill_disk_bytes": 0,
         "executors": executors,
@@ -96,6 +98,14 @@ def test_what_spark_decides_is_left_alone() -> None:
     found = {each.resource for each in decided([run(1, asked=dynamic)], asked=dynamic).choices}
     assert Resource.EXECUTOR_INSTANCES not in found
     assert Resource.EXECUTOR_CORES not in found, "the master chooses them"
+
+
+def test_an_allocation_that_stays_says_whether_it_is_a_limit() -> None:
+    least = choice(decided([had("512m", 1, peak=200)]))
+    assert least.why.startswith("it stays at 512m, which is a limit: ")
+    near = choice(decided([had("704m", 1, peak=500)]))
+    assert near.after == 704
+    assert near.why.endswith(" is too near to it to change")
 
 
 def test_a_missing_signal_leaves_its_resource_alone() -> None:
@@ -191,11 +201,26 @@ def test_a_heap_that_made_a_run_spill_grows_back_and_is_kept() -> None:
     assert later.after >= 1.05 * 1024, "it does not fall to where it spilled"
 
 
-def test_runs_that_take_longer_with_less_are_noticed_the_second_time() -> None:
-    slow = {"seconds": 130.0}
+def test_runs_that_work_longer_with_less_heap_are_noticed_the_second_time() -> None:
+    slow = {"cpu_seconds": 650.0}
     runs = [run(1), run(2), had("2048m", 3, metrics=slow)]
     assert choice(decided(runs)).after <= 2048
     assert choice(decided([*runs, had("2048m", 4, metrics=slow)])).after > 2048
+
+
+def test_runs_that_take_longer_as_the_host_is_busy_raise_no_heap() -> None:
+    slow = {"seconds": 300.0, "task_seconds": 2000.0}
+    runs = [run(1), run(2), *(had("2048m", number, metrics=slow) for number in range(3, 6))]
+    assert choice(decided(runs)).after <= 2048
+
+
+def test_executors_come_back_where_runs_take_longer_without_them() -> None:
+    few: dict[str, Any] = {
+        "settings": {**CLUSTER, "spark.executor.instances": "2"},
+        "metrics": {"seconds": 150.0},
+    }
+    runs = [run(1), run(2), run(3, **few), run(4, **few)]
+    assert choice(decided(runs), Resource.EXECUTOR_INSTANCES).after > 2
 
 
 @pytest.mark.parametrize(("task_seconds", "rule"), [(0.2, "shrink"), (700.0, "grow")])
@@ -302,6 +327,29 @@ def test_a_change_by_hand_counts_and_the_tuning_goes_on_from_there() -> None:
         " on from there"
     )
     assert choice(decided([*runs, run(4, asked=asked)], asked=asked)).rule == "shrink"
+
+
+# ---------------------------------------------------------------------- what is stored
+def stored(runs: int, *, run_name: str = "", peak: float = 1000) -> StoredDecision:
+    situation = Situation(KEY, CLUSTER, now="2026-11-02T00:00:00Z")
+    decision = decide([run(number, peak=peak) for number in range(1, runs + 1)], situation)
+    return StoredDecision.of(decision, situation, at=f"{runs}", job="job", run=run_name)
+
+
+def test_a_suggestion_that_says_the_same_replaces_the_last_one_or_is_not_stored() -> None:
+    record = TuningRecord(name="n").with_decision(stored(1))
+    assert record.with_decision(stored(1)) is record
+    again = record.with_decision(stored(1).model_copy(update={"runs": 2}))
+    assert [each.runs for each in again.decisions] == [2]
+    assert len(again.with_decision(stored(3, peak=7000)).decisions) == 2
+
+
+def test_an_attempt_has_one_decision_and_the_last_twenty_are_kept() -> None:
+    record = TuningRecord(name="n").with_decision(stored(1, run_name="key-1"))
+    assert record.with_decision(stored(1, run_name="key-1")) is record
+    for number in range(2, 25):
+        record = record.with_decision(stored(1, run_name=f"key-{number}"))
+    assert [each.run for each in record.decisions] == [f"key-{number}" for number in range(5, 25)]
 
 
 # ---------------------------------------------------------------------- any history

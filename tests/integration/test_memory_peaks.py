@@ -1,0 +1,53 @@
+"""The memory that a run keeps, in real JVMs with each collector, also of short runs."""
+
+import time
+
+import pytest
+
+from spark_runner.driver.progress import RunMetrics
+from spark_runner.driver.spark_status import SparkStatus
+from tests.integration.test_memory_shortages import SPARK, ended, kit
+from tests.runner_kits import Kit
+from tests.spark_support import LocalSpark
+
+__all__ = ["kit"]
+
+pytestmark = [pytest.mark.drawn("runners of clusters"), pytest.mark.spark, pytest.mark.timeout(600)]
+
+MB = 1 << 20
+MOST_MS = 5.0  # of a look
+# 100 MB that stay, beside the garbage of a query; and 80 MB in a Python worker.
+PROGRAM = SPARK + (
+    "jvm = spark.sparkContext._jvm\n"
+    "kept = jvm.java.util.ArrayList()\n"
+    "for _ in range(100): kept.add(jvm.java.nio.ByteBuffer.allocate(1 << 20))\n"
+    "spark.range(2_000_000).selectExpr('id % 1000 AS k').groupBy('k').count().collect()\n"
+    "jvm.java.lang.System.gc()\n"
+    "spark.sparkContext.parallelize([1], 1).map(lambda number: len(bytearray(b'x' * (80 << 20)))).sum()\n"
+)
+
+
+@pytest.mark.parametrize("collector", ["G1", "Serial", "Parallel"])
+def test_a_short_run_has_the_heap_that_it_keeps_and_the_memory_of_its_python_workers(
+    kit: Kit, collector: str
+) -> None:
+    flags = f"-XX:-UseSerialGC -XX:+Use{collector}GC"  # the first: short jobs start with that one
+    conf = {"spark.driver.memory": "700m", "spark.driver.extraJavaOptions": flags}
+    attempt, verdict = ended(kit, PROGRAM, conf)
+    assert verdict.error is None
+    driver, executors = (attempt.document["metrics"][name] for name in ("driver", "executors"))
+    assert 100 * MB < driver["heap_live_peak_bytes"] < driver["heap_limit_bytes"]
+    assert executors["heap_live_peak_bytes"] == driver["heap_live_peak_bytes"]
+    assert 100 * MB < executors["python_rss_peak_bytes"] < 400 * MB
+    assert executors["jvm_rss_peak_bytes"] == driver["rss_peak_bytes"] > 100 * MB
+
+
+def test_a_look_at_memory_is_cheap(local_spark: LocalSpark) -> None:
+    spark = local_spark.session()
+    metrics, took = RunMetrics(SparkStatus(spark), pytest.fail), list[float]()
+    metrics.look()
+    for _ in range(20):
+        started = time.perf_counter()
+        metrics._measure_memory()  # noqa: SLF001 - its part of a look
+        took.append((time.perf_counter() - started) * 1000)
+    assert min(took) < MOST_MS
