@@ -49,7 +49,13 @@ class Gains(BaseModel):
     )
     window: Annotated[int, Field(ge=3, le=50)] = Field(50, description="runs that are looked at")
     hold: Annotated[int, Field(ge=1, le=50)] = Field(
-        28, description="runs without a step down, after one that was out of memory"
+        12, description="runs without a step down, after one that was out of memory"
+    )
+    rare: Annotated[float, Field(ge=1, le=20)] = Field(
+        3.5, description="standard deviations above the usual demand, beyond which a demand is rare"
+    )
+    rare_runs: Annotated[int, Field(ge=1, le=50)] = Field(
+        4, description="runs for which a rare demand counts; 50 = it counts as any other"
     )
     prior_spread: Annotated[float, Field(gt=0, le=1)] = Field(
         0.1, description="standard deviation that is assumed before runs are known"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from orchestrator.config.tuning import Gains
 
@@ -11,6 +12,7 @@ ENOUGH_RUNS = 5  # fewer are a cold start
 _LEAST_RANGE = 0.3  # of the logarithms of the inputs: below that, their noise hides what they cause
 _SHORT_FACTOR = 1.1  # a run that was short or pressed needed more than it had, at least so much is assumed
 _MOST_GARBAGE = 0.5  # of a measured peak
+_NORMAL = 1.4826  # standard deviations of a normal distribution in one median deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,29 @@ class Demand:
 def demand(uses: Sequence[Use], current: float, gains: Gains, next_input: float | None = None) -> Demand:
     """The demand of past runs, as if they had had `current` and read `next_input`; newest last, not empty.
 
-    The standard deviation is that of a normal distribution whose prior has the weight of `prior_runs` runs.
+    The standard deviation is that of a normal distribution whose prior has the weight of `prior_runs` runs. A
+    demand far above the usual ones counts for `rare_runs` runs only: memory for it all the time would cost
+    more than a second attempt now and then.
     """
     recent = uses[-gains.window :]
     growth = _Growth.of(recent, gains)
     logs = [math.log(_peak(use, current, gains)) + growth.of_inputs(use.input, next_input) for use in recent]
-    mean = math.fsum(logs) / len(logs)
-    squares = math.fsum((each - mean) ** 2 for each in logs)
+    lasting = [each for each, use in zip(logs, recent, strict=True) if not use.is_short] or logs
+    usual = _usual(lasting, gains)
+    mean = math.fsum(usual) / len(usual)
+    squares = math.fsum((each - mean) ** 2 for each in usual)
     prior = gains.prior_runs * gains.prior_spread**2
-    deviation = math.sqrt((prior + squares) / (gains.prior_runs + len(logs) - 1))
-    return Demand(len(logs), max(logs), mean, deviation)
+    deviation = math.sqrt((prior + squares) / (gains.prior_runs + len(usual) - 1))
+    return Demand(len(logs), max(*usual, *logs[-gains.rare_runs :]), mean, deviation)
+
+
+def _usual(logs: Sequence[float], gains: Gains) -> list[float]:
+    """The demands without rare ones, which do not change the median and the median deviation."""
+    middle = median(logs)
+    spread = _NORMAL * median(abs(each - middle) for each in logs)
+    prior = gains.prior_runs * gains.prior_spread**2
+    deviation = math.sqrt((prior + len(logs) * spread**2) / (gains.prior_runs + len(logs)))
+    return [each for each in logs if each <= middle + gains.rare * deviation]
 
 
 def _peak(use: Use, current: float, gains: Gains) -> float:
