@@ -12,6 +12,7 @@ ENOUGH_RUNS = 5  # fewer are a cold start
 _LEAST_RANGE = 0.3  # of the logarithms of the inputs: below that, their noise hides what they cause
 _SHORT_FACTOR = 1.1  # a run that was short or pressed needed more than it had, at least so much is assumed
 _MOST_GARBAGE = 0.5  # of a measured peak
+_RARE_SHARE = 0.15  # of the runs: what more of them need is usual
 _NORMAL = 1.4826  # standard deviations of a normal distribution in one median deviation
 
 
@@ -71,7 +72,8 @@ def _usual(logs: Sequence[float], gains: Gains) -> list[float]:
     spread = _NORMAL * median(abs(each - middle) for each in logs)
     prior = gains.prior_runs * gains.prior_spread**2
     deviation = math.sqrt((prior + len(logs) * spread**2) / (gains.prior_runs + len(logs)))
-    return [each for each in logs if each <= middle + gains.rare * deviation]
+    usual = [each for each in logs if each <= middle + gains.rare * deviation]
+    return usual if len(logs) - len(usual) <= max(1, _RARE_SHARE * len(logs)) else list(logs)
 
 
 def _peak(use: Use, current: float, gains: Gains) -> float:

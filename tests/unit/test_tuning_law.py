@@ -17,9 +17,12 @@ GAINS = Gains()
 sizes = st.floats(64, 100_000)
 inputs = st.none() | st.floats(1, 1e15)
 uses = st.builds(
-    lambda allocated, share, short, read: Use(allocated, allocated * share, short, read),
+    lambda allocated, share, short, pressed, read: Use(
+        allocated, allocated * share, is_short=short, is_pressed=pressed and not short, input=read
+    ),
     sizes,
     st.floats(0.001, 1),
+    st.booleans(),
     st.booleans(),
     inputs,
 )
@@ -132,3 +135,17 @@ def test_the_demand_follows_a_larger_input_at_once_and_a_smaller_one_only_by_evi
 def test_an_input_without_a_size_changes_nothing() -> None:
     history = [Use(4096, 2000, input=0), Use(4096, 2000)]
     assert demand(history, 4096, GAINS, 180).largest == pytest.approx(math.log(2000))
+
+
+def test_a_rare_demand_counts_for_a_few_runs_and_a_usual_one_for_all() -> None:
+    steady = [Use(4000, 1000 + number % 5) for number in range(20)]
+    rare = Use(4000, 1600)
+
+    def largest(runs_since: int) -> float:
+        found = demand([*steady, rare, *steady[:runs_since]], 4000, GAINS)
+        return found.largest_value
+
+    assert largest(GAINS.rare_runs - 1) == pytest.approx(1600)
+    assert largest(GAINS.rare_runs) == pytest.approx(1004)
+    often = [Use(4000, 1600 if number % 3 == 0 else 1000) for number in range(30)]
+    assert demand([*often, *steady], 4000, GAINS).largest_value == pytest.approx(1600)
