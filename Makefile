@@ -13,7 +13,7 @@ SINCE  ?= HEAD
 TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
 	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
-.PHONY: run demo-streaming servers test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills soak-push
+.PHONY: run demo-streaming servers test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills soak-push tuning
 .PHONY: fuzz campaigns format lock audit audit-where-reachable clean
 
 run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
@@ -86,6 +86,9 @@ connector-kills: prepared  ## drivers and executors killed at random while they 
 
 soak-push: prepared  ## the same of pushes, 50 kills, while their target fails, too: make soak-push
 	ORCHESTRATOR_CAMPAIGNS=1 $(BIN)/pytest $(PUSH_KILLS)
+
+tuning: $(VENV)/installed-test  ## the loop of the tuning with real jobs, local and on a standalone cluster, an hour
+	$(BIN)/python benchmarks/tuning.py --real local,standalone
 
 fuzz: $(VENV)/installed-test  ## inputs made from what they reach, for as long as you like: make fuzz MINUTES=120
 	for target in definition script settings nodes log_lines; do \
