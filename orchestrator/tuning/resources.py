@@ -1,6 +1,7 @@
 """The resources that are tuned: how definitions and Spark name them, and how they are written."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 
 from orchestrator.model.spark import Spark
@@ -13,6 +14,10 @@ _LEAST_HEAP = 512.0  # MiB; Spark refuses less than 450
 _LEAST_OVERHEAD = 384.0  # MiB, Spark's own minimum
 _DEFAULT_HEAP = 1024.0  # MiB
 _OVERHEAD_FACTOR = 0.1  # of the heap, with the minimum above; docs/configuration of Spark 4
+_PYTHON_OVERHEAD_FACTOR = (
+    0.4  # on Kubernetes; of a jar it is that above, and this only the more careful guess
+)
+_LARGEST_FACTOR = 100.0
 _MOST_DIGITS = 9
 
 
@@ -70,7 +75,7 @@ class Resource(StrEnum):
             return found
         if self.is_overhead:
             heap = Resource(f"{self.process}.memory").value_in(conf) or _DEFAULT_HEAP
-            return max(_LEAST_OVERHEAD, _OVERHEAD_FACTOR * heap)
+            return max(_LEAST_OVERHEAD, _overhead_factor(self.process, conf) * heap)
         if self.is_memory:
             return _DEFAULT_HEAP
         return 1.0 if self is Resource.DRIVER_CORES else None
@@ -87,6 +92,15 @@ class Resource(StrEnum):
     def written(self, value: float) -> str:
         """An allocation in Spark's notation."""
         return f"{value:.0f}m" if self.is_memory else f"{value:.0f}"
+
+
+def _overhead_factor(process: str, conf: Mapping[str, object]) -> float:
+    for name in (f"spark.{process}.memoryOverheadFactor", "spark.kubernetes.memoryOverheadFactor"):
+        with suppress(ValueError):
+            if 0 < (found := float(str(conf.get(name, "")))) < _LARGEST_FACTOR:
+                return found
+    is_kubernetes = str(conf.get("spark.master", "")).startswith("k8s:")
+    return _PYTHON_OVERHEAD_FACTOR if is_kubernetes else _OVERHEAD_FACTOR
 
 
 def with_resources(spark: Spark, properties: Mapping[str, str] | None) -> Spark:

@@ -9,6 +9,7 @@ from orchestrator.history.key import Key
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.signals import Run, Sample
+from spark_runner.protocol.sizing import RESOURCES
 
 _CLOCK_TOLERANCE = timedelta(minutes=5)
 
@@ -27,7 +28,10 @@ class Samples:
 
     def asked_last(self, resource: Resource) -> float | None:
         """What definition and pool asked for, for the last run; None if that is unknown."""
-        return None if self.asked is None else resource.value_in(self.asked)
+        if self.asked is None:
+            return None
+        others = {name: text for name, text in self.all[-1].conf.items() if name not in RESOURCES}
+        return resource.value_in({**others, **self.asked})  # defaults depend on the master, too
 
 
 def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str = "") -> Samples:

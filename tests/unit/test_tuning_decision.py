@@ -81,6 +81,25 @@ def test_a_smaller_heap_takes_no_memory_from_python() -> None:
     assert found["spark.executor.memoryOverhead"] == "819m", "the share of the heap that was asked for"
 
 
+@pytest.mark.parametrize(
+    ("more", "overhead"),
+    [
+        ({"spark.master": "k8s://h:6443"}, "3277m"),
+        ({"spark.master": "k8s://h:6443", "spark.kubernetes.memoryOverheadFactor": "0.2"}, "1638m"),
+        ({"spark.executor.memoryOverheadFactor": "0.3"}, "2458m"),
+        ({"spark.executor.memoryOverheadFactor": "nan"}, "819m"),
+    ],
+)
+def test_a_smaller_heap_leaves_the_share_that_spark_takes_of_the_larger_one(
+    more: dict[str, str], overhead: str
+) -> None:
+    asked = {**CLUSTER, **more}
+    decision = decided([run(1, asked=asked)], asked=asked)
+    assert choice(decision).rule == "shrink"
+    assert choice(decision, Resource.EXECUTOR_OVERHEAD).rule == "unknown"
+    assert decision.properties["spark.executor.memoryOverhead"] == overhead
+
+
 def test_a_name_without_runs_gets_what_its_definition_asks_for() -> None:
     decision = decided([])
     assert decision.properties == {}
