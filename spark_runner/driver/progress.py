@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from spark_runner.driver.python_workers import workers_rss_peak
 from spark_runner.driver.spark_status import SparkStatus, Stage
 from spark_runner.protocol.proc import rss_peak, stat
-from spark_runner.protocol.sizing import is_local_master
+from spark_runner.protocol.sizing import is_local_master, plausible_jvm_bytes
 
 MAX_METRICS_BYTES = 4096  # in an outcome, which ZooKeeper keeps in memory
 
@@ -86,7 +86,7 @@ class RunMetrics:
         if status.is_shared:
             self._try("the driver", self._measure_python)
         else:
-            self._try("the executors", lambda: self._executors.update(status.executors()))
+            self._try("the executors", self._measure_executors)
             self._try("the driver", self._measure_driver)
 
     def document(self) -> dict[str, Any]:
@@ -156,6 +156,13 @@ class RunMetrics:
     @property
     def _is_local(self) -> bool:
         return is_local_master(self._settings.get("spark.master", ""))
+
+    def _measure_executors(self) -> None:
+        self._executors = found = self._status.executors()
+        # A process that the JVM has just forked may count as a second JVM.
+        most = plausible_jvm_bytes(self._settings) + found.get("off_heap_peak_bytes", 0)
+        if found.get("jvm_rss_peak_bytes", 0) > most:
+            found["jvm_rss_peak_bytes"] = most
 
     def _measure_driver(self) -> None:
         jvm, python = self._status.jvm_pid(), os.getpid()

@@ -45,6 +45,7 @@ PEAKS = {
     "storage_peak_bytes": ("OnHeapStorageMemory", "OffHeapStorageMemory"),
     # Available only with spark.executor.processTreeMetrics.enabled. A process that the JVM has just forked
     # counts as a second JVM, so the first figure is sometimes doubled (observed on a busy machine).
+    # RunMetrics bounds it.
     "jvm_rss_peak_bytes": ("ProcessTreeJVMRSSMemory",),
     "python_rss_peak_bytes": ("ProcessTreePythonRSSMemory",),
     "other_rss_peak_bytes": ("ProcessTreeOtherRSSMemory",),

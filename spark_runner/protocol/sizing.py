@@ -26,6 +26,17 @@ def driver_bytes(conf: Mapping[str, str]) -> int:
     return heap + beside
 
 
+def plausible_jvm_bytes(conf: Mapping[str, str]) -> int:
+    """The bytes that the JVM of an executor may use at most: its heap, and what is beside it.
+
+    Not what it is allowed to use, so the larger of the user's overhead and of Spark's counts.
+    """
+    heap = memory_bytes(conf.get("spark.executor.memory", "")) or _DEFAULT_HEAP
+    beside = memory_bytes(conf.get("spark.executor.memoryOverhead", "")) or 0
+    off_heap = memory_bytes(conf.get("spark.memory.offHeap.size", "")) or 0
+    return heap + max(beside, _LEAST_OVERHEAD, int(heap * _OVERHEAD_FACTOR)) + off_heap
+
+
 def is_local_master(master: str) -> bool:
     """Whether the JVM of the driver is the only executor; `local-cluster` of Spark's tests has others."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None

@@ -25,6 +25,9 @@ PROGRAM = SPARK + (
     "jvm.java.lang.System.gc()\n"
     "spark.sparkContext.parallelize([1], 1).map(lambda number: len(bytearray(b'x' * (80 << 20)))).sum()\n"
 )
+POLL = "spark.executor.metrics.pollingInterval"
+# A task longer than two polls, and shorter than a heartbeat.
+SECONDS = SPARK + "spark.sparkContext.parallelize([1], 1).foreach(lambda _: __import__('time').sleep(3))"
 
 
 @pytest.mark.parametrize("collector", ["G1", "Serial", "Parallel"])
@@ -40,6 +43,20 @@ def test_a_short_run_has_the_heap_that_it_keeps_and_the_memory_of_its_python_wor
     assert executors["heap_live_peak_bytes"] == driver["heap_live_peak_bytes"]
     assert 100 * MB < executors["python_rss_peak_bytes"] < 400 * MB
     assert executors["jvm_rss_peak_bytes"] == driver["rss_peak_bytes"] > 100 * MB
+
+
+@pytest.mark.standalone
+@pytest.mark.parametrize("kit", ["standalone-client"], indirect=True)
+@pytest.mark.parametrize(("conf", "is_measured"), [({}, True), ({POLL: "0"}, False)])
+def test_a_run_of_seconds_on_a_cluster_has_the_memory_of_its_executors_unless_its_user_forbids_it(
+    kit: Kit, conf: dict[str, str], is_measured: bool
+) -> None:
+    attempt, verdict = ended(kit, SECONDS, conf)
+    assert verdict.error is None
+    executors = attempt.document["metrics"]["executors"]
+    assert executors.get("python_rss_peak_bytes", 0) > (30 * MB if is_measured else -1)
+    assert executors.get("jvm_rss_peak_bytes", 0) > (100 * MB if is_measured else -1)
+    assert ("python_rss_peak_bytes" in executors) is is_measured
 
 
 def test_a_look_at_memory_is_cheap(local_spark: LocalSpark) -> None:

@@ -7,6 +7,7 @@ from spark_runner.driver.spark_status import PEAKS, SUMS, Stage
 from spark_runner.protocol.sizing import SIZING
 
 HUGE = 2**63 - 1
+MB = 1 << 20
 
 
 class Status:
@@ -96,6 +97,15 @@ def test_a_metric_that_cannot_be_measured_is_omitted_and_reported_and_the_others
     assert "executors" not in document
     assert "heap_live_peak_bytes" not in document["driver"]
     assert document["input_rows"] == 3 * HUGE
+
+
+def test_a_jvm_that_was_counted_twice_has_at_most_the_memory_that_it_can_use() -> None:
+    status = Status()
+    status.settings = lambda: {"spark.executor.memory": "512m"}  # type: ignore[method-assign]
+    seen = {"number": 1, "lost": 0, "cores": 1, "off_heap_peak_bytes": 50 * MB}
+    for rss, kept in ((300, 300), (1_800, 512 + 384 + 50)):
+        status.executors = lambda rss=rss: {**seen, "jvm_rss_peak_bytes": rss * MB}  # type: ignore[method-assign, misc]
+        assert measured(status)[0]["executors"]["jvm_rss_peak_bytes"] == kept * MB
 
 
 def test_a_run_of_which_some_stages_were_not_seen_says_so() -> None:
