@@ -109,3 +109,21 @@ def test_the_measured_batches_are_bounded_and_keep_those_of_other_sizes() -> Non
     for number in range(500):
         found = remembered([*found, Batch(100, 8.0, MUCH, 100 + number)])
     assert len(found) == 24
+
+
+def test_a_batch_that_was_planned_before_a_change_does_not_raise_the_limit() -> None:
+    own = tuner(begin=800)
+    own.measured(0, 800, 30.0, MUCH)
+    assert own.wanted() == 400
+    own.change(400, 1)
+    own.measured(1, 800, 3.0, MUCH)
+    assert own.wanted() is None
+    own.measured(2, 400, 1.0, MUCH)
+    assert own.wanted() == 800
+
+
+def test_a_limit_below_the_number_of_partitions_rises_while_rows_wait() -> None:
+    own = tuner(begin=10)
+    for number in range(3):
+        own.measured(number, 32, 1.0, MUCH)
+    assert own.wanted() == 20

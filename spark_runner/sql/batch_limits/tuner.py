@@ -18,6 +18,7 @@ _RECENT = 8  # batches that the law sees, and
 _SIZES = 16  # the last batch of each further limit, which tell the fixed cost
 _RETRY_S = 30.0  # after a change that failed
 _MOST_CHARACTERS = 300  # of a reason: the progress is stored in ZooKeeper
+_PLANNED_BEFORE = 1.01  # of the limit: partitions have whole numbers of rows
 _PAUSE_SHARE = 10  # a limit rises again after as many pauses of a change
 
 
@@ -76,7 +77,9 @@ class LimitTuner:
         """Take a finished micro-batch; `number` is that of Spark."""
         with self._lock:
             is_before = number < self._first
-            self._batches.append(Batch(rows, seconds, lag, self._before if is_before else self.limit))
+            # Where the stream is behind, Spark has planned the first batch with the limit before.
+            is_earlier = is_before or (number == self._first and rows > _PLANNED_BEFORE * self.limit)
+            self._batches.append(Batch(rows, seconds, lag, self._before if is_earlier else self.limit))
             self._is_new |= not is_before
             self._batches = remembered(self._batches)
 
