@@ -100,7 +100,7 @@ def test_each_decision_has_its_reason(batch: Batch, words: str) -> None:
 
 
 def test_a_limit_below_the_number_of_partitions_rises_and_falls_as_any_other() -> None:
-    """Spark reads at least one row of each partition that has some: 32 of 32 partitions, 158 of a skewed topic."""
+    """Spark reads at least one row of each partition that has some: 32 of as many, 158 of a skewed topic."""
     assert next_limit([Batch(32, 1.0, MUCH, 10)], 10, TARGET).limit == 20
     assert next_limit([Batch(158, 1.0, MUCH, 100)], 100, TARGET).limit == 200
     assert next_limit([Batch(158, 20.0, MUCH, 100)], 100, TARGET).limit == 50

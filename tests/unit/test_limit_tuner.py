@@ -57,13 +57,28 @@ def test_a_limit_rises_again_only_after_ten_pauses() -> None:
     own.measured(0, 100, 1.0, MUCH)
     assert own.wanted() == 200
     own.change(200, 1)
-    own.resumed(3.0)
+    now[0] = 3.0
+    own.resumed()
+    now[0] = 10.0
+    own.resumed()  # of a further micro-batch
     own.measured(1, 200, 2.0, MUCH)
     assert own.wanted() is None
-    assert "rises again in 30 s" in own.shown()["reason"]
+    assert "rises again in 20 s" in own.shown()["reason"]
     now[0] = 31.0
     own.measured(2, 200, 2.0, MUCH)
     assert own.wanted() == 400
+
+
+def test_a_pause_in_which_no_broker_answered_holds_the_limit_for_ten_minutes_at_most() -> None:
+    now = [0.0]
+    own = tuner(now=now)
+    own.measured(0, 100, 40.0, MUCH)
+    assert own.wanted() == 50
+    own.change(50, 1)
+    now[0] = 7200.0
+    own.resumed()
+    own.measured(1, 50, 1.0, MUCH)
+    assert own.wanted() == 100
 
 
 def test_an_operator_pins_the_limit_gives_another_target_and_hands_it_back() -> None:

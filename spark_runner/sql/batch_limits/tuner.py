@@ -19,7 +19,8 @@ _SIZES = 16  # the last batch of each further limit, which tell the fixed cost
 _RETRY_S = 30.0  # after a change that failed
 _MOST_CHARACTERS = 300  # of a reason: the progress is stored in ZooKeeper
 _PLANNED_BEFORE = 1.01  # of the limit: partitions have whole numbers of rows
-_PAUSE_SHARE = 10  # a limit rises again after as many pauses of a change
+_PAUSE_SHARE = 10  # a limit rises again after as many pauses of a change, and
+_LONGEST_WAIT_S = 600.0  # at the latest: brokers may have been away at the change
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class LimitTuner:
         self._is_new = False  # a batch was measured since the last decision
         self._first = 0  # the number of the first batch after the last change
         self._changed_at, self._pause, self._changes = -math.inf, 0.0, 0
+        self._is_paused = False  # since the last change, until the query reads again
         self._retry_at = -math.inf
         self.limit = begin
         self._before = begin
@@ -95,13 +97,14 @@ class LimitTuner:
         """The query goes on with this limit from the micro-batch of the number `first`."""
         with self._lock:
             self._before, self.limit, self._first = self.limit, limit, first
-            self._is_new, self._changed_at = False, self._clock()
+            self._is_new, self._changed_at, self._is_paused = False, self._clock(), True
             self._changes += 1
 
-    def resumed(self, pause: float) -> None:
-        """The first micro-batch after a change has begun; no rows were written for `pause` seconds."""
+    def resumed(self) -> None:
+        """The query reads again: a micro-batch has begun, or it has found no rows. The first call counts."""
         with self._lock:
-            self._pause = pause
+            if self._is_paused:
+                self._pause, self._is_paused = self._clock() - self._changed_at, False
 
     def failed(self, reason: str) -> None:
         """A change has failed, and the query goes on as it was."""
@@ -143,7 +146,7 @@ class LimitTuner:
             return None
         self._is_new = False
         decision = next_limit(self._batches, self.limit, target)
-        waits = self._pause * _PAUSE_SHARE - (self._clock() - self._changed_at)
+        waits = min(self._pause * _PAUSE_SHARE, _LONGEST_WAIT_S) - (self._clock() - self._changed_at)
         if decision.limit > self.limit >= target.least and waits > 0:
             reason = (
                 f"the limit rises again in {waits:.0f} s: a change pauses the stream for {self._pause:.1f} s"

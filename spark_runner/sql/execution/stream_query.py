@@ -71,8 +71,7 @@ class StreamQuery:
         self._started = time.monotonic()
         self._is_ending = False
         self._last: int | None = None  # the number of the last micro-batch that was written
-        self._next: tuple[int, DataFrame] | None = None  # the limit with which the query starts again, and
-        self._paused_at: float | None = None  # when it was stopped for that
+        self._next: tuple[int, DataFrame] | None = None  # the limit with which the query starts again
 
     def begin(self, frame: DataFrame) -> None:
         """Start the query."""
@@ -84,9 +83,8 @@ class StreamQuery:
         self.batches.end()
 
     def _write(self, frame: DataFrame, batch: int) -> None:
-        if self._limit and self._paused_at is not None:
-            self._limit.tuner.resumed(time.monotonic() - self._paused_at)
-            self._paused_at = None
+        if self._limit:
+            self._limit.tuner.resumed()
         self.current = self.inserts[0]
         self._count(frame, batch)
         with self._rows(frame) as rows:
@@ -139,7 +137,7 @@ class StreamQuery:
 
     def _go_on(self, limit: int, frame: DataFrame) -> None:
         """Start the query again: Spark has counted the last micro-batch, and none has begun since."""
-        self._paused_at, self._next, self.batches = time.monotonic(), None, MicroBatches(self._write)
+        self._next, self.batches = None, MicroBatches(self._write)
         if self._limit and self._last is not None:
             self._limit.tuner.change(limit, self._last + 1)
         try:
