@@ -10,13 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_runner.connectors.base import Sink
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.push.adjustment import Adjustment
 from spark_runner.sql.execution.batch_writer import BatchWriter
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.stream_limits import ChangingLimit
 from spark_runner.sql.execution.streaming import MicroBatches
-from spark_runner.sql.text.errors import SqlError
 
 RowsOfBatch = Callable[
     [DataFrame], contextlib.AbstractContextManager[Callable[[Mapping[str, Any]], DataFrame]]
@@ -107,6 +106,8 @@ class StreamQuery:
                 query.stop()
                 if batches.failure or self._is_ending or self._next is None:
                     self._end(batches.failure)  # a batch may have failed between the two looks
+                elif (failed := query.exception()) is not None:  # likewise, so Spark may not have counted it
+                    self._end(failed)
                 else:
                     self._go_on(*self._next)
             elif self._next is None and not self._is_ending:
@@ -129,7 +130,7 @@ class StreamQuery:
         try:
             self._next = limit, self._limit.rows(limit)
             self._limit.keep(limit)
-        except (SqlError, ConnectorError, *SPARK_ERRORS) as error:
+        except (SparkRunnerError, *SPARK_ERRORS) as error:
             self._next = None
             self._limit.tuner.failed(str(error))
         else:
