@@ -27,7 +27,7 @@ _ON_THIS_HOST = {"local", "standalone", "yarn"}
 """The backends whose drivers are processes of the worker's host in client mode."""
 
 _APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,200}")
-_SHOWN = re.compile(r"(?!.*\$\{)[!-?A-~]{1,300}")  # an `@` may follow a login
+_SHOWN = re.compile(r"(?!.*\$\{)[!\"$->A-~]{1,300}")  # an `@` may follow a login, and a `?` precede a key
 
 
 @dataclass(frozen=True, slots=True)
