@@ -13,6 +13,8 @@ _SHARED = 0o1733
 """Each user writes logs, and only their owner removes them; other users do not even see their names."""
 
 _PASSAGE = 0o711
+_LEAST_FREE_BYTES = 16 << 20
+"""Spark fails an application whose log it cannot begin; one that finds no room later ends early."""
 
 
 class FolderTrouble(OrchestratorError):
@@ -20,7 +22,7 @@ class FolderTrouble(OrchestratorError):
 
 
 def make_folder(path: str, user: str | None, *, shared: bool) -> None:
-    """Make the folder if it is missing, and check that the user of a driver can write to it.
+    """Make the folder if it is missing, and check that the user of a driver can write to it, and has room.
 
     A folder that exists keeps its permissions: the operator has chosen them. `user` is None for the worker's
     own; with `shared` the drivers of several users write to it. Raises FolderTrouble.
@@ -34,7 +36,7 @@ def make_folder(path: str, user: str | None, *, shared: bool) -> None:
             private_directory(folder)
             if shared:
                 folder.chmod(_SHARED)
-        found = folder.stat()
+        found, disk = folder.stat(), os.statvfs(folder)
     except (UnsafeDirectory, RunAsError) as error:
         raise FolderTrouble(str(error)) from error
     except OSError as error:
@@ -48,6 +50,9 @@ def make_folder(path: str, user: str | None, *, shared: bool) -> None:
         raise FolderTrouble(
             f"{name} may not write to {path} (mode {stat.S_IMODE(found.st_mode):04o}): {remedy}"
         )
+    has_files = disk.f_favail > 0 or not disk.f_files  # some file systems do not count them
+    if disk.f_bavail * disk.f_frsize < _LEAST_FREE_BYTES or not has_files:
+        raise FolderTrouble(f"the disk of {path} is full: remove old logs, or shorten `retention`")
 
 
 def _may_write(folder: Path, found: os.stat_result, account: UserAccount | None) -> bool:

@@ -1,6 +1,8 @@
 """Spark's event logs: the properties that turn them on for a pool, and the address of the log of a run."""
 
 import re
+import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,13 +17,17 @@ from queues import LOW_LANE_SUFFIX
 _ENABLED, _FOLDER = "spark.eventLog.enabled", "spark.eventLog.dir"
 _COMPRESS, _ROLLING = "spark.eventLog.compress", "spark.eventLog.rolling.enabled"
 _CODEC = "spark.eventLog.compression.codec"
+_LOCAL_ID = "spark.test.appId"
+"""The id of an application with a local master, by default `local-<milliseconds>`: of two drivers that start
+in the same millisecond Spark fails the second, whose log exists. Other masters count their applications."""
+
 _DEFAULT_FOLDER = "file:///tmp/spark-events"  # Spark's own
 _CODECS = {"lz4", "lzf", "snappy", "zstd"}
 _ON_THIS_HOST = {"local", "standalone", "yarn"}
 """The backends whose drivers are processes of the worker's host in client mode."""
 
 _APPLICATION = re.compile(r"[A-Za-z0-9_-]{1,200}")
-_SHOWN = re.compile(r"(?!.*\$\{)[!-?A-~]{1,300}")  # an `@` may follow a login
+_SHOWN = re.compile(r"(?!.*\$\{)[!\"$->A-~]{1,300}")  # an `@` may follow a login, and a `?` precede a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,10 @@ class EventLogs:
             except FolderTrouble as trouble:
                 logger.warning("jobs of pool {} have no event logs: {}", pool, trouble)
                 return {}
+        if added and spark.target.backend == "local":
+            its_id = f"local-{time.time_ns() // 10**6}{secrets.randbelow(10**6):06}"
+            # A program that starts Spark a second time has the same id.
+            added |= {_LOCAL_ID: its_id, "spark.eventLog.overwrite": "true"}
         return added
 
     def address(self, pool: str, spark: Spark, application_id: str | None) -> str | None:

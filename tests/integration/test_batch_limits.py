@@ -222,6 +222,28 @@ def test_later_statements_of_the_script_do_not_change_the_rows_after_a_change(st
     assert len(stream.tables.written()) == 400
 
 
+def test_a_limit_below_the_number_of_partitions_rises_while_rows_wait(stream: Stream) -> None:
+    stream.topic = stream.topics.new("wide", partitions=16)
+    stream.produce(3000)
+    settings = TUNED.replace("2 s", "20 s").replace("min = 20", "min = 1")
+    with stream.runs(settings, max_offsets_per_trigger=5):
+        stream.wait(lambda: stream.shown.get("rows", 5) >= 40, "the limit rises")
+        assert stream.sizes[0] == 16, "each partition gives a row"
+
+
+def test_a_change_while_no_rows_come_is_no_long_pause(stream: Stream) -> None:
+    stream.produce(60)
+    with stream.runs(STREAM, max_offsets_per_trigger=40):
+        stream.wait(lambda: stream.facts.get("total_rows") == 60, "all rows are written")
+        stream.control.pushes.adjust(Adjustment(batch_rows=30))
+        stream.wait(lambda: stream.shown.get("pause_seconds", 0) > 0, "the query reads again")
+        shown, triggers = stream.shown["pause_seconds"], stream.facts["triggers"]
+        stream.wait(lambda: stream.facts["triggers"] > triggers + 1, "it finds no rows")
+        stream.produce(10)
+        stream.wait(lambda: stream.facts.get("total_rows") == 70, "further rows are written")
+        assert stream.shown["pause_seconds"] == shown
+
+
 # ---------------------------------------------------------------------- other queries
 def test_the_inserts_of_a_statement_set_go_on_together_and_rows_that_do_not_fit_count_once(
     stream: Stream,

@@ -146,6 +146,17 @@ def test_a_killed_job_has_a_history_whose_log_stays_for_a_month(
         assert list(folder.iterdir()) == left
 
 
+def test_a_program_that_starts_spark_twice_has_the_log_of_the_second(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    with_logs(deployment, tmp_path / "events")
+    twice = COUNTS + "SparkSession.getActiveSession().stop()" + COUNTS
+    job = deployment.wait(deployment.submit(twice, spark=SPARK), ENDED_S).job
+    assert job.status is Status.SUCCESS
+    (log,) = (tmp_path / "events").iterdir()
+    assert log.name == f"eventlog_v2_{job.application_id}"
+
+
 def test_a_folder_of_event_logs_that_is_missing_is_named_with_the_remedy(deployment: Deployment) -> None:
     with_spark(deployment)
     conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": "file:///missing/events"}

@@ -1,9 +1,11 @@
 """The folder of event logs on this host: what is made, and what is refused with a remedy."""
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from loguru import logger
@@ -52,6 +54,35 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         make_folder(str(tmp_path / "logs"), None, shared=False)
     with pytest.raises(FolderTrouble, match="logs"):
         make_folder(str(tmp_path / "logs" / "more"), None, shared=False)
+
+
+@pytest.mark.parametrize("full", [{"f_bavail": 10}, {"f_favail": 0}], ids=["bytes", "files"])
+def test_a_full_disk_is_refused_because_spark_could_not_begin_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: dict[str, int]
+) -> None:
+    found = os.statvfs(tmp_path)
+    disk = {name: getattr(found, name) for name in ("f_bavail", "f_frsize", "f_favail", "f_files")}
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(**{**disk, "f_files": 9, **full}))
+    with pytest.raises(FolderTrouble, match="full: remove old logs"):
+        make_folder(str(tmp_path), None, shared=False)
+
+
+def test_a_file_system_that_does_not_count_files_is_not_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SimpleNamespace(f_bavail=10**6, f_frsize=4096, f_favail=0, f_files=0)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    make_folder(str(tmp_path), None, shared=False)
+
+
+def test_drivers_that_start_in_one_millisecond_have_logs_of_different_names(tmp_path: Path) -> None:
+    logs = EventLogs({"*": EventLogSettings(url=tmp_path.as_uri())})
+    local, cluster = Spark(master="local[1]"), Spark(master="spark://host:7077")
+    ids = {logs.prepared("a", local)["spark.test.appId"] for _ in range(50)}
+    assert len(ids) == 50
+    assert all(re.fullmatch(r"local-\d{19}", each) for each in ids)
+    assert "spark.test.appId" not in logs.prepared("a", cluster)
+    assert "spark.test.appId" not in EventLogs({}).prepared("a", local)
 
 
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def test_the_address_of_an_ended_run_is_its_page_or_its_log(
         (spark({"spark.eventLog.enabled": "false"}), ID),
         (spark({"spark.eventLog.dir": "file:///mine"}), ID),
         (spark({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "s3a://k:s@bucket"}), ID),
+        (spark({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "https://host/logs?sig=s"}), ID),
         (spark({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "${env:X}"}), ID),
         (spark({"spark.eventLog.enabled": "true", "spark.eventLog.dir": "file:/a\x1b[2J"}), ID),
     ],

@@ -87,9 +87,9 @@ def test_a_batch_that_has_read_all_rows_in_time_changes_nothing(history: list[Ba
             "40 rows took 2.0 s, not as many as the limit: nothing holds the stream back",
         ),
         (
-            Batch(9000, 2.0, MUCH, 4000),
-            "9,000 rows took 2.0 s, not as many as the limit",
-        ),  # it was planned before the last change
+            Batch(9000, 2.0, MUCH, 9000),
+            "9,000 rows took 2.0 s, and were planned with another limit",
+        ),
         (Batch(0, 2.0, 0, 4000), "no micro-batch has been measured yet"),
         (Batch(40, math.nan, 0, 4000), "no micro-batch has been measured yet"),
         (Batch(40, math.inf, 0, 4000), "no micro-batch has been measured yet"),
@@ -97,6 +97,15 @@ def test_a_batch_that_has_read_all_rows_in_time_changes_nothing(history: list[Ba
 )
 def test_each_decision_has_its_reason(batch: Batch, words: str) -> None:
     assert words in next_limit([batch], 4000, TARGET).reason
+
+
+def test_a_limit_below_the_number_of_partitions_rises_and_falls_as_any_other() -> None:
+    """Spark reads at least one row of each partition that has some: 32 of as many, 158 of a skewed topic."""
+    assert next_limit([Batch(32, 1.0, MUCH, 10)], 10, TARGET).limit == 20
+    assert next_limit([Batch(158, 1.0, MUCH, 100)], 100, TARGET).limit == 200
+    assert next_limit([Batch(158, 20.0, MUCH, 100)], 100, TARGET).limit == 50
+    assert next_limit([Batch(158, 15.0, MUCH, 65)], 65, TARGET).limit < 65, "158 rows take too long"
+    assert next_limit([Batch(158, 9.0, MUCH, 65)] * 2, 65, TARGET).limit == 65
 
 
 def test_a_limit_at_its_bound_says_so() -> None:

@@ -57,13 +57,28 @@ def test_a_limit_rises_again_only_after_ten_pauses() -> None:
     own.measured(0, 100, 1.0, MUCH)
     assert own.wanted() == 200
     own.change(200, 1)
-    own.resumed(3.0)
+    now[0] = 3.0
+    own.resumed()
+    now[0] = 10.0
+    own.resumed()  # of a further micro-batch
     own.measured(1, 200, 2.0, MUCH)
     assert own.wanted() is None
-    assert "rises again in 30 s" in own.shown()["reason"]
+    assert "rises again in 20 s" in own.shown()["reason"]
     now[0] = 31.0
     own.measured(2, 200, 2.0, MUCH)
     assert own.wanted() == 400
+
+
+def test_a_pause_in_which_no_broker_answered_holds_the_limit_for_ten_minutes_at_most() -> None:
+    now = [0.0]
+    own = tuner(now=now)
+    own.measured(0, 100, 40.0, MUCH)
+    assert own.wanted() == 50
+    own.change(50, 1)
+    now[0] = 7200.0
+    own.resumed()
+    own.measured(1, 50, 1.0, MUCH)
+    assert own.wanted() == 100
 
 
 def test_an_operator_pins_the_limit_gives_another_target_and_hands_it_back() -> None:
@@ -109,3 +124,21 @@ def test_the_measured_batches_are_bounded_and_keep_those_of_other_sizes() -> Non
     for number in range(500):
         found = remembered([*found, Batch(100, 8.0, MUCH, 100 + number)])
     assert len(found) == 24
+
+
+def test_a_batch_that_was_planned_before_a_change_does_not_raise_the_limit() -> None:
+    own = tuner(begin=800)
+    own.measured(0, 800, 30.0, MUCH)
+    assert own.wanted() == 400
+    own.change(400, 1)
+    own.measured(1, 800, 3.0, MUCH)
+    assert own.wanted() is None
+    own.measured(2, 400, 1.0, MUCH)
+    assert own.wanted() == 800
+
+
+def test_a_limit_below_the_number_of_partitions_rises_while_rows_wait() -> None:
+    own = tuner(begin=10)
+    for number in range(3):
+        own.measured(number, 32, 1.0, MUCH)
+    assert own.wanted() == 20

@@ -19,7 +19,6 @@ _AIM = 0.8  # of the target: the dead band above it ends near the target
 _STEP = math.log(2)  # a change doubles or halves the limit at most
 _USED = 0.9  # of the limit, if the lag is unknown: a batch with fewer rows has read all that there were
 _USED_WITH_LAG = 0.5  # Spark gives each partition a whole number of rows, and leaves some out
-_PLANNED_BEFORE = 1.01  # likewise: a batch with more rows was planned before the last change
 _SPREAD = 2.0  # of rows, from which their times tell the fixed cost
 _SHORTEST = 0.001  # seconds: the clock of Spark has milliseconds
 _MIN_FIT = 3  # batches
@@ -77,7 +76,7 @@ def next_limit(batches: Sequence[Batch], limit: int, target: Target) -> Decision
     last, cost = measured[-1], fixed_seconds(measured[:-1])
     aim = max(_AIM * target.seconds, 2 * cost)
     took = f"{last.rows:,} rows took {last.seconds:.1f} s"
-    error = math.log(_wanted(last, cost, aim, target) / limit)
+    error = _error(last, cost, aim, limit, target)
     if error < -DEAD_BAND and last.seconds > aim:
         why = f"{took}, and the target is {target.seconds:g} s"
         if 2 * cost > target.seconds:
@@ -85,8 +84,10 @@ def next_limit(batches: Sequence[Batch], limit: int, target: Target) -> Decision
         return _changed(limit, KP_DOWN * error, target, why)
     used = [each for each in measured[-2:] if _has_used(each, limit)]
     if last in used:  # without the fixed cost, which would make the step larger, and may be wrong
-        error = min(math.log(_wanted(each, 0.0, aim, target) / limit) for each in used)
+        error = min(_error(each, 0.0, aim, limit, target) for each in used)
     is_sure = len(used) > 1 or last.seconds < _FAR_BELOW * target.seconds
+    if last.limit != limit:
+        return Decision(limit, f"{took}, and were planned with another limit")
     if (why_not := _holds(last, used, error, is_sure=is_sure)) is not None:
         return Decision(limit, f"{took}{why_not}")
     waiting = "more rows wait" if last.lag is None else f"{last.lag:,} rows wait"
@@ -96,7 +97,7 @@ def next_limit(batches: Sequence[Batch], limit: int, target: Target) -> Decision
 
 def _has_used(batch: Batch, limit: int) -> bool:
     least = _USED if batch.lag is None else _USED_WITH_LAG
-    return batch.limit == limit and least <= batch.rows / limit <= _PLANNED_BEFORE
+    return batch.limit == limit and batch.rows / limit >= least
 
 
 def _holds(last: Batch, used: Sequence[Batch], error: float, *, is_sure: bool) -> str | None:
@@ -136,6 +137,16 @@ def fixed_seconds(batches: Sequence[Batch]) -> float:
     if math.sqrt(misfit / len(points)) > _MISFIT:  # likewise
         return 0.0
     return max(0.0, min(cost, 0.9 * min(each.seconds for each in batches)))
+
+
+def _error(batch: Batch, cost: float, aim: float, limit: int, target: Target) -> float:
+    """How far the limit is from the wanted one, as a logarithm.
+
+    Spark gives each partition with records at least one, so a batch may have more rows than its limit: then
+    the limit changes by the ratio by which the rows should.
+    """
+    rows = max(limit, batch.rows) if batch.limit == limit else limit
+    return math.log(_wanted(batch, cost, aim, target) / rows)
 
 
 def _wanted(batch: Batch, cost: float, aim: float, target: Target) -> float:

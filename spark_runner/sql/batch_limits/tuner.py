@@ -18,7 +18,9 @@ _RECENT = 8  # batches that the law sees, and
 _SIZES = 16  # the last batch of each further limit, which tell the fixed cost
 _RETRY_S = 30.0  # after a change that failed
 _MOST_CHARACTERS = 300  # of a reason: the progress is stored in ZooKeeper
-_PAUSE_SHARE = 10  # a limit rises again after as many pauses of a change
+_PLANNED_BEFORE = 1.01  # of the limit: partitions have whole numbers of rows
+_PAUSE_SHARE = 10  # a limit rises again after as many pauses of a change, and
+_LONGEST_WAIT_S = 600.0  # at the latest: brokers may have been away at the change
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class LimitTuner:
         self._is_new = False  # a batch was measured since the last decision
         self._first = 0  # the number of the first batch after the last change
         self._changed_at, self._pause, self._changes = -math.inf, 0.0, 0
+        self._is_paused = False  # since the last change, until the query reads again
         self._retry_at = -math.inf
         self.limit = begin
         self._before = begin
@@ -76,7 +79,9 @@ class LimitTuner:
         """Take a finished micro-batch; `number` is that of Spark."""
         with self._lock:
             is_before = number < self._first
-            self._batches.append(Batch(rows, seconds, lag, self._before if is_before else self.limit))
+            # Where the stream is behind, Spark has planned the first batch with the limit before.
+            is_earlier = is_before or (number == self._first and rows > _PLANNED_BEFORE * self.limit)
+            self._batches.append(Batch(rows, seconds, lag, self._before if is_earlier else self.limit))
             self._is_new |= not is_before
             self._batches = remembered(self._batches)
 
@@ -92,13 +97,14 @@ class LimitTuner:
         """The query goes on with this limit from the micro-batch of the number `first`."""
         with self._lock:
             self._before, self.limit, self._first = self.limit, limit, first
-            self._is_new, self._changed_at = False, self._clock()
+            self._is_new, self._changed_at, self._is_paused = False, self._clock(), True
             self._changes += 1
 
-    def resumed(self, pause: float) -> None:
-        """The first micro-batch after a change has begun; no rows were written for `pause` seconds."""
+    def resumed(self) -> None:
+        """The query reads again: a micro-batch has begun, or it has found no rows. The first call counts."""
         with self._lock:
-            self._pause = pause
+            if self._is_paused:
+                self._pause, self._is_paused = self._clock() - self._changed_at, False
 
     def failed(self, reason: str) -> None:
         """A change has failed, and the query goes on as it was."""
@@ -140,7 +146,7 @@ class LimitTuner:
             return None
         self._is_new = False
         decision = next_limit(self._batches, self.limit, target)
-        waits = self._pause * _PAUSE_SHARE - (self._clock() - self._changed_at)
+        waits = min(self._pause * _PAUSE_SHARE, _LONGEST_WAIT_S) - (self._clock() - self._changed_at)
         if decision.limit > self.limit >= target.least and waits > 0:
             reason = (
                 f"the limit rises again in {waits:.0f} s: a change pauses the stream for {self._pause:.1f} s"

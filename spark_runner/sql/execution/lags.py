@@ -31,6 +31,11 @@ def lag_of(sources: Iterable[Any]) -> dict[str, Any]:
     return {"lag": {"records": sum(found.values()), "partitions": {name: found[name] for name in worst}}}
 
 
+def lag_of_none() -> dict[str, Any]:
+    """The value of `lag` of a query that has read all there is."""
+    return {"records": 0, "partitions": {}}
+
+
 def rows_of(sources: Iterable[Any]) -> int | None:
     """The records of topics that a trigger has read, once each; None if Spark does not say where it began.
 

@@ -10,13 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_runner.connectors.base import Sink
-from spark_runner.connectors.errors import ConnectorError
+from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.push.adjustment import Adjustment
 from spark_runner.sql.execution.batch_writer import BatchWriter
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.stream_limits import ChangingLimit
 from spark_runner.sql.execution.streaming import MicroBatches
-from spark_runner.sql.text.errors import SqlError
 
 RowsOfBatch = Callable[
     [DataFrame], contextlib.AbstractContextManager[Callable[[Mapping[str, Any]], DataFrame]]
@@ -71,8 +70,7 @@ class StreamQuery:
         self._started = time.monotonic()
         self._is_ending = False
         self._last: int | None = None  # the number of the last micro-batch that was written
-        self._next: tuple[int, DataFrame] | None = None  # the limit with which the query starts again, and
-        self._paused_at: float | None = None  # when it was stopped for that
+        self._next: tuple[int, DataFrame] | None = None  # the limit with which the query starts again
 
     def begin(self, frame: DataFrame) -> None:
         """Start the query."""
@@ -84,9 +82,8 @@ class StreamQuery:
         self.batches.end()
 
     def _write(self, frame: DataFrame, batch: int) -> None:
-        if self._limit and self._paused_at is not None:
-            self._limit.tuner.resumed(time.monotonic() - self._paused_at)
-            self._paused_at = None
+        if self._limit:
+            self._limit.tuner.resumed()
         self.current = self.inserts[0]
         self._count(frame, batch)
         with self._rows(frame) as rows:
@@ -109,6 +106,8 @@ class StreamQuery:
                 query.stop()
                 if batches.failure or self._is_ending or self._next is None:
                     self._end(batches.failure)  # a batch may have failed between the two looks
+                elif (failed := query.exception()) is not None:  # likewise, so Spark may not have counted it
+                    self._end(failed)
                 else:
                     self._go_on(*self._next)
             elif self._next is None and not self._is_ending:
@@ -131,7 +130,7 @@ class StreamQuery:
         try:
             self._next = limit, self._limit.rows(limit)
             self._limit.keep(limit)
-        except (SqlError, ConnectorError, *SPARK_ERRORS) as error:
+        except (SparkRunnerError, *SPARK_ERRORS) as error:
             self._next = None
             self._limit.tuner.failed(str(error))
         else:
@@ -139,7 +138,7 @@ class StreamQuery:
 
     def _go_on(self, limit: int, frame: DataFrame) -> None:
         """Start the query again: Spark has counted the last micro-batch, and none has begun since."""
-        self._paused_at, self._next, self.batches = time.monotonic(), None, MicroBatches(self._write)
+        self._next, self.batches = None, MicroBatches(self._write)
         if self._limit and self._last is not None:
             self._limit.tuner.change(limit, self._last + 1)
         try:

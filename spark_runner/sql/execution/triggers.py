@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import (
 
 from spark_runner.sql.batch_limits.tuner import LimitTuner
 from spark_runner.sql.execution.batch_writer import BatchWriter
-from spark_runner.sql.execution.lags import lag_of, rows_of
+from spark_runner.sql.execution.lags import lag_of, lag_of_none, rows_of
 
 IDLE_INTERVAL = "spark.sql.streaming.noDataProgressEventInterval"
 IDLE_MILLISECONDS = 1000  # at most one report of an idle trigger in this time
@@ -33,6 +33,7 @@ class Triggers(StreamingQueryListener):
         self._tuners: dict[str, LimitTuner] = {}  # of the queries whose limit may change, by their names
         self._names: dict[str, str] = {}  # by the id of the run of the query
         self._facts: dict[str, dict[str, Any]] = {}
+        self._with_lag: set[str] = set()  # the names of queries of topics
 
     def add(self, name: str, writers: Mapping[str, BatchWriter], tuner: LimitTuner | None) -> None:
         """Report the INSERTs of the query of this name, which starts next, by the names that they show.
@@ -46,15 +47,22 @@ class Triggers(StreamingQueryListener):
             self._facts[name] = {"triggers": 0}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - of Spark
-        """Remember the run: an idle trigger does not name its query."""
+        """Remember the run: an idle trigger does not name its query, which may start again and again."""
+        name = event.name or ""
         with self._guard:
-            self._names[str(event.runId)] = event.name or ""
+            others = {run: known for run, known in self._names.items() if known != name}
+            self._names = {**others, str(event.runId): name}
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - of Spark
         """Report a trigger that ran a micro-batch."""
         progress = event.progress
         milliseconds = progress.durationMs.get("triggerExecution", 0)
         lag = lag_of(progress.sources)
+        with self._guard:
+            if lag:
+                self._with_lag.add(progress.name or "")
+            # Of a micro-batch that it had planned before a restart, Spark does not say what waits behind it.
+            self._facts.get(progress.name or "", {}).pop("lag", None)
         if (tuner := self._tuners.get(progress.name or "")) is not None:
             rows = rows_of(progress.sources)
             rows = progress.numInputRows if rows is None else rows
@@ -74,7 +82,11 @@ class Triggers(StreamingQueryListener):
         """Report a trigger that found nothing to do."""
         with self._guard:
             name = self._names.get(str(event.runId), "")
-        self._report(name, {"at": event.timestamp, "rows_per_second": 0.0})
+            tuner, has_lag = self._tuners.get(name), name in self._with_lag
+        if tuner is not None:
+            tuner.resumed()
+        lag = {"lag": lag_of_none()} if has_lag else {}
+        self._report(name, {"at": event.timestamp, "rows_per_second": 0.0, **lag})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - of Spark
         """Do nothing: who waits for the query sees its end."""
