@@ -16,7 +16,7 @@ from spark_runner.runners.kubernetes.program import CODE, LAYOUT, PLAN, PodProgr
 from spark_runner.runners.launch import Launch, QuickStart, cluster_submit_environment, submit_arguments
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import DRIVER, EXECUTOR, with_log_layout
-from spark_runner.runners.spark_settings import render_properties
+from spark_runner.runners.spark_settings import MEMORY_MEASURES, render_properties
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.submission_state import tail
 
@@ -188,5 +188,6 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
     own[f"spark.kubernetes.driverEnv.{TERMINATION_LOG_VARIABLE}"] = TERMINATION_LOG
     for name, value in request.environment.items():
         own[f"spark.kubernetes.driverEnv.{name}"] = value
-    defaults = {"spark.ui.showConsoleProgress": "false"}  # progress bars do not belong in a log
+    progress = {"spark.ui.showConsoleProgress": "false"}  # progress bars do not belong in a log
+    defaults = {**progress, **MEMORY_MEASURES}
     return {name: value for name, value in (defaults | dict(conf) | own).items() if value}
