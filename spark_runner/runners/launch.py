@@ -24,6 +24,7 @@ from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import LOG4J2_PROPERTIES
 from spark_runner.runners.spark_settings import (
     LAUNCHER_FLAGS,
+    MEMORY_MEASURES,
     SHORT_JOB_FLAGS,
     chosen_options,
     for_cluster_submit,
@@ -147,9 +148,6 @@ def submit_arguments(
     return [*named, "--name", request.name, str(program), *map(str, arguments)]
 
 
-_MEMORY_POLL = "1s"  # 3.4 ms of processor time each, where 114 processes run: 0.34 % of one processor
-
-
 def spark_properties(
     request: SubmitRequest, directory: RunDirectory, more_java_options: Sequence[str] = ()
 ) -> dict[str, str]:
@@ -161,7 +159,6 @@ def spark_properties(
     defaults = {
         **PAGES_OFF,
         "spark.ui.showConsoleProgress": "false",  # progress bars do not belong in a file
-        "spark.executor.processTreeMetrics.enabled": "true",  # else the memory of Python workers is unknown
         _WAREHOUSE: str(directory.work / "spark-warehouse"),
         "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp
     }
@@ -170,8 +167,7 @@ def spark_properties(
         if _AUTHENTICATE not in request.conf:  # Spark refuses the second without the first
             defaults |= {_AUTHENTICATE: "true", "spark.network.crypto.enabled": "true"}
     else:
-        # Without it, an executor looks at its memory with each heartbeat only (10 s).
-        defaults["spark.executor.metrics.pollingInterval"] = _MEMORY_POLL
+        defaults |= MEMORY_MEASURES
     if request.conf.get("spark.sql.catalogImplementation") == "hive":
         del defaults[
             _WAREHOUSE

@@ -12,6 +12,7 @@ from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.kubernetes.launch import launch_pod
 from spark_runner.runners.kubernetes.program import CODE, PodProgram, program_of
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_settings import MEMORY_MEASURES, render_properties
 
 ACCOUNT = "spark.kubernetes.authenticate.driver.serviceAccountName"
 JAR = {"jar": {"class": "Main", "arguments": []}}
@@ -90,6 +91,7 @@ def test_a_service_account_in_conf_counts_where_the_field_says_nothing(
     directory.create()
     launch_pod(request, program(tmp_path, {"sql": []}), directory, "default", context="", conf_dir=tmp_path)
     lines = (directory.path / "spark.properties").read_text("utf-8").splitlines()
+    assert set(render_properties(MEMORY_MEASURES).splitlines()) <= set(lines)
     assert [line.rpartition("=")[2].strip() for line in lines if ACCOUNT in line] == [account]
 
 

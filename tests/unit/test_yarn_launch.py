@@ -11,6 +11,7 @@ from spark_runner.runners.base import SparkTarget, SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.launch import launch_driver
 from spark_runner.runners.run_directory import RunDirectory
+from spark_runner.runners.spark_settings import MEMORY_MEASURES
 from spark_runner.runners.yarn.launch import (
     PLAN,
     incarnation_of,
@@ -52,6 +53,12 @@ def test_yarn_may_not_try_a_second_time_whatever_the_user_says(tmp_path: Path) -
         yarn_properties(request({"spark.yarn.maxAppAttempts": "4"}), tmp_path)["spark.yarn.maxAppAttempts"]
         == "1"
     )
+
+
+def test_executors_measure_themselves_unless_the_user_says_otherwise(tmp_path: Path) -> None:
+    assert MEMORY_MEASURES.items() <= yarn_properties(request(), tmp_path).items()
+    given = dict.fromkeys(MEMORY_MEASURES, "x")
+    assert given.items() <= yarn_properties(request(given), tmp_path).items()
 
 
 def test_the_queue_and_the_files_of_the_user_are_kept(tmp_path: Path) -> None:

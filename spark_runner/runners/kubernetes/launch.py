@@ -22,7 +22,7 @@ from spark_runner.runners.launch import (
 )
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import DRIVER, EXECUTOR, with_log_layout
-from spark_runner.runners.spark_settings import render_properties
+from spark_runner.runners.spark_settings import MEMORY_MEASURES, render_properties
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.submission_state import tail
 
@@ -195,5 +195,5 @@ def _properties(request: SubmitRequest, program: PodProgram, namespace: str, con
     for name, value in request.environment.items():
         own[f"spark.kubernetes.driverEnv.{name}"] = value
     # Progress bars do not belong in a log.
-    defaults = {**PAGES_OFF, "spark.ui.showConsoleProgress": "false"}
+    defaults = {**PAGES_OFF, **MEMORY_MEASURES, "spark.ui.showConsoleProgress": "false"}
     return {name: value for name, value in (defaults | dict(conf) | own).items() if value}

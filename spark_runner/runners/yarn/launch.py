@@ -18,7 +18,7 @@ from spark_runner.runners.launch import (
 )
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
-from spark_runner.runners.spark_settings import render_properties
+from spark_runner.runners.spark_settings import MEMORY_MEASURES, render_properties
 
 PLAN = "orchestrator-plan.json"  # its name in the driver's working directory, beside the user's files
 _LAYOUT = "orchestrator-log4j2.properties"  # likewise, and in the containers of executors
@@ -101,6 +101,7 @@ def yarn_properties(request: SubmitRequest, folder: Path) -> dict[str, str]:
     return {
         **PAGES_OFF,
         "spark.ui.showConsoleProgress": "false",
+        **MEMORY_MEASURES,
         **conf,
         **({"spark.yarn.queue": queue} if queue else {}),
         **with_log_layout(conf, _LAYOUT, EXECUTOR),
