@@ -11,6 +11,7 @@ from orchestrator.handlers.positions import keep_positions
 from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.history import History, is_run, run_of
 from orchestrator.history.hours import StreamTotals, hour_of
+from orchestrator.history.samples import sample_of
 from orchestrator.model.spark import Spark
 from orchestrator.tuning.key import code_of, parameters_of
 from queues import OutcomeUnknown, SessionLost, Unreachable
@@ -64,9 +65,22 @@ def record_hour(job: JobContext, attempt: Attempt) -> float:
     ran = max(0.0, (job.context.clock.confirmed_ms() - attempt.changed_ms) / 1000)
     hour, since = divmod(ran, history.hour_seconds)
     if int(hour) > monitor.recorded_hours:
-        totals = StreamTotals.of(job.alive())
+        progress = job.alive()
+        totals = StreamTotals.of(progress)
         if totals is not None:  # otherwise no micro-batch has run yet
-            _record(history, job, lambda: hour_of(attempt, int(hour), totals, job_id=job.id))
+            _record(
+                history,
+                job,
+                lambda: hour_of(
+                    attempt,
+                    int(hour),
+                    totals,
+                    job_id=job.id,
+                    sample=sample_of(progress),
+                    code=code_of(job.definition),
+                    parameters=parameters_of(job.definition),
+                ),
+            )
         monitor.recorded_hours = int(hour)
     return history.hour_seconds - since
 

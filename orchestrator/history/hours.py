@@ -40,8 +40,20 @@ class StreamTotals:
         return {"total_rows": self.rows, "total_batches": self.batches}
 
 
-def hour_of(attempt: Attempt, hour: int, totals: StreamTotals, *, job_id: str) -> dict[str, Any]:
-    """The entry after so many full hours of a started attempt; the ring adds what is new in the last one."""
+def hour_of(
+    attempt: Attempt,
+    hour: int,
+    totals: StreamTotals,
+    *,
+    job_id: str,
+    sample: Mapping[str, Any],
+    code: str,
+    parameters: str,
+) -> dict[str, Any]:
+    """The entry after so many full hours of a started attempt; the ring adds what is new in the last one.
+
+    `sample`: its measurements so far, from samples.py; `code`, `parameters`: from tuning/key.py.
+    """
     document = attempt.document
     return {
         "run": attempt.run,
@@ -54,6 +66,9 @@ def hour_of(attempt: Attempt, hour: int, totals: StreamTotals, *, job_id: str) -
         "ended": timestamp(),
         "application_id": application_in(document),
         **totals.to_json(),
+        "code": code,
+        "parameters": parameters,
+        **sample,
     }
 
 
