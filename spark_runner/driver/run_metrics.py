@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from spark_runner.connectors.read_counts import read_so_far
 from spark_runner.driver.python_workers import workers_rss_peak
 from spark_runner.driver.spark_status import SparkStatus, Stage
 from spark_runner.protocol.proc import rss_peak, stat
@@ -46,6 +47,7 @@ class RunMetrics:
         self._executors: dict[str, Any] = {}
         self._driver: dict[str, float] = {}
         self._skew: dict[str, float] = {}
+        self._read_before = read_so_far()
         self._complete = False
         self._memory: dict[str, int] = {}  # peaks that Spark does not keep, and that end with a process
         self._jvm_pid = 0
@@ -61,9 +63,10 @@ class RunMetrics:
             self._measure_memory()
         active = status.active_stages()
         executors = {} if status.is_shared else status.executor_load()
+        beside = self._read_beside_spark()
 
         def so_far(name: str) -> int:
-            return self._sums.get(name, 0) + sum(stage.sums[name] for stage in active)
+            return self._sums.get(name, 0) + beside.get(name, 0) + sum(stage.sums[name] for stage in active)
 
         return {
             "stages": [
@@ -74,6 +77,9 @@ class RunMetrics:
             "written": {"rows": so_far("output_rows"), "bytes": so_far("output_bytes")},
             "executors": executors,
         }
+
+    def _read_beside_spark(self) -> dict[str, int]:
+        return {name: value - self._read_before[name] for name, value in read_so_far().items()}
 
     def finish(self) -> None:
         """Read the remaining numbers while Spark is still there; raises nothing."""
@@ -113,6 +119,9 @@ class RunMetrics:
         """The metrics so far in bytes, seconds and rows; at most MAX_METRICS_BYTES as JSON."""
         sums = dict.fromkeys(("task_ms", "cpu_ns", "gc_ms"), 0) | self._sums
         task_ms, cpu_ns, gc_ms = (sums.pop(name) for name in ("task_ms", "cpu_ns", "gc_ms"))
+        for name, value in self._read_beside_spark().items():
+            if value:
+                sums[name] = sums.get(name, 0) + value
         found: dict[str, Any] = {
             "seconds": round(time.monotonic() - self._started, 3),
             "stages": self._stages,
