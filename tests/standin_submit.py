@@ -33,7 +33,11 @@ class StandInWatch:
         return
 
     def shown(self) -> dict[str, Any]:
-        return {**self.application, "stages": []}
+        sample = {
+            "metrics": {"driver": {"heap_live_peak_bytes": 1 << 20}},
+            "settings": {"spark.driver.memory": "1g"},
+        }
+        return {**self.application, "stages": [], "sample": sample}
 
     def finish(self) -> dict[str, Any]:
         return self.measured()

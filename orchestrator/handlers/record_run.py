@@ -13,6 +13,7 @@ from orchestrator.handlers.verdict import verdict_of_attempt
 from orchestrator.history.history import History, is_run, run_of
 from orchestrator.history.hours import StreamTotals, hour_of
 from orchestrator.history.key import Key
+from orchestrator.history.samples import sample_of
 from orchestrator.model.spark import Spark
 from queues import OutcomeUnknown, SessionLost, Unreachable
 from spark_runner.protocol.attempt import Attempt, AttemptState
@@ -68,9 +69,21 @@ def record_hour(job: JobContext, attempt: Attempt) -> float:
     ran = max(0.0, (job.context.clock.confirmed_ms() - attempt.changed_ms) / 1000)
     hour, since = divmod(ran, history.hour_seconds)
     if int(hour) > monitor.recorded_hours:
-        totals = StreamTotals.of(job.alive())
+        progress = job.alive()
+        totals = StreamTotals.of(progress)
         if totals is not None:  # otherwise no micro-batch has run yet
-            _record(history, job, lambda: hour_of(attempt, int(hour), totals, job_id=job.id))
+            _record(
+                history,
+                job,
+                lambda: hour_of(
+                    attempt,
+                    int(hour),
+                    totals,
+                    job_id=job.id,
+                    sample=sample_of(progress),
+                    key=Key.of(job.definition),
+                ),
+            )
         monitor.recorded_hours = int(hour)
     return history.hour_seconds - since
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.history.key import Key
 from orchestrator.model.times import seconds_between, stored_time
 from queues import timestamp
 from spark_runner.protocol.attempt import Attempt, application_in
@@ -40,8 +41,19 @@ class StreamTotals:
         return {"total_rows": self.rows, "total_batches": self.batches}
 
 
-def hour_of(attempt: Attempt, hour: int, totals: StreamTotals, *, job_id: str) -> dict[str, Any]:
-    """The entry after so many full hours of a started attempt; the ring adds what is new in the last one."""
+def hour_of(
+    attempt: Attempt,
+    hour: int,
+    totals: StreamTotals,
+    *,
+    job_id: str,
+    sample: Mapping[str, Any],
+    key: Key,
+) -> dict[str, Any]:
+    """The entry after so many full hours of a started attempt; the ring adds what is new in the last one.
+
+    `sample`: its measurements so far, from samples.py.
+    """
     document = attempt.document
     return {
         "run": attempt.run,
@@ -54,6 +66,9 @@ def hour_of(attempt: Attempt, hour: int, totals: StreamTotals, *, job_id: str) -
         "ended": timestamp(),
         "application_id": application_in(document),
         **totals.to_json(),
+        "code": key.code,
+        "parameters": key.parameters,
+        **sample,
     }
 
 

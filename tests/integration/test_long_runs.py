@@ -132,6 +132,9 @@ def test_each_full_hour_of_a_stream_is_in_the_history_once_and_the_run_has_the_r
     assert [run["state"] for run in found] == ["running"] * len(recorded) + ["succeeded"]
     assert sum(run["rows"] for run in found) == total["rows"] == found[-1]["total_rows"]
     assert sum(run["batches"] for run in found) == total["batches"] == found[-1]["total_batches"]
+    assert found[0]["metrics"] == {"driver": {"heap_live_peak_bytes": 1 << 20}}
+    assert found[0]["settings"] == {"spark.driver.memory": "1g"}
+    assert len({(run["code"], run["parameters"]) for run in found}) == 1
     assert [run["started"] for run in found[1:-1]] == [run["ended"] for run in found[:-2]]
     assert found[-1]["seconds"] > sum(run["seconds"] for run in found[:-1]) - HOUR_S  # of the whole run
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from spark_runner.driver.progress import RunMetrics
+from spark_runner.driver.run_metrics import RunMetrics
 from spark_runner.driver.spark_status import SparkStatus
 from tests.integration.test_memory_shortages import SPARK, ended, kit
 from tests.runner_kits import Kit

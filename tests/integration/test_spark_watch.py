@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from spark_runner.driver.progress import MAX_METRICS_BYTES, RunMetrics, SparkMonitor
+from orchestrator.history.samples import sample_of
+from spark_runner.driver.progress import SparkMonitor
+from spark_runner.driver.run_metrics import MAX_METRICS_BYTES, RunMetrics
 from spark_runner.driver.spark_status import SparkStatus
 from tests.spark_support import LocalSpark
 from tests.waiting import wait_until
@@ -26,6 +28,7 @@ def test_progress_and_measurements_of_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("spark_runner.driver.progress._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("spark_runner.driver.progress._SAMPLE_SECONDS", 0.5)
     spark = local_spark.other({"spark.executor.heartbeatInterval": "200ms"})
     go, news = tmp_path / "go", []
     context = spark.sparkContext
@@ -46,6 +49,8 @@ def test_progress_and_measurements_of_a_run(
     wait_until(lambda: [s["done"] for s in watch.shown()["stages"]] == [2], SHOWN_S, "a stage is shown")
     load = {"number": 1, "active_tasks": 1, "failed_tasks": 0}
     wait_until(lambda: watch.shown()["executors"] == load, SHOWN_S, "the load of the executors is shown")
+    wait_until(lambda: "sample" in watch.shown(), SHOWN_S, "a sample is shown")
+    check_sample(watch.shown()["sample"])
     go.touch()
     thread.join()
 
@@ -75,6 +80,13 @@ def test_progress_and_measurements_of_a_run(
     assert found["driver"]["python_rss_peak_bytes"] > 10 * MB
     assert found["settings"]["spark.master"] == "local[2]"
     assert any(shown["stages"] for shown in news)
+
+
+def check_sample(shown: dict[str, Any]) -> None:
+    assert sample_of({"sample": shown}) == shown
+    assert shown["metrics"]["driver"]["rss_peak_bytes"] > 10 * MB
+    assert shown["metrics"]["executors"]["number"] == 1
+    assert shown["settings"]["spark.master"] == "local[2]"
 
 
 def _hold(go: str) -> int:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from spark_runner.sql.compiler.compile import compile_script
 from spark_runner.sql.execution.analysis import analyse_script
 from spark_runner.sql.text.built_ins import values_of
+from tests.another_user import as_another_user
 
 pytestmark = pytest.mark.spark
 
@@ -30,8 +32,8 @@ CREATE TABLE src (id INT, name STRING, at TIMESTAMP, price DECIMAL(10, 4)) USING
 
 @pytest.fixture
 def explain(spark: SparkSession, tmp_path: Path) -> Explain:
-    def explain_script(text: str, **options: bool) -> dict[str, Any]:
-        plan = compile_script(text, file="s.sql", base_dir=str(tmp_path), variables={})
+    def explain_script(text: str, folder: Path = tmp_path, **options: bool) -> dict[str, Any]:
+        plan = compile_script(text, file="s.sql", base_dir=str(folder), variables={})
         plan["built_ins"] = values_of("00000000-0000-0000-0000-000000000000", 1, datetime.now(UTC))
         report = analyse_script(
             spark,
@@ -328,11 +330,23 @@ def test_connect_expects_of_existing_rows_only_what_the_script_leaves_of_them(
     assert explain(text, connect=True)["errors"] == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_connect_finds_a_folder_without_write_permission(explain: Explain, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    locked = tmp_path / "locked"
-    locked.mkdir(mode=0o500)
-    text = f"""{SOURCE}CREATE TABLE t USING parquet OPTIONS (path 'locked/out');
-    INSERT INTO t SELECT id FROM src;"""
-    assert "may not write in" in " ".join(messages(explain(text, connect=True)["errors"]))
+def test_connect_finds_a_folder_without_write_permission(explain: Explain) -> None:
+    with TemporaryDirectory() as made:  # pytest's folders are closed to other users
+        folder = Path(made)
+        folder.chmod(0o755)
+        (folder / "in").mkdir()
+        text = f"""{SOURCE}CREATE TABLE t USING parquet OPTIONS (path 'kept/out');
+        INSERT INTO t SELECT id FROM src;"""
+
+        def found() -> list[str]:
+            return messages(explain(text, folder, connect=True)["errors"])
+
+        kept = folder / "kept"
+        kept.mkdir()
+        kept.chmod(0o777)
+        assert found() == []  # this also loads all imports
+        find = (lambda: as_another_user(found)) if os.geteuid() == 0 else found
+        assert find() == []
+        kept.chmod(0o555)
+        (refused,) = find()
+        assert "may not write in" in refused

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from orchestrator.handlers.submit_request import is_short
 from orchestrator.history.history import MAX_RUN_BYTES, Ring
 from orchestrator.history.hours import MAX_HOURS, StreamTotals, hour_of
+from orchestrator.history.samples import sample_of
 from queues import encode
 from spark_runner.protocol.attempt import Attempt
+from spark_runner.protocol.sizing import SIZING
 from tests.unit.test_history_ring import anything
 
 
@@ -112,7 +114,46 @@ def test_totals_that_no_driver_writes_are_ignored(streamed: object) -> None:
 @given(anything, st.integers(0, 2**63 - 1))
 def test_an_hour_is_small_whatever_a_driver_has_written(written: Any, rows: int) -> None:
     document = {"state": "started", "started": written, "application_id": written, "filler": "x" * 9_000}
-    found = hour_of(Attempt("/a/attempt-1-key", 1, document), 3, StreamTotals(rows, rows), job_id="job")
+    largest = {"seconds": 2**63 - 1, "driver": dict.fromkeys(map("x".__mul__, range(1, 18)), 2**63 - 1)}
+    named = dict.fromkeys(SIZING, "x" * 45)
+    for sample in (
+        written,
+        {"metrics": written, "settings": written},
+        {"metrics": largest, "settings": named},
+    ):
+        check_size(document, rows, sample_of({"sample": sample}))
+    assert sample_of({"sample": {"metrics": largest, "settings": named}}).keys() == {"metrics", "settings"}
+
+
+def check_size(document: dict[str, Any], rows: int, sample: dict[str, Any]) -> None:
+    found = hour_of(
+        Attempt("/a/attempt-1-key", 1, document),
+        3,
+        StreamTotals(rows, rows),
+        job_id="job",
+        sample=sample,
+        code="0" * 12,
+        parameters="0" * 8,
+    )
     ring = Ring("name").with_run(found)
     assert len(encode(dict(ring.runs[0]))) < MAX_RUN_BYTES
     assert (ring.runs[0]["run"], ring.runs[0]["rows"]) == ("key-1", rows)
+
+
+def test_a_sample_has_the_numbers_and_settings_of_the_driver_and_nothing_else() -> None:
+    numbers = {"heap_live_peak_bytes": 7, "share": 0.5}
+    metrics = {
+        "input_rows": 3,
+        "driver": {**numbers, "name": "x", "on": True, "A B": 1, "huge": 2**70, "none": float("nan")},
+        "executors": {"number": 2, "lost_memory": {"heap": 1}},
+        "skew": {"ratio": 1.0},
+        "words": "x" * 9_000,
+    }
+    settings = {"spark.driver.memory": "1g", "spark.executor.memory": "x" * 81, "spark.secret": "x"}
+    assert sample_of({"sample": {"metrics": metrics, "settings": settings}}) == {
+        "metrics": {"input_rows": 3, "driver": numbers, "executors": {"number": 2}},
+        "settings": {"spark.driver.memory": "1g"},
+    }
+    many = {f"x{'y' * number}": number for number in range(39)}
+    assert sample_of({"sample": {"metrics": {"driver": many, "executors": many}}}) == {}
+    assert sample_of({"sample": []}) == sample_of({}) == sample_of(None) == {}

@@ -2,7 +2,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from spark_runner.driver.progress import MAX_METRICS_BYTES, RunMetrics
+from spark_runner.driver.run_metrics import MAX_METRICS_BYTES, RunMetrics
 from spark_runner.driver.spark_status import PEAKS, SUMS, Stage
 from spark_runner.protocol.sizing import SIZING
 

@@ -12,6 +12,7 @@ from spark_runner.connectors.arrow_tasks import in_tasks
 from spark_runner.connectors.errors import ConnectorError
 from spark_runner.connectors.http.client import Client
 from spark_runner.connectors.http.pages import Pages
+from spark_runner.connectors.read_counts import ReadCount
 from spark_runner.protocol.redacted import spellings_within
 
 if TYPE_CHECKING:
@@ -58,15 +59,15 @@ def _cells(names: list[str]) -> list[Any]:
 
 def _records(session: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     texts = tuple(map(str, options.values()))
-    task = Reads(dict(options), tuple(spellings_within(texts)))
+    task = Reads(dict(options), tuple(spellings_within(texts)), ReadCount(session))
     return in_tasks(session.range(0, 1, 1, 1), task, f"value STRING, {_MASKED} STRING", texts)
 
 
 class Reads:
     """Reads all pages, in a task of Spark."""
 
-    def __init__(self, options: Mapping[str, Any], secrets: tuple[str, ...]) -> None:
-        self.options, self.secrets = options, secrets
+    def __init__(self, options: Mapping[str, Any], secrets: tuple[str, ...], count: ReadCount) -> None:
+        self.options, self.secrets, self.count = options, secrets, count
 
     def __call__(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
         """A batch for each page: its records, and what a message may show of those that have a secret."""
@@ -77,4 +78,6 @@ class Reads:
             with closing(Client(self.options, self.secrets)) as client:
                 for page in Pages(client, self.options):
                     shown = [client.shown(each) if client.shown.has_secret(each) else None for each in page]
-                    yield pa.RecordBatch.from_pydict({"value": page, _MASKED: shown}, schema)
+                    batch = pa.RecordBatch.from_pydict({"value": page, _MASKED: shown}, schema)
+                    self.count.add(batch.num_rows, batch.column("value").nbytes)
+                    yield batch
