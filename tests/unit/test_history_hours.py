@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.handlers.submit_request import is_short
 from orchestrator.history.history import MAX_RUN_BYTES, Ring
 from orchestrator.history.hours import MAX_HOURS, StreamTotals, hour_of
+from orchestrator.history.key import Key
 from orchestrator.history.samples import sample_of
 from queues import encode
 from spark_runner.protocol.attempt import Attempt
@@ -132,8 +133,7 @@ def check_size(document: dict[str, Any], rows: int, sample: dict[str, Any]) -> N
         StreamTotals(rows, rows),
         job_id="job",
         sample=sample,
-        code="0" * 12,
-        parameters="0" * 8,
+        key=Key("0" * 12, "0" * 8),
     )
     ring = Ring("name").with_run(found)
     assert len(encode(dict(ring.runs[0]))) < MAX_RUN_BYTES
