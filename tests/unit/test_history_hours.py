@@ -116,7 +116,7 @@ def test_totals_that_no_driver_writes_are_ignored(streamed: object) -> None:
 def test_an_hour_is_small_whatever_a_driver_has_written(written: Any, rows: int) -> None:
     document = {"state": "started", "started": written, "application_id": written, "filler": "x" * 9_000}
     largest = {"seconds": 2**63 - 1, "driver": dict.fromkeys(map("x".__mul__, range(1, 18)), 2**63 - 1)}
-    named = dict.fromkeys(SIZING, "x" * 45)
+    named = dict.fromkeys(SIZING, "x" * 35)
     for sample in (
         written,
         {"metrics": written, "settings": written},
