@@ -3,16 +3,16 @@
 import re
 from dataclasses import dataclass
 
-from spark_runner.protocol.shortages import PYTHON_MEMORY
+from spark_runner.protocol.shortages import PYTHON_MEMORY, TASK_MEMORY
 
 _MISMATCH = re.compile(r"different version: (\d+\.\d+) than that in driver: (\d+\.\d+)")
 # 52 is the exit code of an executor whose heap is full (SparkExitCode.OOM); 137 is SIGKILL, which a kernel or
 # a container sends to a process that uses too much memory.
 _MEMORY = re.compile(
-    r"java\.lang\.OutOfMemoryError|OutOfDirectMemoryError|SparkOutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|OOMKilled"
+    r"java\.lang\.OutOfMemoryError|OutOfDirectMemoryError|OOMKilled"
     r"|(?:exited with|exit) code:? (?:52|137)\b|exit status:? (?:52|137)\b"
     r"|(?:beyond|exceeding) (?:the )?'?(?:physical|virtual|memory)[\w' ]* limit"
-    rf"|{PYTHON_MEMORY}",
+    rf"|{TASK_MEMORY}|{PYTHON_MEMORY}",
     re.IGNORECASE,
 )
 _INFRASTRUCTURE = re.compile(

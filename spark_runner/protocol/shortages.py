@@ -26,11 +26,17 @@ _OVERHEAD = (
 PYTHON_MEMORY = r"(?m:^[ \t]*(?:\w+\.){0,8}_?(?:Array|Arrow)?MemoryError\b)"
 """The last line of the traceback of a Python process without memory."""
 
+TASK_MEMORY = (
+    r"SparkOutOfMemoryError|(?:UNABLE_TO_ACQUIRE|AGGREGATE_OUT_OF|POINTER_ARRAY_OUT_OF|PROVIDER_OUT_OF)_MEMORY"
+    r"|acquire \d+ bytes memory to build hash relation|not enough memory to build hash map"
+    r"|allocate memory to grow BytesToBytesMap"
+)
+"""What Spark says where tasks get no memory for execution; some of it in a plain SparkException."""
+
 PATTERNS = {
     # 52 is SparkExitCode.OOM. Only tasks acquire execution memory, of which the heap is the source.
     "executor.heap": (
-        rf"{_OF_TASK}{_HEAP}|(?:exited with|exit) code:? 52\b|exit status:? 52\b"
-        r"|SparkOutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY"
+        rf"{_OF_TASK}{_HEAP}|(?:exited with|exit) code:? 52\b|exit status:? 52\b|{TASK_MEMORY}"
     ),
     "driver.heap": _HEAP,
     "executor.overhead": rf"{_OF_TASK}(?:{_OVERHEAD})|{PYTHON_MEMORY}",
