@@ -6,6 +6,7 @@ from statistics import median
 
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import Resource
+from orchestrator.tuning.samples import Measured
 from orchestrator.tuning.signals import GC_SHARE, Sample
 
 _LAST_RUNS = 3
@@ -14,9 +15,6 @@ _SLOWER = 1.15  # times their duration
 _HOPELESS_GC = 0.2  # of the time of tasks: a heap is too small, whatever other runs had
 _MORE_GC = 1.5
 _LIKE = 1.2  # inputs are alike within this factor
-
-Measured = Sequence[tuple[Sample, Use]]
-"""Runs with their use of one resource, newest last."""
 
 
 def held(resource: Resource, samples: Sequence[Sample]) -> str:

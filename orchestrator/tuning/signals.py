@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import MIB, Resource
-from spark_runner.protocol.sizing import is_local_master
+from spark_runner.protocol.sizing import RESOURCES, is_local_master
 
 Run = Mapping[str, Any]
 
@@ -40,6 +40,7 @@ class Sample:
     input: float | None = None
     seconds: float | None = None
     lost: Mapping[str, object] = field(default_factory=dict)
+    asked: Mapping[str, object] | None = None  # by definition and pool; None = unknown
 
     @classmethod
     def of(cls, run: Run) -> "Sample":
@@ -55,6 +56,7 @@ class Sample:
             input=next(filter(None, sizes), None),
             seconds=_number(metrics, "seconds") or _number(run, "seconds"),
             lost=_part(_part(metrics, "executors"), "lost_memory"),
+            asked=_part(run, "asked") if isinstance(run.get("asked"), Mapping) else None,
         )
 
     @property
@@ -101,6 +103,13 @@ class Sample:
     def allocated(self, resource: Resource) -> float | None:
         """What the run really had; None where Spark decided it, or where there is no such process."""
         return None if is_open(resource, self.conf) else resource.value_in(self.conf)
+
+    def asked_for(self, resource: Resource) -> float | None:
+        """What definition and pool asked for; None if that is unknown."""
+        if self.asked is None:
+            return None
+        others = {name: text for name, text in self.conf.items() if name not in RESOURCES}
+        return resource.value_in({**others, **self.asked})  # defaults depend on the master, too
 
     def heap_peak(self, resource: Resource) -> float | None:
         """The most of a heap that was in use at a time, with garbage; None for other resources."""
