@@ -171,7 +171,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
             return Choice(resource, asked, last.allocated, asked, "by_hand", why)
     guard = held(resource, samples.all)
     uses = with_pressure(resource, measured)
-    following = situation.input if measured[-1][0].input else None
+    following = situation.input if samples.has_stated_inputs else None
     step = next_step(uses, bounds, situation.gains, next_input=following, may_shrink=not guard)
     why = words.step(resource, step, len(uses), guard=guard, is_pressed=uses[-1].is_pressed)
     largest = None if step.demand is None else step.demand.largest_value

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
 from orchestrator.history.key import Key
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import Resource
-from orchestrator.tuning.signals import Run, Sample, is_local
+from orchestrator.tuning.signals import STATED_INPUT, Run, Sample, is_local
 
 Measured = Sequence[tuple[Sample, Use]]
 """Runs with their use of one resource, newest last."""
@@ -20,10 +20,14 @@ _TURNS = 3  # times that an amount is asked for, with others between them: a cha
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Runs of one key, newest last; `left_out` says in words which others are not among them."""
+    """Runs of one key, newest last; `left_out` says in words which others are not among them.
+
+    `has_stated_inputs`: their inputs are those that definitions state, and not what runs have counted.
+    """
 
     all: tuple[Sample, ...]
     left_out: str = ""
+    has_stated_inputs: bool = False
 
     def of(self, resource: Resource) -> list[tuple[Sample, Use]]:
         """Those that measured a resource, with their use of it."""
@@ -68,7 +72,10 @@ def samples_of(
     others = sum(sample.is_local is not like for sample in samples)
     if others:
         left_out["ran on a cluster" if like else "ran with a local master"] = others
-    return Samples(tuple(sample for sample in samples if sample.is_local is like), _words(left_out))
+    samples = [sample for sample in samples if sample.is_local is like]
+    unit = next(iter(samples[-1].inputs), "") if samples else ""  # others would compare rows with bytes
+    compared = tuple(replace(sample, input=sample.inputs.get(unit)) for sample in samples)
+    return Samples(compared, _words(left_out), unit == STATED_INPUT)
 
 
 def _unfit(run: Run, key: Key, now: str) -> str:

@@ -17,6 +17,7 @@ Run = Mapping[str, Any]
 GC_SHARE = 0.08  # of the time of tasks: beyond it a heap counts as small
 CPU_USE = 0.7  # of all cores over the whole run: what the number of executors aims at
 
+STATED_INPUT = "input"  # by the definition, which also knows that of the next run
 _INPUTS = ("input_bytes", "input_rows")
 USUALLY_SHORT = "executor.heap"  # where a run was out of memory, and nothing says of which
 _LIVE_HEADROOM = 1.6  # heap for what survives collections: with less the collector runs all the time
@@ -30,13 +31,17 @@ _LARGEST = 2.0**50
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run as the tuner sees it; sizes in MiB, times in seconds, None = unknown."""
+    """One run as the tuner sees it; sizes in MiB, times in seconds, None = unknown.
+
+    `inputs`: the size of what it read, by what measured it; `input`: the one that runs are compared by.
+    """
 
     run: str
     state: str
     conf: Mapping[str, object]
     metrics: Run
     short_of: str | None = None
+    inputs: Mapping[str, float] = field(default_factory=dict)
     input: float | None = None
     seconds: float | None = None
     lost: Mapping[str, object] = field(default_factory=dict)
@@ -46,14 +51,16 @@ class Sample:
     def of(cls, run: Run) -> "Sample":
         """The sample of an entry of the history."""
         metrics = _part(run, "metrics")
-        sizes = (_number(run, "input"), *(_number(metrics, name) for name in _INPUTS))
+        sizes = {STATED_INPUT: _number(run, "input")} | {name: _number(metrics, name) for name in _INPUTS}
+        inputs = {name: size for name, size in sizes.items() if size}
         return cls(
             run=str(run.get("run")),
             state=str(run.get("state")),
             conf=_part(run, "settings"),
             metrics=metrics,
             short_of=_short_of(run),
-            input=next(filter(None, sizes), None),
+            inputs=inputs,
+            input=next(iter(inputs.values()), None),
             seconds=_number(metrics, "seconds") or _number(run, "seconds"),
             lost=_part(_part(metrics, "executors"), "lost_memory"),
             asked=_part(run, "asked") if isinstance(run.get("asked"), Mapping) else None,

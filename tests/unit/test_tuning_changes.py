@@ -62,3 +62,20 @@ def test_a_run_without_its_resources_is_no_sample(settings: object) -> None:
     decision = decided([short])
     assert decision.left_out == "1 run did not record its resources"
     assert choice(decision).after == 8192
+
+
+def test_a_definition_that_begins_to_state_its_input_is_not_compared_with_counted_rows() -> None:
+    counted = {"input_rows": 10**6}
+    before = [had("2048m", number, metrics=counted) for number in (1, 2)]
+    since = [had("2048m", 3, metrics=counted, input=2.5e11)]
+    for runs in (before, before + since):
+        assert choice(decided(runs, input=2.5e11)).after <= 2048
+    grown = choice(decided(before + since, input=5e11))
+    assert grown.after > choice(decided(before + since, input=2.5e11)).after, "stated ones are compared"
+
+
+def test_runs_that_counted_bytes_and_runs_that_counted_rows_are_not_compared() -> None:
+    slow = {"cpu_seconds": 900.0, "input_rows": 10}
+    runs = [run(number, metrics={"input_bytes": 10}) for number in (1, 2)]
+    runs += [had("2048m", number, metrics=slow) for number in (3, 4)]
+    assert choice(decided(runs)).after <= 2048, "nobody knows whether they read as much"
