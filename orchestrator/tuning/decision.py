@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from orchestrator.config.tuning import Gains
 from orchestrator.history.key import Key
 from orchestrator.tuning import words
-from orchestrator.tuning.guards import held, with_pressure
+from orchestrator.tuning.guards import growth_held, held, judged
 from orchestrator.tuning.law import Rule, grown, next_step
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import Measured, Samples, alternating, samples_of
@@ -169,10 +169,19 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
         if (earlier := sample.asked_for(resource)) is not None and earlier != asked:
             why = words.by_hand(resource, earlier, asked)
             return Choice(resource, asked, last.allocated, asked, "by_hand", why)
-    guard = held(resource, samples.all)
-    uses = with_pressure(resource, measured)
+    measured = judged(resource, measured)
+    uses = [use for _, use in measured]
+    guard, growth_guard = held(resource, samples.all), growth_held(resource, measured)
     following = situation.input if samples.has_stated_inputs else None
-    step = next_step(uses, bounds, situation.gains, next_input=following, may_shrink=not guard)
+    step = next_step(
+        uses,
+        bounds,
+        situation.gains,
+        next_input=following,
+        may_shrink=not guard,
+        may_grow=not growth_guard,
+    )
+    guard = growth_guard if step.target > step.before else guard
     why = words.step(resource, step, len(uses), guard=guard, is_pressed=uses[-1].is_pressed)
     largest = None if step.demand is None else step.demand.largest_value
     return Choice(resource, asked, step.before, step.after, step.rule, why, largest)

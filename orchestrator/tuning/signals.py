@@ -40,6 +40,7 @@ class Sample:
     state: str
     conf: Mapping[str, object]
     metrics: Run
+    job: str = ""
     short_of: str | None = None
     inputs: Mapping[str, float] = field(default_factory=dict)
     input: float | None = None
@@ -58,6 +59,7 @@ class Sample:
             state=str(run.get("state")),
             conf=_part(run, "settings"),
             metrics=metrics,
+            job=job if isinstance(job := run.get("job"), str) else "",
             short_of=_short_of(run),
             inputs=inputs,
             input=next(iter(inputs.values()), None),
