@@ -49,7 +49,7 @@ class Gains(BaseModel):
     )
     window: Annotated[int, Field(ge=3, le=50)] = Field(50, description="runs that are looked at")
     hold: Annotated[int, Field(ge=1, le=50)] = Field(
-        12, description="runs without a step down, after one that was out of memory"
+        12, description="runs after one that was out of memory or pressed, without a step down to what it had"
     )
     rare: Annotated[float, Field(ge=1, le=20)] = Field(
         3.5, description="standard deviations above the usual demand, beyond which a demand is rare"

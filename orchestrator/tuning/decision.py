@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from orchestrator.config.tuning import Gains
 from orchestrator.history.key import Key
 from orchestrator.tuning import words
-from orchestrator.tuning.guards import held, with_pressure
+from orchestrator.tuning.guards import growth_held, held, judged
 from orchestrator.tuning.law import Rule, grown, next_step
 from orchestrator.tuning.resources import Resource
-from orchestrator.tuning.samples import Samples, samples_of
+from orchestrator.tuning.samples import Measured, Samples, alternating, samples_of
 from orchestrator.tuning.signals import Run, is_local, is_open, resource_of
 
 UNKNOWN = "unknown"  # the rule where no run has measured a resource
@@ -113,7 +113,9 @@ class Decision:
 
 def decide(runs: Sequence[Run], situation: Situation) -> Decision:
     """The decision after these entries of the history, newest last."""
-    samples = samples_of(runs, situation.key, forgotten=situation.forgotten, now=situation.now)
+    samples = samples_of(
+        runs, situation.key, forgotten=situation.forgotten, now=situation.now, conf=situation.asked
+    )
     choices = [
         choice for resource in Resource if (choice := _choice(resource, samples, situation)) is not None
     ]
@@ -157,17 +159,29 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
         after = max(bounds.clamped(grown(had, bounds, situation.gains)), min(had, bounds.largest))
         why = words.short(resource, had, after)
         return Choice(resource, asked, had, after, Rule.SHORT, why)
-    measured = samples.of(resource)
+    measured: Measured = samples.of(resource)
     if not measured:
         return _fixed(resource, asked, asked, UNKNOWN, words.UNKNOWN)
-    last = measured[-1][1].allocated
-    if (earlier := samples.asked_last(resource)) is not None and earlier != asked:
-        why = words.by_hand(resource, earlier, asked)
-        return Choice(resource, asked, last, asked, "by_hand", why)
-    guard = held(resource, samples.all)
-    uses = with_pressure(resource, measured)
-    following = situation.input if measured[-1][0].input else None
-    step = next_step(uses, bounds, situation.gains, next_input=following, may_shrink=not guard)
+    if own := alternating(resource, measured, asked):
+        measured = own
+    else:
+        sample, last = measured[-1]
+        if (earlier := sample.asked_for(resource)) is not None and earlier != asked:
+            why = words.by_hand(resource, earlier, asked)
+            return Choice(resource, asked, last.allocated, asked, "by_hand", why)
+    measured = judged(resource, measured)
+    uses = [use for _, use in measured]
+    guard, growth_guard = held(resource, samples.all), growth_held(resource, measured)
+    following = situation.input if samples.has_stated_inputs else None
+    step = next_step(
+        uses,
+        bounds,
+        situation.gains,
+        next_input=following,
+        may_shrink=not guard,
+        may_grow=not growth_guard,
+    )
+    guard = growth_guard if step.target > step.before else guard
     why = words.step(resource, step, len(uses), guard=guard, is_pressed=uses[-1].is_pressed)
     largest = None if step.demand is None else step.demand.largest_value
     return Choice(resource, asked, step.before, step.after, step.rule, why, largest)

@@ -8,9 +8,9 @@ from statistics import median
 from orchestrator.config.tuning import Gains
 
 ENOUGH_RUNS = 5  # fewer are a cold start
+SHORT_FACTOR = 1.1  # a run that was short or pressed needed more than it had, at least so much is assumed
 
 _LEAST_RANGE = 0.3  # of the logarithms of the inputs: below that, their noise hides what they cause
-_SHORT_FACTOR = 1.1  # a run that was short or pressed needed more than it had, at least so much is assumed
 _MOST_GARBAGE = 0.5  # of a measured peak
 _RARE_SHARE = 0.15  # of the runs: what more of them need is usual
 _NORMAL = 1.4826  # standard deviations of a normal distribution in one median deviation
@@ -79,7 +79,7 @@ def _usual(logs: Sequence[float], gains: Gains) -> list[float]:
 def _peak(use: Use, current: float, gains: Gains) -> float:
     """The peak as if at the current allocation: a larger heap is collected later, and holds more garbage."""
     if use.is_short or use.is_pressed:
-        return max(use.peak, _SHORT_FACTOR * use.allocated)
+        return max(use.peak, SHORT_FACTOR * use.allocated)
     garbage = gains.garbage * max(0.0, use.allocated - current)
     return use.peak - min(garbage, _MOST_GARBAGE * use.peak)
 

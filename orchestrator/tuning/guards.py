@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from statistics import median
 
-from orchestrator.tuning.demand import Use
+from orchestrator.tuning.demand import SHORT_FACTOR, Use
 from orchestrator.tuning.resources import Resource
+from orchestrator.tuning.samples import Measured
 from orchestrator.tuning.signals import GC_SHARE, Sample
 
 _LAST_RUNS = 3
 _MORE = 1.1  # times the allocation of a run: others with so much are compared with it
 _SLOWER = 1.15  # times their duration
-_HOPELESS_GC = 0.2  # of the time of tasks: a heap is too small, whatever other runs had
+_HOPELESS_GC = 0.2  # of the time of tasks: a heap is too small, even if no run had more
+_SAME_GC = 1.2  # shares are the same within this factor
 _MORE_GC = 1.5
 _LIKE = 1.2  # inputs are alike within this factor
-
-Measured = Sequence[tuple[Sample, Use]]
-"""Runs with their use of one resource, newest last."""
 
 
 def held(resource: Resource, samples: Sequence[Sample]) -> str:
@@ -32,36 +32,102 @@ def held(resource: Resource, samples: Sequence[Sample]) -> str:
     return ""
 
 
-def with_pressure(resource: Resource, measured: Measured) -> list[Use]:
-    """The uses; those of runs that suffered from their allocation, as runs with more did not, are pressed.
+def growth_held(resource: Resource, measured: Measured) -> str:
+    """Why more of it would not help after these runs, in words; empty if it may grow.
 
-    One run that spills or collects garbage is enough. A longer duration has to be seen twice: durations vary.
+    Some programs fill any heap with garbage: with more of it, peak and collections have the same share as
+    before.
     """
-    found, was_slow = list[Use](), False
+    sample, use = measured[-1]
+    if use.is_short or use.is_pressed or not _is_heap(resource) or sample.gc_pressure <= GC_SHARE:
+        return ""
+    if _is_in_vain(sample, _with_less(sample, use, measured)):
+        return "runs with less collected no more garbage"
+    return ""
+
+
+def judged(resource: Resource, measured: Measured) -> list[tuple[Sample, Use]]:
+    """The runs with their uses; those that suffered, as runs with more did not, are pressed.
+
+    One run that spills or collects garbage is enough. A longer duration has to be seen twice, as durations
+    vary, and no earlier run with as little may have been faster: then the program itself has become slower.
+    """
+    measured = _with_misses(measured) if _is_heap(resource) else measured
+    found, was_slow, fast = list[tuple[Sample, Use]](), False, list[tuple[Sample, Use]]()
     for sample, use in measured:
-        more = [
-            other
-            for other, its in measured
-            if its.allocated >= _MORE * use.allocated and other.is_good and not its.is_short
-        ]
+        more = _with_more(use, measured)
         is_slow = sample.is_good and not resource.is_overhead and _is_slower(resource, sample, more)
-        is_pressed = (is_slow and was_slow) or (_is_heap(resource) and _lacks_heap(sample, more))
-        found.append(replace(use, is_pressed=is_pressed and not use.is_short))
+        if is_slow and any(its.allocated <= use.allocated and _reads_like(sample, it) for it, its in fast):
+            is_slow = False
+        less = _with_less(sample, use, measured)
+        is_pressed = (is_slow and was_slow) or (_is_heap(resource) and _lacks_heap(sample, more, less))
+        found.append((sample, replace(use, is_pressed=is_pressed and not use.is_short)))
         was_slow = is_slow
+        if more and sample.is_good and not is_slow:
+            fast.append((sample, use))
     return found
+
+
+def _with_misses(measured: Measured) -> Measured:
+    """The runs, of which none seems to have needed less than what such a run was short of.
+
+    The next attempt of a job that was out of memory may measure less than what the job had then: the peak was
+    too short to be seen. So it was in other runs that read as much.
+    """
+    missed = [
+        (sample, SHORT_FACTOR * short.allocated)
+        for (before, short), (sample, use) in pairwise(measured)
+        if short.is_short
+        and sample.is_good
+        and sample.job
+        and sample.job == before.job
+        and use.peak < short.allocated
+    ]
+    found = list[tuple[Sample, Use]]()
+    for sample, use in measured:
+        needed = max((need for other, need in missed if _reads_like(sample, other)), default=0.0)
+        found.append((sample, replace(use, peak=max(use.peak, min(needed, use.allocated)))))
+    return found
+
+
+def _with_more(use: Use, measured: Measured) -> list[Sample]:
+    """Runs that others with less are compared with."""
+    return [
+        other
+        for other, its in measured
+        if its.allocated >= _MORE * use.allocated and other.is_good and not its.is_short
+    ]
+
+
+def _with_less(sample: Sample, use: Use, measured: Measured) -> list[Sample]:
+    """Runs with clearly less that read as much."""
+    return [
+        other
+        for other, its in measured
+        if _MORE * its.allocated <= use.allocated
+        and other.is_good
+        and not its.is_short
+        and _reads_like(sample, other)
+    ]
 
 
 def _is_heap(resource: Resource) -> bool:
     return resource.is_memory and not resource.is_overhead
 
 
-def _lacks_heap(sample: Sample, more: Sequence[Sample]) -> bool:
+def _lacks_heap(sample: Sample, more: Sequence[Sample], less: Sequence[Sample]) -> bool:
     share = sample.gc_pressure
     if not more:
-        return share > _HOPELESS_GC
+        return share > _HOPELESS_GC and not _is_in_vain(sample, less)
     usual = median(other.gc_pressure for other in more)
     spills = bool(sample.spilled) and median(other.spilled or 0.0 for other in more) == 0
     return spills or share > max(GC_SHARE, _MORE_GC * usual)
+
+
+def _is_in_vain(sample: Sample, less: Sequence[Sample]) -> bool:
+    """Whether runs with less collected garbage for as large a share of their time."""
+    usual = median([other.gc_pressure for other in less] or [0.0])
+    return usual / _SAME_GC <= sample.gc_pressure <= usual * _SAME_GC
 
 
 def _is_slower(resource: Resource, sample: Sample, more: Sequence[Sample]) -> bool:

@@ -20,7 +20,7 @@ class Rule(StrEnum):
     GROW = "grow"
     SHRINK = "shrink"
     DEAD_BAND = "dead_band"
-    HELD = "held"  # the demand is lower, and something forbids to shrink
+    HELD = "held"  # the demand is another one, and something forbids to follow it
     FLOOR = "floor"  # it rises above what a run that was short or pressed had
 
 
@@ -65,11 +65,12 @@ def next_step(
     *,
     next_input: float | None = None,
     may_shrink: bool = True,
+    may_grow: bool = True,
 ) -> Step:
     """The step after these runs, newest last, at least one.
 
-    `next_input`: the size of what the next run reads, None if unknown; `may_shrink` is False where a guard
-    forbids that.
+    `next_input`: the size of what the next run reads, None if unknown; `may_shrink` and `may_grow` are False
+    where a guard forbids that. What a run was short of may grow all the same.
     """
     before = uses[-1].allocated
     if uses[-1].is_short:
@@ -83,8 +84,10 @@ def next_step(
     wanted = before * math.exp(change) if change else before
     if wanted < before:
         wanted = max(wanted, min(floor, before)) if may_shrink else before
+    if wanted > before and not may_grow:
+        wanted = before
     rule = Rule.DEAD_BAND if not change else Rule.GROW if change > 0 else Rule.SHRINK
-    if rule is Rule.SHRINK and wanted == before:
+    if change and wanted == before:
         rule = Rule.HELD
     if wanted < floor:
         rule, wanted = Rule.FLOOR, floor

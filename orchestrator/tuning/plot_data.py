@@ -7,7 +7,7 @@ from enum import StrEnum
 from orchestrator.config.tuning import Gains
 from orchestrator.history.key import Key
 from orchestrator.tuning.demand import Use
-from orchestrator.tuning.guards import with_pressure
+from orchestrator.tuning.guards import judged
 from orchestrator.tuning.law import next_step
 from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.resources import Resource
@@ -83,9 +83,7 @@ def plot_data(
     samples = samples_of(runs, key)
     ended = {str(run.get("run")): str(run.get("ended") or "") for run in runs}
     measured = samples.of(resource)
-    uses = {
-        id(sample): use for (sample, _), use in zip(measured, with_pressure(resource, measured), strict=True)
-    }
+    uses = {id(sample): use for sample, use in judged(resource, measured)}
     choices = {each.run: found for each in record.decisions if each.run and (found := _of(each, resource))}
     points, known, before = list[Point](), list[Use](), None
     for index, sample in enumerate(samples.all):

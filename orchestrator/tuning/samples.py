@@ -1,41 +1,64 @@
-"""The runs that a decision may follow from: those of the same code and parameters."""
+"""The runs that a decision may follow from: those of the same code, parameters and kind of master."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from orchestrator.history.key import Key
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import Resource
-from orchestrator.tuning.signals import Run, Sample
-from spark_runner.protocol.sizing import RESOURCES
+from orchestrator.tuning.signals import STATED_INPUT, Run, Sample, is_local
+
+Measured = Sequence[tuple[Sample, Use]]
+"""Runs with their use of one resource, newest last."""
 
 _CLOCK_TOLERANCE = timedelta(minutes=5)
+_TURNS = 3  # times that an amount is asked for, with others between them: a change by hand is no habit
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Runs of one key, newest last; `left_out` says in words which others are not among them."""
+    """Runs of one key, newest last; `left_out` says in words which others are not among them.
+
+    `has_stated_inputs`: their inputs are those that definitions state, and not what runs have counted.
+    """
 
     all: tuple[Sample, ...]
-    asked: Mapping[str, object] | None = None  # by definition and pool of the last run; None = unknown
     left_out: str = ""
+    has_stated_inputs: bool = False
 
     def of(self, resource: Resource) -> list[tuple[Sample, Use]]:
         """Those that measured a resource, with their use of it."""
         return [(each, use) for each in self.all if (use := each.use(resource)) is not None]
 
-    def asked_last(self, resource: Resource) -> float | None:
-        """What definition and pool asked for, for the last run; None if that is unknown."""
-        if self.asked is None:
-            return None
-        others = {name: text for name, text in self.all[-1].conf.items() if name not in RESOURCES}
-        return resource.value_in({**others, **self.asked})  # defaults depend on the master, too
+
+def alternating(resource: Resource, measured: Measured, asked: float) -> Measured:
+    """The runs that asked for this amount, where those of a name ask for different ones in turn; else none.
+
+    Two definitions with one name do, and one in pools with other defaults.
+    """
+    asks = [each for sample, _ in measured if (each := sample.asked_for(resource)) is not None]
+    blocks = [each for each, _ in groupby([*asks, asked])]
+    if blocks.count(asked) < _TURNS:
+        return ()
+    return [(sample, use) for sample, use in measured if sample.asked_for(resource) == asked]
 
 
-def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str = "") -> Samples:
-    """The samples among entries of the history; `forgotten` is the run after which they begin."""
+def samples_of(
+    runs: Sequence[Run],
+    key: Key,
+    *,
+    forgotten: str = "",
+    now: str = "",
+    conf: Mapping[str, object] | None = None,
+) -> Samples:
+    """The samples among entries of the history; `forgotten` is the run after which they begin.
+
+    `conf`: the Spark properties of the next run, by default those of the last one. With a local master the
+    driver is the executor, so runs with one say nothing about runs on a cluster.
+    """
     last = max((index for index, run in enumerate(runs) if run.get("run") == forgotten), default=-1)
     runs = runs[last + 1 :]
     kept, left_out = list[Run](), Counter[str]()
@@ -44,21 +67,28 @@ def samples_of(runs: Sequence[Run], key: Key, *, forgotten: str = "", now: str =
             left_out[reason] += 1
         else:
             kept.append(run)
-    asked = kept[-1].get("asked") if kept else None
-    return Samples(
-        tuple(Sample.of(run) for run in kept), asked if isinstance(asked, Mapping) else None, _words(left_out)
-    )
+    samples = [Sample.of(run) for run in kept]
+    like = (is_local(samples[-1].conf) if conf is None else is_local(conf)) if samples else False
+    others = sum(sample.is_local is not like for sample in samples)
+    if others:
+        left_out["ran on a cluster" if like else "ran with a local master"] = others
+    samples = [sample for sample in samples if sample.is_local is like]
+    unit = next(iter(samples[-1].inputs), "") if samples else ""  # others would compare rows with bytes
+    compared = tuple(replace(sample, input=sample.inputs.get(unit)) for sample in samples)
+    return Samples(compared, _words(left_out), unit == STATED_INPUT)
 
 
 def _unfit(run: Run, key: Key, now: str) -> str:
     """Why a run is no sample, in words; empty if it is one."""
     metrics, code, parameters = run.get("metrics"), run.get("code"), run.get("parameters")
+    settings = run.get("settings")
     ended, present = _time(run.get("ended")), _time(now)
     reasons = {
         "ran in a JVM that jobs share": isinstance(metrics, Mapping) and bool(metrics.get("shared")),
         "came from a version that did not record its code": not isinstance(code, str) or parameters is None,
         "ran other code": code != key.code,
         "had parameters of another class": parameters != key.parameters,
+        "did not record its resources": not (isinstance(settings, Mapping) and settings.get("spark.master")),
         "never started": run.get("state") == "closed",
         "has no valid time": ended is None,
         "ended in the future, by the clock of its host": bool(

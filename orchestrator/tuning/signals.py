@@ -10,13 +10,14 @@ from typing import Any
 
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import MIB, Resource
-from spark_runner.protocol.sizing import is_local_master
+from spark_runner.protocol.sizing import RESOURCES, is_local_master
 
 Run = Mapping[str, Any]
 
 GC_SHARE = 0.08  # of the time of tasks: beyond it a heap counts as small
 CPU_USE = 0.7  # of all cores over the whole run: what the number of executors aims at
 
+STATED_INPUT = "input"  # by the definition, which also knows that of the next run
 _INPUTS = ("input_bytes", "input_rows")
 USUALLY_SHORT = "executor.heap"  # where a run was out of memory, and nothing says of which
 _LIVE_HEADROOM = 1.6  # heap for what survives collections: with less the collector runs all the time
@@ -30,31 +31,41 @@ _LARGEST = 2.0**50
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run as the tuner sees it; sizes in MiB, times in seconds, None = unknown."""
+    """One run as the tuner sees it; sizes in MiB, times in seconds, None = unknown.
+
+    `inputs`: the size of what it read, by what measured it; `input`: the one that runs are compared by.
+    """
 
     run: str
     state: str
     conf: Mapping[str, object]
     metrics: Run
+    job: str = ""
     short_of: str | None = None
+    inputs: Mapping[str, float] = field(default_factory=dict)
     input: float | None = None
     seconds: float | None = None
     lost: Mapping[str, object] = field(default_factory=dict)
+    asked: Mapping[str, object] | None = None  # by definition and pool; None = unknown
 
     @classmethod
     def of(cls, run: Run) -> "Sample":
         """The sample of an entry of the history."""
         metrics = _part(run, "metrics")
-        sizes = (_number(run, "input"), *(_number(metrics, name) for name in _INPUTS))
+        sizes = {STATED_INPUT: _number(run, "input")} | {name: _number(metrics, name) for name in _INPUTS}
+        inputs = {name: size for name, size in sizes.items() if size}
         return cls(
             run=str(run.get("run")),
             state=str(run.get("state")),
             conf=_part(run, "settings"),
             metrics=metrics,
+            job=job if isinstance(job := run.get("job"), str) else "",
             short_of=_short_of(run),
-            input=next(filter(None, sizes), None),
+            inputs=inputs,
+            input=next(iter(inputs.values()), None),
             seconds=_number(metrics, "seconds") or _number(run, "seconds"),
             lost=_part(_part(metrics, "executors"), "lost_memory"),
+            asked=_part(run, "asked") if isinstance(run.get("asked"), Mapping) else None,
         )
 
     @property
@@ -101,6 +112,13 @@ class Sample:
     def allocated(self, resource: Resource) -> float | None:
         """What the run really had; None where Spark decided it, or where there is no such process."""
         return None if is_open(resource, self.conf) else resource.value_in(self.conf)
+
+    def asked_for(self, resource: Resource) -> float | None:
+        """What definition and pool asked for; None if that is unknown."""
+        if self.asked is None:
+            return None
+        others = {name: text for name, text in self.conf.items() if name not in RESOURCES}
+        return resource.value_in({**others, **self.asked})  # defaults depend on the master, too
 
     def heap_peak(self, resource: Resource) -> float | None:
         """The most of a heap that was in use at a time, with garbage; None for other resources."""

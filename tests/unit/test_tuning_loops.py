@@ -1,0 +1,82 @@
+"""The loop of runs and decisions: it does not raise memory for ever, swing, or run out again and again."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orchestrator.tuning.resources import Resource
+from tests.tuning_runs import CLUSTER, HEAP, choice, decided, run
+
+Outcome = Callable[[int, float], dict[str, Any]]
+"""What a run reports, by its number and its allocation."""
+
+
+def loop(count: int, outcome: Outcome, resource: Resource = HEAP) -> tuple[list[float], list[dict[str, Any]]]:
+    """The allocations of so many runs, each decided after those before it, and the runs."""
+    given, runs = list[float](), list[dict[str, Any]]()
+    for number in range(1, count + 1):
+        amount = choice(decided(runs[-50:]), resource).after
+        job = runs[-1]["job"] if runs and runs[-1]["state"] == "failed" else f"job-{number}"
+        settings = {**CLUSTER, resource.spark_property: resource.written(amount)}
+        runs.append(run(number, settings=settings, job=job, **outcome(number, amount)))
+        given.append(amount)
+    return given, runs
+
+
+def turns(given: Sequence[float]) -> int:
+    steps = [after - before for before, after in itertools.pairwise(given) if after != before]
+    return sum(a * b < 0 for a, b in itertools.pairwise(steps))
+
+
+def test_a_program_that_fills_each_heap_with_garbage_gets_no_more_when_more_has_not_helped() -> None:
+    for share in (0.1, 0.25):
+        given, runs = loop(12, lambda _, heap: {"peak": 0.9 * heap, "metrics": {"gc_share": share}})  # noqa: B023
+        assert given[0] == 8192
+        assert max(given) < 1.6 * given[0]
+        assert len(set(given)) == 2
+        why = choice(decided(runs)).why
+        assert why.endswith("at most: runs with less collected no more garbage")
+
+
+def test_a_program_that_collects_less_with_more_heap_gets_more_until_it_is_enough() -> None:
+    def outcome(_: int, heap: float) -> dict[str, Any]:
+        return {"peak": min(0.9 * heap, 13_000), "metrics": {"gc_share": min(0.9, 0.4 * (8192 / heap) ** 2)}}
+
+    given, _ = loop(12, outcome)
+    assert given[-1] > 13_000
+    assert turns(given) == 0
+
+
+def test_a_program_that_becomes_slower_every_day_does_not_make_its_heap_swing() -> None:
+    given, _ = loop(40, lambda day, _: {"metrics": {"cpu_seconds": 500 * 1.02**day, "gc_share": 0.03}})
+    assert max(given[8:]) < 1600
+    assert turns(given) <= 2
+
+
+def test_a_peak_that_no_measurement_sees_makes_one_job_fail_not_one_of_seven() -> None:
+    """It needs 1300 MiB for a moment, and measures 800."""
+
+    def outcome(_: int, heap: float) -> dict[str, Any]:
+        if heap < 1300:
+            return {"state": "failed", "class": "memory", "short_of": "executor.heap"}
+        return {"peak": 800, "metrics": {"gc_share": 0.05}}
+
+    given, runs = loop(50, outcome)
+    assert sum(each["state"] == "failed" for each in runs) == 1
+    assert given[-1] < 1.3 * 1300
+
+
+def test_a_rare_demand_that_was_measured_says_nothing_about_other_runs() -> None:
+    large = {"job-12"}
+
+    def outcome(number: int, heap: float) -> dict[str, Any]:
+        need = 2500.0 if number >= 12 and large else 800.0
+        if heap < need:
+            return {"state": "failed", "class": "memory", "short_of": "executor.heap"}
+        if number >= 12:
+            large.clear()
+        return {"peak": need, "metrics": {"gc_share": 0.05}}
+
+    given, runs = loop(40, outcome)
+    assert any(each["state"] == "failed" for each in runs)
+    assert given[-1] < 1.5 * 800
