@@ -1,5 +1,6 @@
 """The limit of the micro-batches of a topic changes while its query runs: no row is lost or doubled."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -242,6 +243,31 @@ def test_a_change_while_no_rows_come_is_no_long_pause(stream: Stream) -> None:
         stream.produce(10)
         stream.wait(lambda: stream.facts.get("total_rows") == 70, "further rows are written")
         assert stream.shown["pause_seconds"] == shown
+
+
+def test_changes_leave_no_threads_and_connections(stream: Stream) -> None:
+    stream.produce(10)
+
+    def is_changed(limit: int) -> bool:
+        return stream.shown.get("rows") == limit
+
+    with stream.runs(STREAM, max_offsets_per_trigger=40):
+        stream.wait(lambda: sum(stream.sizes) == 10, "all rows are written")
+        stream.control.pushes.adjust(Adjustment(batch_rows=50))
+        stream.wait(lambda: is_changed(50), "the limit changes")
+        threads, sockets = threading.active_count(), open_files()
+        for limit in range(51, 61):
+            stream.control.pushes.adjust(Adjustment(batch_rows=limit))
+            stream.wait(lambda: is_changed(limit), "the limit changes")  # noqa: B023 - waits here
+        few = 3  # of the last change, whose end Spark has yet to report
+        stream.wait(lambda: threading.active_count() <= threads + few, "the threads of earlier starts end")
+        stream.wait(lambda: open_files() <= sockets + 2 * few, "their connections are closed")
+
+
+def open_files() -> int:
+    """Those of this process, and of the JVM that it has started."""
+    java = Path(f"/proc/self/task/{os.getpid()}/children").read_text("utf-8").split()
+    return sum(len([*Path(f"/proc/{process}/fd").iterdir()]) for process in ["self", *java])
 
 
 # ---------------------------------------------------------------------- other queries

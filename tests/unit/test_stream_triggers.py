@@ -1,6 +1,7 @@
 """What is reported of the triggers of a query, also after it has started again."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,3 +78,14 @@ def test_a_late_report_of_an_earlier_start_is_left_out(query: Query) -> None:
     assert query.shown == []
     query.idle(2)
     assert query.shown[-1]["triggers"] == 1
+
+
+def test_the_connection_of_the_thread_of_a_query_is_closed_at_its_end() -> None:
+    closed = list[str]()
+    connections = [_event(shutdown=partial(closed.append, name)) for name in ("first", "second")]
+    triggers = Triggers(lambda *_: None, iter(connections).__next__)
+    triggers.onQueryStarted(_event(runId=1, name="q"))
+    triggers.onQueryStarted(_event(runId=2, name="q"))
+    triggers.onQueryTerminated(_event(runId=1))
+    triggers.onQueryTerminated(_event(runId=1))
+    assert closed == ["first"]

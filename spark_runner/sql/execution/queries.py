@@ -14,6 +14,7 @@ from spark_runner.connectors.errors import ConnectorError
 from spark_runner.sql.batch_limits.tuner import LimitTuner, Tuning
 from spark_runner.sql.checkpoints.record import Record
 from spark_runner.sql.execution.batch_writer import BatchWriter
+from spark_runner.sql.execution.calling_threads import calling_connection
 from spark_runner.sql.execution.checkpoints import Checkpoint
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.fingerprints import fingerprint
@@ -52,7 +53,7 @@ class StreamInserts:
         self.names = QueryNames(plan["steps"])
         self._queries: list[StreamQuery] = []
         self._places: dict[str, tuple[threading.Lock, threading.Event]] = {}
-        self._triggers = Triggers(control.triggered)
+        self._triggers = Triggers(control.triggered, partial(calling_connection, session))
         self._watched: list[SparkSession] = []  # whose queries report their triggers
 
     def start(

@@ -23,11 +23,17 @@ IDLE_MILLISECONDS = 1000  # at most one report of an idle trigger in this time
 class Triggers(StreamingQueryListener):
     """Passes on the facts of each trigger of the queries that are added by their names, for each INSERT.
 
-    Spark calls it in a thread of its own, and logs its errors.
+    Spark calls it in a thread of its own, and logs its errors. `connection` gives that of the calling thread,
+    or None.
     """
 
-    def __init__(self, triggered: Callable[[str, Mapping[str, Any]], None]) -> None:
-        self._triggered = triggered
+    def __init__(
+        self,
+        triggered: Callable[[str, Mapping[str, Any]], None],
+        connection: Callable[[], Any] = lambda: None,
+    ) -> None:
+        self._triggered, self._connection = triggered, connection
+        self._connections: dict[str, Any] = {}  # of the threads of queries, by the id of the run
         self._guard = threading.Lock()  # of the fields below
         self._writers: dict[str, Mapping[str, BatchWriter]] = {}  # of its INSERTs, by the name of the query
         self._tuners: dict[str, LimitTuner] = {}  # of the queries whose limit may change, by their names
@@ -52,6 +58,8 @@ class Triggers(StreamingQueryListener):
         with self._guard:
             others = {run: known for run, known in self._names.items() if known != name}
             self._names = {**others, str(event.runId): name}
+        if (found := self._connection()) is not None:  # Spark calls it in the thread of the query
+            self._connections[str(event.runId)] = found
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - of Spark
         """Report a trigger that ran a micro-batch."""
@@ -89,7 +97,9 @@ class Triggers(StreamingQueryListener):
         self._report(name, {"at": event.timestamp, "rows_per_second": 0.0, **lag})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - of Spark
-        """Do nothing: who waits for the query sees its end."""
+        """Close the connection of its thread, which has ended: a query may start again and again."""
+        if (found := self._connections.pop(str(event.runId), None)) is not None:
+            found.shutdown()
 
     def _report(self, name: str, news: Mapping[str, Any]) -> None:
         with self._guard:
