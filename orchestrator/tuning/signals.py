@@ -27,6 +27,7 @@ _GARBAGE_SHARE = 0.25  # of a heap that is collected at little cost
 _CHEAP_GC = 0.04
 _TELLING_GC_SECONDS = 1.0  # the first collections of a JVM are a tenth of the time of tasks that take 0.2 s
 _LARGEST = 2.0**50
+_SMALLEST = 1e-9  # smaller ones divide to infinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Sample:
             short_of=_short_of(run),
             inputs=inputs,
             input=next(iter(inputs.values()), None),
-            seconds=_number(metrics, "seconds") or _number(run, "seconds"),
+            seconds=_number(metrics, "seconds") or _number(run, "seconds") or None,
             lost=_part(_part(metrics, "executors"), "lost_memory"),
             asked=_part(run, "asked") if isinstance(run.get("asked"), Mapping) else None,
         )
@@ -263,7 +264,9 @@ def _number(document: Run, name: str) -> float | None:
     value = document.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < _LARGEST else None  # also False for NaN
+    if not 0 <= value < _LARGEST:  # also for NaN
+        return None
+    return float(value) if value >= _SMALLEST else 0.0
 
 
 def _mib(document: Run, name: str) -> float | None:

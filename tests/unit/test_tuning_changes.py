@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from orchestrator.tuning.resources import Resource
-from tests.tuning_runs import CLUSTER, LOCAL, choice, decided, had, run
+from orchestrator.tuning.samples import samples_of
+from tests.tuning_runs import CLUSTER, KEY, LOCAL, choice, decided, had, run
 
 SMALL = {**CLUSTER, "spark.executor.memory": "1g"}
 
@@ -79,3 +80,9 @@ def test_runs_that_counted_bytes_and_runs_that_counted_rows_are_not_compared() -
     runs = [run(number, metrics={"input_bytes": 10}) for number in (1, 2)]
     runs += [had("2048m", number, metrics=slow) for number in (3, 4)]
     assert choice(decided(runs)).after <= 2048, "nobody knows whether they read as much"
+
+
+def test_numbers_at_the_limits_of_floats_are_unknown() -> None:
+    """A driver writes its own numbers; a plot divides by them."""
+    (sample,) = samples_of([run(1, metrics={"seconds": 5e-324, "input_bytes": 1e-300})], KEY).all
+    assert (sample.seconds, sample.input) == (None, None)
