@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import MIB, Resource
-from spark_runner.protocol.sizing import RESOURCES, is_local_master
+from spark_runner.protocol.sizing import RESOURCES, is_local_master, memory_bytes
 
 Run = Mapping[str, Any]
 
@@ -196,7 +196,8 @@ class Sample:
         python = _mib(part, "python_rss_peak_bytes") or 0.0
         if self.is_local:  # the Python workers belong to the executor, which is the driver here
             python += _mib(_part(self.metrics, "executors"), "python_rss_peak_bytes") or 0.0
-        has_own = resource.process == "executor" and self.conf.get("spark.executor.pyspark.memory")
+        own = memory_bytes(str(self.conf.get("spark.executor.pyspark.memory", "")))  # 0 = none of its own
+        has_own = resource.process == "executor" and own
         heap = min(heap, self.allocated(Resource(f"{resource.process}.memory")) or heap)
         return max(0.0, rss - heap) + (0.0 if has_own else python)
 
@@ -207,6 +208,8 @@ class Sample:
         """
         executors = _part(self.metrics, "executors")
         number, cores = _number(executors, "number"), _number(executors, "cores")
+        if number and (lost := _number(executors, "lost")):  # others have replaced them
+            number = max(number - lost, 1.0)
         if not (number and cores and self.seconds and self.task_seconds is not None):
             return None
         busy = min(self.task_seconds / (number * cores * self.seconds), 1.0)
