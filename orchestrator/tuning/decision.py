@@ -59,7 +59,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What one resource gets, and why."""
+    """What one resource gets, and why; `asked` is 0 where the definition leaves it to the cluster."""
 
     resource: Resource
     asked: float
@@ -75,7 +75,7 @@ class Choice:
         found = {
             "before": write(self.before),
             "after": write(self.after),
-            "asked": write(self.asked),
+            "asked": write(self.asked) if self.asked else "",
             "rule": self.rule,
             "why": self.why,
         }
@@ -126,11 +126,10 @@ def _choice(resource: Resource, samples: Samples, situation: Situation) -> Choic
     """None where there is nothing to choose: no such process, or Spark decides."""
     asked = None if is_open(resource, situation.asked) else resource.value_in(situation.asked)
     pin = situation.pins.get(resource)
-    if asked is None and (pin is None or is_open(resource, situation.asked)):
+    if pin is not None and not is_open(resource, situation.asked):
+        return _fixed(resource, asked or 0.0, pin, "pinned", words.PINNED)
+    if asked is None:
         return None
-    asked = asked if asked is not None else pin or 0.0
-    if pin is not None:
-        return _fixed(resource, asked, pin, "pinned", words.PINNED)
     cap = situation.caps.get(resource)
     chosen = _no_less(_free_choice(resource, asked, samples, situation), situation)
     if cap is None or chosen.after <= cap:
@@ -152,7 +151,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     if resource in situation.kept:
         return _fixed(resource, asked, asked, "kept", words.KEPT)
     most = situation.caps.get(resource) or _most(resource, asked, situation)
-    bounds = resource.bounds(most)
+    bounds = resource.bounds(most, asked)
     short = situation.shortage
     if short is not None and resource is resource_of(short.short_of, is_local=is_local(situation.asked)):
         had = resource.value_in(short.conf) or asked
@@ -199,7 +198,7 @@ def _most(resource: Resource, asked: float, situation: Situation) -> float:
 
 
 def _fixed(resource: Resource, asked: float, after: float, rule: str, why: str) -> Choice:
-    return Choice(resource, asked, asked, after, rule, why.format(value=resource.written(after)))
+    return Choice(resource, asked, asked or after, after, rule, why.format(value=resource.written(after)))
 
 
 def _within_containers(choices: Sequence[Choice], situation: Situation) -> tuple[Choice, ...]:

@@ -13,6 +13,7 @@ SHORT_FACTOR = 1.1  # a run that was short or pressed needed more than it had, a
 _LEAST_RANGE = 0.3  # of the logarithms of the inputs: below that, their noise hides what they cause
 _MOST_GARBAGE = 0.5  # of a measured peak
 _RARE_SHARE = 0.15  # of the runs: what more of them need is usual
+_MOST_CHANGE = 50.0  # of an input, as a logarithm; beyond it the numbers of a demand overflow
 _NORMAL = 1.4826  # standard deviations of a normal distribution in one median deviation
 
 
@@ -119,7 +120,8 @@ class _Growth:
         """The logarithm of the growth of the demand from one input to the other; 0 where one is unknown."""
         if not past or not following:
             return 0.0
-        change, end = math.log(following / past), math.log(following)
+        end = math.log(following)
+        change = min(max(end - math.log(past), -_MOST_CHANGE), _MOST_CHANGE)
         if change > 0:
             beyond = min(change, max(0.0, end - self.largest))
             return self.most * (change - beyond) + beyond

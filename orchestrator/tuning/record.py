@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.model.act import Act, Word
 from orchestrator.model.errors import CorruptTuning, InvalidTuning
@@ -20,7 +20,17 @@ _MAX_LOCATION = 100  # characters: other programs may write keys of any size
 
 _MAX_VALUE = 2.0**31  # MiB, or processes
 _Text = Annotated[str, Field(max_length=2_000)]  # a sentence has 600 characters at most
-_Amounts = Annotated[dict[Resource, Annotated[float, Field(gt=0, le=_MAX_VALUE)]], Field(max_length=7)]
+
+
+def _possible(found: dict[Resource, float]) -> dict[Resource, float]:
+    for resource, value in found.items():
+        if not resource.least <= value <= _MAX_VALUE:
+            message = f"{resource} is {value:g}: from {resource.least:g} to {_MAX_VALUE:,.0f} is possible"
+            raise ValueError(message)
+    return found
+
+
+_Amounts = Annotated[dict[Resource, float], Field(max_length=7), AfterValidator(_possible)]
 
 
 class StoredDecision(BaseModel):

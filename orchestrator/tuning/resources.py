@@ -1,5 +1,6 @@
 """The resources that are tuned: how definitions and Spark name them, and how they are written."""
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -60,10 +61,14 @@ class Resource(StrEnum):
             return 1.0
         return _LEAST_OVERHEAD if self.is_overhead else _LEAST_HEAP
 
-    def bounds(self, largest: float) -> Bounds:
-        """The bounds of the law; numbers are rounded to the nearest, as their demand has room of its own."""
-        largest = max(largest, self.least)
-        return Bounds(self.least, largest, _GRAIN) if self.is_memory else Bounds(1.0, largest, 1.0, 0.5)
+    def bounds(self, largest: float, asked: float = math.inf) -> Bounds:
+        """The bounds of the law; numbers are rounded to the nearest, as their demand has room of its own.
+
+        A definition that asks for less than the least amount means it: that is the least one then.
+        """
+        least = min(self.least, asked)
+        largest = max(largest, least)
+        return Bounds(least, largest, _GRAIN) if self.is_memory else Bounds(1.0, largest, 1.0, 0.5)
 
     def value_in(self, conf: Mapping[str, object]) -> float | None:
         """The allocation that these Spark properties mean, with Spark's defaults; None if they leave it open.

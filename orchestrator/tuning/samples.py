@@ -78,12 +78,27 @@ def samples_of(
     return Samples(compared, _words(left_out), unit == STATED_INPUT)
 
 
+def last_run(runs: Sequence[Run], now: str) -> str:
+    """The run after which samples begin anew, empty without any.
+
+    After one from the future, which stays the last one of the history, they would never begin.
+    """
+    present = _time(now)
+    past = (run for run in reversed(runs) if not _is_future(_time(run.get("ended")), present))
+    return str(next(past, {}).get("run", ""))
+
+
+def _is_future(ended: datetime | None, present: datetime | None) -> bool:
+    return bool(ended and present and ended > present + _CLOCK_TOLERANCE)
+
+
 def _unfit(run: Run, key: Key, now: str) -> str:
     """Why a run is no sample, in words; empty if it is one."""
     metrics, code, parameters = run.get("metrics"), run.get("code"), run.get("parameters")
     settings = run.get("settings")
     ended, present = _time(run.get("ended")), _time(now)
     reasons = {
+        "was an hour of a running stream, which has no measurements of memory": run.get("hour") is not None,
         "ran in a JVM that jobs share": isinstance(metrics, Mapping) and bool(metrics.get("shared")),
         "came from a version that did not record its code": not isinstance(code, str) or parameters is None,
         "ran other code": code != key.code,
@@ -91,9 +106,7 @@ def _unfit(run: Run, key: Key, now: str) -> str:
         "did not record its resources": not (isinstance(settings, Mapping) and settings.get("spark.master")),
         "never started": run.get("state") == "closed",
         "has no valid time": ended is None,
-        "ended in the future, by the clock of its host": bool(
-            ended and present and ended > present + _CLOCK_TOLERANCE
-        ),
+        "ended in the future, by the clock of its host": _is_future(ended, present),
     }
     return next((reason for reason, applies in reasons.items() if applies), "")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import MIB, Resource
-from spark_runner.protocol.sizing import RESOURCES, is_local_master
+from spark_runner.protocol.sizing import RESOURCES, is_local_master, memory_bytes
 
 Run = Mapping[str, Any]
 
@@ -27,6 +27,7 @@ _GARBAGE_SHARE = 0.25  # of a heap that is collected at little cost
 _CHEAP_GC = 0.04
 _TELLING_GC_SECONDS = 1.0  # the first collections of a JVM are a tenth of the time of tasks that take 0.2 s
 _LARGEST = 2.0**50
+_SMALLEST = 1e-9  # smaller ones divide to infinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Sample:
             short_of=_short_of(run),
             inputs=inputs,
             input=next(iter(inputs.values()), None),
-            seconds=_number(metrics, "seconds") or _number(run, "seconds"),
+            seconds=_number(metrics, "seconds") or _number(run, "seconds") or None,
             lost=_part(_part(metrics, "executors"), "lost_memory"),
             asked=_part(run, "asked") if isinstance(run.get("asked"), Mapping) else None,
         )
@@ -195,7 +196,8 @@ class Sample:
         python = _mib(part, "python_rss_peak_bytes") or 0.0
         if self.is_local:  # the Python workers belong to the executor, which is the driver here
             python += _mib(_part(self.metrics, "executors"), "python_rss_peak_bytes") or 0.0
-        has_own = resource.process == "executor" and self.conf.get("spark.executor.pyspark.memory")
+        own = memory_bytes(str(self.conf.get("spark.executor.pyspark.memory", "")))  # 0 = none of its own
+        has_own = resource.process == "executor" and own
         heap = min(heap, self.allocated(Resource(f"{resource.process}.memory")) or heap)
         return max(0.0, rss - heap) + (0.0 if has_own else python)
 
@@ -206,6 +208,8 @@ class Sample:
         """
         executors = _part(self.metrics, "executors")
         number, cores = _number(executors, "number"), _number(executors, "cores")
+        if number and (lost := _number(executors, "lost")):  # others have replaced them
+            number = max(number - lost, 1.0)
         if not (number and cores and self.seconds and self.task_seconds is not None):
             return None
         busy = min(self.task_seconds / (number * cores * self.seconds), 1.0)
@@ -263,7 +267,9 @@ def _number(document: Run, name: str) -> float | None:
     value = document.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < _LARGEST else None  # also False for NaN
+    if not 0 <= value < _LARGEST:  # also for NaN
+        return None
+    return float(value) if value >= _SMALLEST else 0.0
 
 
 def _mib(document: Run, name: str) -> float | None:

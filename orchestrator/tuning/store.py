@@ -12,6 +12,7 @@ from orchestrator.model.paths import Nodes
 from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.record import StoredDecision, TuningRecord, amounts, resources
 from orchestrator.tuning.resources import Resource
+from orchestrator.tuning.samples import last_run
 from queues import (
     AccessDenied,
     Conflict,
@@ -26,6 +27,7 @@ from queues import (
     WatchedFolder,
     check_id,
     commit,
+    timestamp,
 )
 
 _MAX_TRIES = 20  # each failure means that another worker or operator was faster
@@ -119,7 +121,7 @@ class TuningStore:
             runs = self._history.read(name)
         except (CorruptHistory, HistoryNotFound):
             return ""
-        return str(runs[-1]["run"]) if runs else ""
+        return last_run(runs, timestamp())
 
     def _act(
         self,

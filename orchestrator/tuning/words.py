@@ -4,6 +4,7 @@ from orchestrator.tuning.law import Rule, Step
 from orchestrator.tuning.resources import Resource
 
 PINNED = "an operator has pinned it to {value}"
+_DIRECTIONS = {Rule.GROW: 1, Rule.FLOOR: 1, Rule.SHRINK: -1}
 _NEAR = "a run with little less was short of it"
 KEPT = "the definition pins it: it stays at {value}"
 UNKNOWN = "it stays at {value}: no run of this code has measured it"
@@ -62,6 +63,12 @@ def step(resource: Resource, found: Step, runs: int, *, guard: str, is_pressed: 
         Rule.GROW: f"it rises from {before} to {after}: {used}, which calls for {wanted}{end}",
         Rule.SHRINK: f"it falls from {before} to {after}: {used}, for which {wanted} is enough{end}",
     }
+    if found.rule is Rule.SHORT and found.after <= found.before:
+        return f"it stays at {after}, which is all that is allowed: the last run was out of memory"
+    if (found.after - found.before) * _DIRECTIONS.get(found.rule, 0) < 0 or (
+        found.rule in {Rule.HELD, Rule.DEAD_BAND} and found.after != found.before
+    ):
+        return f"it gets {after} instead of {before}, which is beyond a limit: {used}"
     if found.after == found.before and found.at_bound and found.rule not in {Rule.HELD, Rule.DEAD_BAND}:
         return f"it stays at {before}, which is a limit: {used}, which calls for {wanted}"
     if found.after == found.before and found.rule is Rule.SHRINK:

@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
+from orchestrator.model.errors import CorruptTuning
+from orchestrator.tuning.record import TuningRecord
 from orchestrator.tuning.resources import Resource
-from tests.tuning_runs import CLUSTER, LOCAL, choice, decided, had, run
+from orchestrator.tuning.samples import last_run, samples_of
+from queues import encode
+from tests.tuning_runs import CLUSTER, KEY, LOCAL, MIB, choice, decided, had, run
 
+OVERHEAD = Resource.EXECUTOR_OVERHEAD
 SMALL = {**CLUSTER, "spark.executor.memory": "1g"}
 
 
@@ -79,3 +84,54 @@ def test_runs_that_counted_bytes_and_runs_that_counted_rows_are_not_compared() -
     runs = [run(number, metrics={"input_bytes": 10}) for number in (1, 2)]
     runs += [had("2048m", number, metrics=slow) for number in (3, 4)]
     assert choice(decided(runs)).after <= 2048, "nobody knows whether they read as much"
+
+
+def test_numbers_at_the_limits_of_floats_are_unknown() -> None:
+    """A driver writes its own numbers; a plot divides by them."""
+    (sample,) = samples_of([run(1, metrics={"seconds": 5e-324, "input_bytes": 1e-300})], KEY).all
+    assert (sample.seconds, sample.input) == (None, None)
+
+
+def test_an_hour_of_a_running_stream_is_left_out_with_its_own_reason() -> None:
+    hour = {"run": "key-1", "hour": 3, "state": "running", "ended": "2026-11-01T03:00:00Z"}
+    left_out = decided([hour, run(2)]).left_out
+    assert left_out == "1 run was an hour of a running stream, which has no measurements of memory"
+
+
+def test_a_reset_is_not_at_a_run_from_the_future_after_which_none_would_ever_come() -> None:
+    now = "2026-11-02T00:00:00Z"
+    runs = [run(1), run(2), {**run(3), "ended": "2099-01-01T00:00:00Z"}]
+    forgotten = last_run(runs, now)
+    assert forgotten == "key-2"
+    later = [*runs[:2], {**run(4), "ended": now}, runs[2]]  # as the history orders them
+    assert decided(later, forgotten=forgotten, now=now).runs == 1
+    assert last_run([], now) == ""
+
+
+@pytest.mark.parametrize("field", ["pins", "caps"])
+@pytest.mark.parametrize(
+    ("resource", "amount"), [("driver.memory", 0.3), ("executor.instances", 0.4), ("driver.memory", 1e300)]
+)
+def test_an_amount_in_zookeeper_that_no_operator_could_set_is_damage(
+    field: str, resource: str, amount: float
+) -> None:
+    with pytest.raises(CorruptTuning, match="is possible"):
+        TuningRecord.decode("n", "/tuning/n", encode({field: {resource: amount}}))
+
+
+def test_python_without_memory_of_its_own_counts_as_overhead() -> None:
+    """0 is Spark's word for none."""
+
+    def overhead(own: str) -> float:
+        asked = {**CLUSTER, "spark.executor.pyspark.memory": own}
+        memory = {"jvm_rss_peak_bytes": 1500 * MIB, "python_rss_peak_bytes": 900 * MIB}
+        return choice(decided([run(1, asked=asked, executors=memory)], asked=asked), OVERHEAD).largest or 0.0
+
+    assert overhead("0") == pytest.approx(1400)
+    assert overhead("2g") == pytest.approx(500)
+
+
+def test_executors_that_replaced_lost_ones_do_not_make_the_others_look_idle() -> None:
+    busy = {"task_seconds": 700.0}
+    lost = run(1, metrics=busy, executors={"number": 12, "lost": 8})
+    assert choice(decided([lost]), Resource.EXECUTOR_INSTANCES).after == 4

@@ -301,6 +301,37 @@ def test_a_change_by_hand_counts_and_the_tuning_goes_on_from_there() -> None:
     assert choice(decided([*runs, run(4, asked=asked)], asked=asked)).rule == "shrink"
 
 
+def test_a_pin_counts_where_the_definition_leaves_the_choice_to_the_cluster() -> None:
+    cores = Resource.EXECUTOR_CORES
+    decision = decided([], pins={cores: 2.0})
+    assert decision.properties == {"spark.executor.cores": "2"}
+    assert choice(decision, cores).to_json()["asked"] == ""
+    dynamic = {**CLUSTER, "spark.dynamicAllocation.enabled": "true"}
+    assert decided([], asked=dynamic, pins={Resource.EXECUTOR_INSTANCES: 2.0}).properties == {}
+
+
+def test_a_definition_that_asks_for_less_than_the_least_amount_gets_it() -> None:
+    asked = {**LOCAL, "spark.driver.memory": "480m", "spark.driver.memoryOverhead": "128m"}
+    decision = decided([run(1, asked=asked, peak=100)], asked=asked)
+    assert decision.properties == {}
+    for each in decision.choices:
+        assert each.why.startswith(f"it stays at {each.asked:.0f}m, which is a limit: ")
+
+
+@pytest.mark.parametrize("peak", [7000, 100, 6300])
+def test_an_allocation_beyond_a_new_cap_says_so(peak: float) -> None:
+    found = choice(decided([run(1, peak=peak), run(2, peak=peak)], caps={HEAP: 2000.0}))
+    assert found.after == 2000
+    assert "rises" not in found.why
+    assert "stays" not in found.why
+
+
+def test_a_run_that_was_short_of_all_that_is_allowed_says_so() -> None:
+    short = {"state": "failed", "short_of": "executor.heap"}
+    found = choice(decided([had("32g", 1, asked=CLUSTER, **short)]))
+    assert found.why == "it stays at 32768m, which is all that is allowed: the last run was out of memory"
+
+
 # ---------------------------------------------------------------------- what is stored
 def stored(runs: int, *, run_name: str = "", peak: float = 1000) -> StoredDecision:
     situation = Situation(KEY, CLUSTER, now="2026-11-02T00:00:00Z")

@@ -15,7 +15,7 @@ BOUNDS = Bounds(512, 65_536, 64)
 GAINS = Gains()
 
 sizes = st.floats(64, 100_000)
-inputs = st.none() | st.floats(1, 1e15)
+inputs = st.none() | st.floats(1, 1e15) | st.sampled_from([5e-324, 1e-300, 2.0**50])
 uses = st.builds(
     lambda allocated, share, short, pressed, read: Use(
         allocated, allocated * share, is_short=short, is_pressed=pressed and not short, input=read
