@@ -4,8 +4,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
 from orchestrator.tuning.resources import Resource
-from tests.tuning_runs import CLUSTER, HEAP, choice, decided, run
+from tests.tuning_runs import CLUSTER, HEAP, MIB, choice, decided, run
 
 Outcome = Callable[[int, float], dict[str, Any]]
 """What a run reports, by its number and its allocation."""
@@ -80,3 +82,25 @@ def test_a_rare_demand_that_was_measured_says_nothing_about_other_runs() -> None
     given, runs = loop(40, outcome)
     assert any(each["state"] == "failed" for each in runs)
     assert given[-1] < 1.5 * 800
+
+
+@pytest.mark.parametrize(("heap_need", "overhead_need"), [(2900, 1000), (2500, 1200), (3300, 500)])
+def test_a_container_that_is_large_enough_for_both_is_shared_so_that_it_is(
+    heap_need: float, overhead_need: float
+) -> None:
+    overhead = Resource.EXECUTOR_OVERHEAD
+    asked = {**CLUSTER, "spark.executor.memory": "3686m", "spark.executor.memoryOverhead": "410m"}
+    runs, given = list[dict[str, Any]](), list[float]()
+    for number in range(1, 30):
+        decision = decided(runs, asked=asked, containers={"executor": 4096.0})
+        heap, beside = choice(decision).after, choice(decision, overhead).after
+        assert heap + beside <= 4096
+        what = "container" if beside < overhead_need else "heap" if heap < heap_need else ""
+        short = {"state": "failed", "short_of": f"executor.{what}"} if what else {}
+        had = {"spark.executor.memory": f"{heap:.0f}m", "spark.executor.memoryOverhead": f"{beside:.0f}m"}
+        used = min(heap, heap_need), min(beside, overhead_need)
+        rss = {"jvm_rss_peak_bytes": int(sum(used) * MIB)}
+        runs.append(run(number, asked=asked, settings=asked | had, peak=used[0], executors=rss, **short))
+        given.append(heap)
+    assert all(each["state"] == "succeeded" for each in runs[6:])
+    assert turns(given[6:]) == 0
