@@ -177,7 +177,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     step = next_step(
         uses,
         bounds,
-        situation.gains,
+        resource.gains(situation.gains),
         next_input=following,
         may_shrink=not guard,
         may_grow=not growth_guard,
