@@ -17,7 +17,7 @@ from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.job import JobError
 from orchestrator.model.paths import Nodes
 from orchestrator.model.spark import Spark
-from orchestrator.model.times import seconds_between
+from orchestrator.model.times import no_later, seconds_between
 from queues import (
     Conflict,
     Create,
@@ -80,7 +80,8 @@ def run_of(
         "class": None,
         "exit_code": document.get("exit_code"),
         "started": document.get("started"),
-        "ended": document.get("ended"),
+        # By the clock of the driver's host: a time of the future would stay the last one of the ring.
+        "ended": no_later(document.get("ended"), attempt.changed_ms),
         "seconds": seconds_between(document.get("started"), document.get("ended")),
         "application_id": document.get("application_id"),
         "input_bytes": metrics.get("input_bytes"),

@@ -1,8 +1,9 @@
 """Stored times, ISO 8601 in UTC; other programs may have written anything."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _MAX_CHARACTERS = 40
+_TOLERANCE = timedelta(minutes=5)
 
 
 def moment(timestamp: object) -> datetime | None:
@@ -20,6 +21,17 @@ def stored_time(timestamp: object) -> str | None:
     """The stored time itself, fit for a record; None for anything else."""
     fits = isinstance(timestamp, str) and len(timestamp) <= _MAX_CHARACTERS
     return timestamp if fits and isinstance(timestamp, str) and moment(timestamp) else None
+
+
+def no_later(timestamp: object, written_ms: int) -> object:
+    """The stored time, or the time at which it was written, in epoch ms, if it is invalid or much later.
+
+    Hosts whose clock is wrong write times of the future. `written_ms` 0 = unknown.
+    """
+    found, written = moment(timestamp), datetime.fromtimestamp(written_ms / 1000, UTC)
+    if not written_ms or (found is not None and found <= written + _TOLERANCE):
+        return timestamp
+    return written.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def local_time(timestamp: object) -> str:

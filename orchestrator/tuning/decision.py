@@ -5,6 +5,7 @@ resource that the definition pins, what the attempt before had, the growth after
 the defaults of the pool.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +13,7 @@ from orchestrator.config.tuning import Gains
 from orchestrator.history.key import Key
 from orchestrator.tuning import words
 from orchestrator.tuning.guards import growth_held, held, judged
-from orchestrator.tuning.law import Rule, grown, next_step
+from orchestrator.tuning.law import FLOOR_FACTOR, Rule, grown, next_step
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import Measured, Samples, alternating, samples_of
 from orchestrator.tuning.signals import Run, is_local, is_open, resource_of
@@ -68,6 +69,7 @@ class Choice:
     rule: str
     why: str
     largest: float | None = None  # demand of the runs
+    needed: float | None = None  # see Step
 
     def to_json(self) -> dict[str, str]:
         """As the node of the tuning stores it."""
@@ -157,7 +159,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
         had = resource.value_in(short.conf) or asked
         after = max(bounds.clamped(grown(had, bounds, situation.gains)), min(had, bounds.largest))
         why = words.short(resource, had, after)
-        return Choice(resource, asked, had, after, Rule.SHORT, why)
+        return Choice(resource, asked, had, after, Rule.SHORT, why, needed=FLOOR_FACTOR * had)
     measured: Measured = samples.of(resource)
     if not measured:
         return _fixed(resource, asked, asked, UNKNOWN, words.UNKNOWN)
@@ -175,7 +177,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     step = next_step(
         uses,
         bounds,
-        situation.gains,
+        resource.gains(situation.gains),
         next_input=following,
         may_shrink=not guard,
         may_grow=not growth_guard,
@@ -183,7 +185,7 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     guard = growth_guard if step.target > step.before else guard
     why = words.step(resource, step, len(uses), guard=guard, is_pressed=uses[-1].is_pressed)
     largest = None if step.demand is None else step.demand.largest_value
-    return Choice(resource, asked, step.before, step.after, step.rule, why, largest)
+    return Choice(resource, asked, step.before, step.after, step.rule, why, largest, step.needed)
 
 
 def _most(resource: Resource, asked: float, situation: Situation) -> float:
@@ -208,10 +210,26 @@ def _within_containers(choices: Sequence[Choice], situation: Situation) -> tuple
         heap, overhead = found.get(_HEAPS[process]), found.get(_OVERHEADS[process])
         if heap is None or overhead is None or heap.after + overhead.after <= limit:
             continue
-        # The heap gives way first: a process that outgrows its container is killed.
-        rest = min(overhead.after, max(limit - heap.resource.least, 0.0))
+        rest = _overhead_within(limit, heap, overhead)
         for choice, after in ((heap, max(limit - rest, 0.0)), (overhead, rest)):
             if after != choice.after:
                 why = words.contained(choice.resource, choice.why, after, limit)
                 found[choice.resource] = replace(choice, after=after, rule="container", why=why)
     return tuple(found.values())
+
+
+def _overhead_within(limit: float, heap: Choice, overhead: Choice) -> float:
+    """The overhead in a container that is too small for both choices.
+
+    Where what both need fits, they keep what they had, or share the rest in proportion to what they would
+    have beyond it. Else the heap gives way first: a process that outgrows its container is killed.
+    """
+    both = (heap, overhead)
+    needs = [each.needed or math.inf for each in both]
+    if (rest := limit - sum(needs)) < 0:
+        return min(overhead.after, max(limit - heap.resource.least, 0.0))
+    had = [each.before for each in both]
+    if sum(had) <= limit and all(before >= need for before, need in zip(had, needs, strict=True)):
+        return overhead.before
+    beyond = [max(each.after - need, 0.0) for each, need in zip(both, needs, strict=True)]
+    return math.floor(needs[1] + rest * (beyond[1] / sum(beyond) if any(beyond) else 0.0))

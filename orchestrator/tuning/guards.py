@@ -25,9 +25,9 @@ def held(resource: Resource, samples: Sequence[Sample]) -> str:
     if bad:
         return f"of the last {len(samples[-_LAST_RUNS:])} runs {len(bad)} did not succeed"
     last = samples[-1]
-    if _is_heap(resource) and last.gc_pressure > GC_SHARE:
+    if resource.is_heap and last.gc_pressure > GC_SHARE:
         return f"garbage collection took {last.gc_pressure:.0%} of the last run"
-    if _is_heap(resource) and last.spilled:
+    if resource.is_heap and last.spilled:
         return "the last run spilled to disk"
     return ""
 
@@ -39,7 +39,7 @@ def growth_held(resource: Resource, measured: Measured) -> str:
     before.
     """
     sample, use = measured[-1]
-    if use.is_short or use.is_pressed or not _is_heap(resource) or sample.gc_pressure <= GC_SHARE:
+    if use.is_short or use.is_pressed or not resource.is_heap or sample.gc_pressure <= GC_SHARE:
         return ""
     if _is_in_vain(sample, _with_less(sample, use, measured)):
         return "runs with less collected no more garbage"
@@ -52,7 +52,7 @@ def judged(resource: Resource, measured: Measured) -> list[tuple[Sample, Use]]:
     One run that spills or collects garbage is enough. A longer duration has to be seen twice, as durations
     vary, and no earlier run with as little may have been faster: then the program itself has become slower.
     """
-    measured = _with_misses(measured) if _is_heap(resource) else measured
+    measured = _with_misses(measured) if resource.is_heap else measured
     found, was_slow, fast = list[tuple[Sample, Use]](), False, list[tuple[Sample, Use]]()
     for sample, use in measured:
         more = _with_more(use, measured)
@@ -60,7 +60,7 @@ def judged(resource: Resource, measured: Measured) -> list[tuple[Sample, Use]]:
         if is_slow and any(its.allocated <= use.allocated and _reads_like(sample, it) for it, its in fast):
             is_slow = False
         less = _with_less(sample, use, measured)
-        is_pressed = (is_slow and was_slow) or (_is_heap(resource) and _lacks_heap(sample, more, less))
+        is_pressed = (is_slow and was_slow) or (resource.is_heap and _lacks_heap(sample, more, less))
         found.append((sample, replace(use, is_pressed=is_pressed and not use.is_short)))
         was_slow = is_slow
         if more and sample.is_good and not is_slow:
@@ -109,10 +109,6 @@ def _with_less(sample: Sample, use: Use, measured: Measured) -> list[Sample]:
         and not its.is_short
         and _reads_like(sample, other)
     ]
-
-
-def _is_heap(resource: Resource) -> bool:
-    return resource.is_memory and not resource.is_overhead
 
 
 def _lacks_heap(sample: Sample, more: Sequence[Sample], less: Sequence[Sample]) -> bool:

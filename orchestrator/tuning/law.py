@@ -12,6 +12,8 @@ from enum import StrEnum
 from orchestrator.config.tuning import Gains
 from orchestrator.tuning.demand import ENOUGH_RUNS, Demand, Use, demand
 
+FLOOR_FACTOR = 1.05  # times what a run was short of: less is not tried for a while
+
 
 class Rule(StrEnum):
     """Why an allocation changes, or stays."""
@@ -54,6 +56,7 @@ class Step:
     rule: Rule
     target: float
     demand: Demand | None = None
+    needed: float = 0.0  # without any margin, by the demand, and by what runs were short of
     is_limited: bool = False
     at_bound: bool = False  # the allocation is the least or the largest one
 
@@ -76,7 +79,8 @@ def next_step(
     if uses[-1].is_short:
         wanted = grown(before, bounds, gains)
         after = _given(before, wanted, wanted, bounds)
-        return Step(before, after, Rule.SHORT, wanted, at_bound=after == bounds.largest)
+        needed = _floor(uses, gains)
+        return Step(before, after, Rule.SHORT, wanted, needed=needed, at_bound=after == bounds.largest)
     found = demand(uses, before, gains, next_input)
     target = _target(found, gains)
     change, is_limited = _change(math.log(target / before), found, before, gains)
@@ -92,7 +96,9 @@ def next_step(
     if wanted < floor:
         rule, wanted = Rule.FLOOR, floor
     after = _given(before, wanted, max(target, floor), bounds)
-    return Step(before, after, rule, target, found, is_limited, after in {bounds.least, bounds.largest})
+    needed = max(floor, found.largest_value)
+    at_bound = after in {bounds.least, bounds.largest}
+    return Step(before, after, rule, target, found, needed, is_limited, at_bound)
 
 
 def _target(found: Demand, gains: Gains) -> float:
@@ -121,7 +127,7 @@ def grown(allocated: float, bounds: Bounds, gains: Gains) -> float:
 def _floor(uses: Sequence[Use], gains: Gains) -> float:
     """What the last short or pressed runs had, and 5 % more: no step goes below it for a while."""
     held = (use for use in uses[-gains.hold :] if use.is_short or use.is_pressed)
-    return max((1.05 * use.allocated for use in held), default=0.0)
+    return max((FLOOR_FACTOR * use.allocated for use in held), default=0.0)
 
 
 def _given(before: float, wanted: float, target: float, bounds: Bounds) -> float:

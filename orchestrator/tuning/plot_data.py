@@ -155,7 +155,7 @@ def _target(known: Sequence[Use], resource: Resource, gains: Gains, use: Use | N
     if not known:
         return None
     following = None if use is None else use.input
-    return next_step(known, resource.bounds(_UNBOUNDED), gains, next_input=following).target
+    return next_step(known, resource.bounds(_UNBOUNDED), resource.gains(gains), next_input=following).target
 
 
 def _next(record: TuningRecord, resource: Resource, key: Key, before: float | None) -> Point | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
 
+from orchestrator.config.tuning import Gains
 from orchestrator.model.spark import Spark
 from orchestrator.tuning.law import Bounds
 from spark_runner.protocol.sizing import memory_bytes
@@ -49,6 +50,11 @@ class Resource(StrEnum):
         return self.value.endswith("overhead")
 
     @property
+    def is_heap(self) -> bool:
+        """Whether it is the memory of a JVM's objects."""
+        return self.is_memory and not self.is_overhead
+
+    @property
     def spark_property(self) -> str:
         """The name of the Spark property."""
         field = self.value.partition(".")[2]
@@ -69,6 +75,10 @@ class Resource(StrEnum):
         least = min(self.least, asked)
         largest = max(largest, least)
         return Bounds(least, largest, _GRAIN) if self.is_memory else Bounds(1.0, largest, 1.0, 0.5)
+
+    def gains(self, gains: Gains) -> Gains:
+        """The gains of the law: only a heap holds more garbage where it is larger."""
+        return gains if self.is_heap else gains.model_copy(update={"garbage": 0.0})
 
     def value_in(self, conf: Mapping[str, object]) -> float | None:
         """The allocation that these Spark properties mean, with Spark's defaults; None if they leave it open.

@@ -123,7 +123,7 @@ class Sample:
 
     def heap_peak(self, resource: Resource) -> float | None:
         """The most of a heap that was in use at a time, with garbage; None for other resources."""
-        if not resource.is_memory or resource.is_overhead:
+        if not resource.is_heap:
             return None
         executors = _mib(_part(self.metrics, "executors"), "heap_peak_bytes")
         if resource.process == "executor":
@@ -162,7 +162,7 @@ class Sample:
             case Resource.EXECUTOR_CORES if self.executors > 1:
                 return None  # the number of executors follows the same signal
             case _:
-                return self._parallel(allocated)
+                return self._parallel(allocated, max(self.asked_for(resource) or 0.0, allocated))
 
     def _heap(self, part: Run, allocated: float) -> float | None:
         """The heap that a run would have needed.
@@ -201,10 +201,11 @@ class Sample:
         heap = min(heap, self.allocated(Resource(f"{resource.process}.memory")) or heap)
         return max(0.0, rss - heap) + (0.0 if has_own else python)
 
-    def _parallel(self, allocated: float) -> float | None:
+    def _parallel(self, allocated: float, asked: float) -> float | None:
         """The cores or executors that would have been busy for the aimed share of the time.
 
-        Not below what makes the run a tenth longer, where its parallel part takes all of them.
+        Not below what makes the run a tenth longer than with all that was asked for, where its parallel part
+        takes all of them. A tenth longer than the last run would be more with each decision.
         """
         executors = _part(self.metrics, "executors")
         number, cores = _number(executors, "number"), _number(executors, "cores")
@@ -215,7 +216,10 @@ class Sample:
         busy = min(self.task_seconds / (number * cores * self.seconds), 1.0)
         if busy <= 0:
             return allocated
-        return max(allocated * busy / CPU_USE, allocated / (1 + 0.1 / busy))
+        longer = (
+            0.1 * (1 - busy) + 1.1 * busy * allocated / asked
+        )  # than the serial part, by the time of the run
+        return max(allocated * busy / CPU_USE, allocated * busy / longer)
 
 
 def is_local(conf: Mapping[str, object]) -> bool:

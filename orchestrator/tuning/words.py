@@ -71,7 +71,7 @@ def step(resource: Resource, found: Step, runs: int, *, guard: str, is_pressed: 
         return f"it gets {after} instead of {before}, which is beyond a limit: {used}"
     if found.after == found.before and found.at_bound and found.rule not in {Rule.HELD, Rule.DEAD_BAND}:
         return f"it stays at {before}, which is a limit: {used}, which calls for {wanted}"
-    if found.after == found.before and found.rule is Rule.SHRINK:
+    if found.after == found.before and found.rule is not Rule.HELD:
         return sentences[Rule.DEAD_BAND]
     if found.rule is Rule.GROW and is_pressed:
         return f"it rises from {before} to {after}: the last run suffered from it, as runs with more did not"

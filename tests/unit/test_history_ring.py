@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,18 @@ def attempt(**facts: Any) -> Attempt:
 
 def entry(error: JobError | None = None, **facts: Any) -> dict[str, Any]:
     return run_of(attempt(**facts), job_id="job", spark=DEFINITION.spark, error=error, key=Key("c0de", "-"))
+
+
+@pytest.mark.parametrize("ended", ["2099-01-01T00:00:00Z", "zzz", None, 7])
+def test_the_end_of_a_run_is_no_later_than_its_record_in_zookeeper(ended: object) -> None:
+    written = replace(attempt(ended=ended), changed_ms=1_767_225_700_500)
+    found = run_of(written, job_id="job", spark=DEFINITION.spark, error=None, key=Key("c0de", "-"))
+    assert found["ended"] == "2026-01-01T00:01:40.500Z"
+    usual = replace(attempt(), changed_ms=1_767_225_700_500)
+    assert (
+        run_of(usual, job_id="job", spark=DEFINITION.spark, error=None, key=Key("c0de", "-"))["ended"]
+        == (TIMES["ended"])
+    )
 
 
 def test_a_run_says_how_it_ended_what_was_in_force_and_what_it_took() -> None:

@@ -133,5 +133,5 @@ def test_python_without_memory_of_its_own_counts_as_overhead() -> None:
 
 def test_executors_that_replaced_lost_ones_do_not_make_the_others_look_idle() -> None:
     busy = {"task_seconds": 700.0}
-    lost = run(1, metrics=busy, executors={"number": 12, "lost": 8})
+    lost = run(1, metrics=busy, executors={"number": 20, "lost": 16})
     assert choice(decided([lost]), Resource.EXECUTOR_INSTANCES).after == 4

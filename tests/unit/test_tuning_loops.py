@@ -1,24 +1,29 @@
 """The loop of runs and decisions: it does not raise memory for ever, swing, or run out again and again."""
 
 import itertools
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from orchestrator.tuning.resources import Resource
-from tests.tuning_runs import CLUSTER, HEAP, choice, decided, run
+from tests.tuning_runs import CLUSTER, HEAP, MIB, choice, decided, run
 
 Outcome = Callable[[int, float], dict[str, Any]]
 """What a run reports, by its number and its allocation."""
 
 
-def loop(count: int, outcome: Outcome, resource: Resource = HEAP) -> tuple[list[float], list[dict[str, Any]]]:
+def loop(
+    count: int, outcome: Outcome, resource: Resource = HEAP, asked: Mapping[str, str] = CLUSTER
+) -> tuple[list[float], list[dict[str, Any]]]:
     """The allocations of so many runs, each decided after those before it, and the runs."""
     given, runs = list[float](), list[dict[str, Any]]()
     for number in range(1, count + 1):
-        amount = choice(decided(runs[-50:]), resource).after
+        amount = choice(decided(runs[-50:], asked=asked), resource).after
         job = runs[-1]["job"] if runs and runs[-1]["state"] == "failed" else f"job-{number}"
-        settings = {**CLUSTER, resource.spark_property: resource.written(amount)}
-        runs.append(run(number, settings=settings, job=job, **outcome(number, amount)))
+        settings = {**asked, resource.spark_property: resource.written(amount)}
+        runs.append(run(number, asked=asked, settings=settings, job=job, **outcome(number, amount)))
         given.append(amount)
     return given, runs
 
@@ -80,3 +85,43 @@ def test_a_rare_demand_that_was_measured_says_nothing_about_other_runs() -> None
     given, runs = loop(40, outcome)
     assert any(each["state"] == "failed" for each in runs)
     assert given[-1] < 1.5 * 800
+
+
+@pytest.mark.parametrize(("heap_need", "overhead_need"), [(2900, 1000), (2500, 1200), (3300, 500)])
+def test_a_container_that_is_large_enough_for_both_is_shared_so_that_it_is(
+    heap_need: float, overhead_need: float
+) -> None:
+    overhead = Resource.EXECUTOR_OVERHEAD
+    asked = {**CLUSTER, "spark.executor.memory": "3686m", "spark.executor.memoryOverhead": "410m"}
+    runs, given = list[dict[str, Any]](), list[float]()
+    for number in range(1, 30):
+        decision = decided(runs, asked=asked, containers={"executor": 4096.0})
+        heap, beside = choice(decision).after, choice(decision, overhead).after
+        assert heap + beside <= 4096
+        what = "container" if beside < overhead_need else "heap" if heap < heap_need else ""
+        short = {"state": "failed", "short_of": f"executor.{what}"} if what else {}
+        had = {"spark.executor.memory": f"{heap:.0f}m", "spark.executor.memoryOverhead": f"{beside:.0f}m"}
+        used = min(heap, heap_need), min(beside, overhead_need)
+        rss = {"jvm_rss_peak_bytes": int(sum(used) * MIB)}
+        runs.append(run(number, asked=asked, settings=asked | had, peak=used[0], executors=rss, **short))
+        given.append(heap)
+    assert all(each["state"] == "succeeded" for each in runs[6:])
+    assert turns(given[6:]) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_number_of_executors_between_two_whole_ones_does_not_swing_between_them(seed: int) -> None:
+    instances, draw = Resource.EXECUTOR_INSTANCES, random.Random(seed)  # noqa: S311 - not for security
+
+    def outcome(_: int, number: float) -> dict[str, Any]:
+        work = 100 * (1 + draw.uniform(-0.15, 0.15))
+        times = {"task_seconds": work, "seconds": 60 + work / (2 * number), "gc_share": 0.03}
+        return {"metrics": times, "executors": {"number": number}}
+
+    given, runs = loop(40, outcome, instances, {**CLUSTER, instances.spark_property: "16"})
+    assert given[0] == 16
+    assert given[-1] <= 6
+    assert turns(given) <= 2
+    for number in range(2, 40):
+        found = choice(decided(runs[:number], asked={**CLUSTER, instances.spark_property: "16"}), instances)
+        assert (found.after == found.before) == found.why.startswith("it stays at ")

@@ -57,7 +57,7 @@ def simulate(
     if first is None:
         raise InvalidTuning(f"--start {start}: write an amount such as {'2g' if which.is_memory else '4'}")
     bounds = which.bounds(4 * max(first, *(use.allocated for _, use in measured)))
-    found = replay([use for _, use in measured], bounds, gains, start=first)
+    found = replay([use for _, use in measured], bounds, which.gains(gains), start=first)
     rows = [_row(which, sample.run, each, output) for (sample, _), each in zip(measured, found, strict=True)]
     show_rows(rows, _COLUMNS, output)
     if not quiet and output is OutputFormat.TABLE:
