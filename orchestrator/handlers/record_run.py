@@ -10,7 +10,7 @@ from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.positions import keep_positions
 from orchestrator.handlers.tuning import suggest
 from orchestrator.handlers.verdict import verdict_of_attempt
-from orchestrator.history.history import History, is_run, run_of
+from orchestrator.history.history import History, asked_by, is_run, run_of
 from orchestrator.history.hours import StreamTotals, hour_of
 from orchestrator.history.key import Key
 from orchestrator.history.samples import sample_of
@@ -80,7 +80,7 @@ def record_hour(job: JobContext, attempt: Attempt) -> float:
                     int(hour),
                     totals,
                     job_id=job.id,
-                    sample=sample_of(progress),
+                    sample=sample_of(progress) | {"asked": asked_by(_spark(job))},
                     key=Key.of(job.definition),
                 ),
             )

@@ -86,7 +86,7 @@ def run_of(
         "application_id": document.get("application_id"),
         "input_bytes": metrics.get("input_bytes"),
         "settings": in_force if isinstance(in_force, dict) else _settings(spark, tuned or {}),
-        "asked": _asked(spark),
+        "asked": asked_by(spark),
         "code": key.code,
         "parameters": key.parameters,
     }
@@ -104,7 +104,7 @@ def run_of(
     return _fitting(entry)
 
 
-def _asked(spark: Spark) -> dict[str, str]:
+def asked_by(spark: Spark) -> dict[str, str]:
     """What definition and pool ask for of the resources that the tuning may change."""
     given = spark.properties
     return {name: given[name][:MAX_VALUE_CHARACTERS] for name in RESOURCES if name in given}

@@ -52,7 +52,7 @@ def hour_of(
 ) -> dict[str, Any]:
     """The entry after so many full hours of a started attempt; the ring adds what is new in the last one.
 
-    `sample`: its measurements so far, from samples.py.
+    `sample`: its measurements so far, from samples.py, and what was asked for.
     """
     document = attempt.document
     return {

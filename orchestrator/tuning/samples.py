@@ -62,8 +62,11 @@ def samples_of(
     last = max((index for index, run in enumerate(runs) if run.get("run") == forgotten), default=-1)
     runs = runs[last + 1 :]
     kept, left_out = list[Run](), Counter[str]()
-    for run in runs:
-        if reason := _unfit(run, key, now):
+    told = {str(run.get("run")): index for index, run in enumerate(runs) if _is_hour(run) or _succeeded(run)}
+    for index, run in enumerate(runs):
+        if _is_hour(run) and told[str(run.get("run"))] > index:
+            left_out["covered an hour of a run that counts itself"] += 1
+        elif reason := _unfit(run, key, now):
             left_out[reason] += 1
         else:
             kept.append(run)
@@ -76,6 +79,15 @@ def samples_of(
     unit = next(iter(samples[-1].inputs), "") if samples else ""  # others would compare rows with bytes
     compared = tuple(replace(sample, input=sample.inputs.get(unit)) for sample in samples)
     return Samples(compared, _words(left_out), unit == STATED_INPUT)
+
+
+def _is_hour(run: Run) -> bool:
+    """Whether it is an hour of a stream, with the measurements of its run so far."""
+    return run.get("hour") is not None
+
+
+def _succeeded(run: Run) -> bool:
+    return run.get("state") == "succeeded"
 
 
 def last_run(runs: Sequence[Run], now: str) -> str:
@@ -98,7 +110,6 @@ def _unfit(run: Run, key: Key, now: str) -> str:
     settings = run.get("settings")
     ended, present = _time(run.get("ended")), _time(now)
     reasons = {
-        "was an hour of a running stream, which has no measurements of memory": run.get("hour") is not None,
         "ran in a JVM that jobs share": isinstance(metrics, Mapping) and bool(metrics.get("shared")),
         "came from a version that did not record its code": not isinstance(code, str) or parameters is None,
         "ran other code": code != key.code,

@@ -39,6 +39,7 @@ def saving_of(record: TuningRecord, runs: Sequence[Run]) -> Saving | None:
         return None
     last = record.decisions[-1]
     samples = samples_of(runs, Key(last.code, last.parameters), forgotten=record.forgotten).all
+    samples = tuple({sample.run: sample for sample in samples}.values())  # an hour is part of its run
     hours = [(sample, sample.seconds / _HOUR) for sample in samples if sample.seconds]
     if not hours:
         return None

@@ -92,10 +92,34 @@ def test_numbers_at_the_limits_of_floats_are_unknown() -> None:
     assert (sample.seconds, sample.input) == (None, None)
 
 
-def test_an_hour_of_a_running_stream_is_left_out_with_its_own_reason() -> None:
-    hour = {"run": "key-1", "hour": 3, "state": "running", "ended": "2026-11-01T03:00:00Z"}
-    left_out = decided([hour, run(2)]).left_out
-    assert left_out == "1 run was an hour of a running stream, which has no measurements of memory"
+def hour(number: int, hours: int, **facts: Any) -> dict[str, Any]:
+    return {
+        **run(number, **facts),
+        "state": "running",
+        "hour": hours,
+        "ended": f"2026-11-01T00:{number:02}:00Z",
+    }
+
+
+def test_a_stream_counts_once_however_long_it_runs() -> None:
+    runs = [run(1), *(hour(2, hours, peak=3000) for hours in range(1, 21))]
+    assert decided(runs).left_out == "19 runs covered an hour of a run that counts itself"
+    assert decided(runs).runs == 2
+    ended = decided([*runs, run(2, peak=3000)])
+    assert (ended.runs, ended.left_out) == (2, "20 runs covered an hour of a run that counts itself")
+
+
+@pytest.mark.parametrize("state", ["killed", "failed", "lost"])
+def test_the_hours_of_a_stream_that_did_not_succeed_let_nothing_shrink_but_grow(state: str) -> None:
+    runs = [hour(1, hours, peak=1000) for hours in (1, 2, 3)] + [{**run(1), "state": state, "metrics": {}}]
+    assert choice(decided(runs)).rule == "held"
+    large = [hour(1, hours, peak=8000) for hours in (1, 2, 3)] + [{**run(1), "state": state, "metrics": {}}]
+    assert choice(decided(large)).rule == "grow"
+
+
+def test_a_change_by_hand_after_hours_of_a_stream_counts() -> None:
+    runs = [hour(1, 1), {**run(1), "state": "killed"}]
+    assert choice(decided(runs, asked=SMALL)).rule == "by_hand"
 
 
 def test_a_reset_is_not_at_a_run_from_the_future_after_which_none_would_ever_come() -> None:
