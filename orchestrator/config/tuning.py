@@ -48,14 +48,17 @@ class Gains(BaseModel):
         0.5, description="an allocation of which a smaller share is used is mostly unused"
     )
     window: Annotated[int, Field(ge=3, le=50)] = Field(50, description="runs that are looked at")
+    still: Annotated[int, Field(ge=1, le=50)] = Field(
+        4, description="runs after one that was out of memory, without any step down"
+    )
     hold: Annotated[int, Field(ge=1, le=50)] = Field(
-        12, description="runs after one that was out of memory or pressed, without a step down to what it had"
+        10, description="runs after one that was out of memory or pressed, without a step down to what it had"
     )
     rare: Annotated[float, Field(ge=1, le=20)] = Field(
         3.5, description="standard deviations above the usual demand, beyond which a demand is rare"
     )
     rare_runs: Annotated[int, Field(ge=1, le=50)] = Field(
-        4, description="runs for which a rare demand counts; 50 = it counts as any other"
+        3, description="runs for which a rare demand counts; 50 = it counts as any other"
     )
     prior_spread: Annotated[float, Field(gt=0, le=1)] = Field(
         0.1, description="standard deviation that is assumed before runs are known"

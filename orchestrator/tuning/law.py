@@ -85,9 +85,10 @@ def next_step(
     target = _target(found, gains)
     change, is_limited = _change(math.log(target / before), found, before, gains)
     floor = _floor(uses, gains)
+    is_still = any(use.is_short for use in uses[-gains.still :])
     wanted = before * math.exp(change) if change else before
     if wanted < before:
-        wanted = max(wanted, min(floor, before)) if may_shrink else before
+        wanted = before if is_still or not may_shrink else max(wanted, min(floor, before))
     if wanted > before and not may_grow:
         wanted = before
     rule = Rule.DEAD_BAND if not change else Rule.GROW if change > 0 else Rule.SHRINK

@@ -5,7 +5,7 @@ from orchestrator.tuning.resources import Resource
 
 PINNED = "an operator has pinned it to {value}"
 _DIRECTIONS = {Rule.GROW: 1, Rule.FLOOR: 1, Rule.SHRINK: -1}
-_NEAR = "a run with little less was short of it"
+_NEAR = "a recent run was short of it"
 KEPT = "the definition pins it: it stays at {value}"
 UNKNOWN = "it stays at {value}: no run of this code has measured it"
 

@@ -95,7 +95,8 @@ class Store:
             stored.path.mkdir(parents=True)
             # The note first: after a death in between nothing is submitted, and a note alone is harmless.
             self.note(stored)
-            facts = {"name": request.name, "plan": dict(request.plan), "conf": dict(request.conf)}
+            conf = {**request.conf, "spark.master": request.target.master}  # as Spark has it in a driver
+            facts = {"name": request.name, "plan": dict(request.plan), "conf": conf}
             _write(stored.path / "request.json", {**facts, "at": time.time_ns()})
         except (OSError, TypeError, ValueError) as error:
             raise SubmissionError(f"run {request.run} was not submitted: {error}") from error

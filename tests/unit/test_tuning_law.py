@@ -47,6 +47,7 @@ gains = st.builds(
     down=st.floats(0.01, 1),
     dead_band=st.floats(0, 1),
     window=st.integers(3, 50),
+    still=st.integers(1, 50),
     hold=st.integers(1, 50),
 )
 
@@ -60,7 +61,16 @@ def test_no_allocation_is_ever_beyond_the_bounds(
 
 
 @given(histories, gains, inputs)
-def test_nothing_shrinks_while_a_run_out_of_memory_is_within_the_hold(
+def test_nothing_shrinks_in_the_runs_after_one_out_of_memory(
+    history: list[Use], settings: Gains, following: float | None
+) -> None:
+    assume(any(each.is_short for each in history[-settings.still :]))
+    step = next_step(history, BOUNDS, settings, next_input=following)
+    assert step.after >= min(step.before, BOUNDS.largest)
+
+
+@given(histories, gains, inputs)
+def test_no_step_goes_to_what_a_run_within_the_hold_was_short_of(
     history: list[Use], settings: Gains, following: float | None
 ) -> None:
     short = next((each for each in reversed(history[-settings.hold :]) if each.is_short), None)
