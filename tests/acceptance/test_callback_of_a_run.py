@@ -26,7 +26,10 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "callbacks.md"
 
 
 def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_shell: Shell) -> None:
-    worker = shared_shell.start("worker", "--slots", "2")
+    settings = shared_shell.directory / "config.toml"
+    events = {"url": f"file://{shared_shell.directory}/events", "history_server": "http://history:18080"}
+    settings.write_text(f'event_logs = {{ "*" = {_inline(events)} }}', "utf-8")
+    worker = shared_shell.start("worker", "--slots", "2", ORCHESTRATOR_CONFIG=str(settings))
     worker.wait_for_words("2 slots", COMMAND_TIMEOUT_S)
     spark = {"master": standalone.url, "standalone": {"ui": standalone.ui}, "conf": SMALL_APPLICATION}
     with receiver() as there:
@@ -46,6 +49,7 @@ def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_she
     assert (end["status"], end["previous_status"]) == ("SUCCESS", "RUNNING")
     assert {name for name, value in end.items() if value is None} == {"warning", "error"}
     assert running["ui"] == end["ui"] == f"{standalone.ui}/app/?appId={end['application_id']}"
+    assert end["history"] == f"http://history:18080/history/{end['application_id']}"
     with urlopen(end["ui"]) as page:  # noqa: S310 - of a master on loopback
         assert end["application_id"] in page.read().decode()
     assert end["times"]["started"] < end["times"]["ended"]
@@ -55,6 +59,11 @@ def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_she
     assert end["written"]["bytes"] > 0
     example = json.loads(DOCUMENT.read_text("utf-8").partition("```json\n")[2].partition("```")[0])
     assert _shape(example) == _shape(end)
+
+
+def _inline(values: dict[str, str]) -> str:
+    """A table of TOML on one line."""
+    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items()) + " }"
 
 
 def _shape(value: object) -> object:
