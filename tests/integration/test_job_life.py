@@ -401,6 +401,10 @@ def test_progress_of_a_driver_can_be_read_with_plain_tools(deployment: Deploymen
         "phase": "running job.py",
         "application_id": "local-standin",
         "stages": [],
+        "sample": {
+            "metrics": {"driver": {"heap_live_peak_bytes": 1 << 20}},
+            "settings": {"spark.driver.memory": "1g"},
+        },
     }
     go.touch()
     deployment.wait(job_id)
