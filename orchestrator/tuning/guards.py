@@ -1,4 +1,4 @@
-"""What forbids to lower an allocation: runs that failed, and runs that a smaller allocation made worse."""
+"""What forbids to change an allocation: runs that failed, that less made worse, or that more did not help."""
 
 from collections.abc import Sequence
 from dataclasses import replace

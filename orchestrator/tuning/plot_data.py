@@ -10,8 +10,8 @@ from orchestrator.tuning.demand import Use
 from orchestrator.tuning.guards import judged
 from orchestrator.tuning.law import next_step
 from orchestrator.tuning.record import StoredDecision, TuningRecord
-from orchestrator.tuning.resources import Resource
-from orchestrator.tuning.samples import samples_of
+from orchestrator.tuning.resources import MIB, Resource
+from orchestrator.tuning.samples import last_key, samples_of
 from orchestrator.tuning.signals import Run, Sample
 
 _UNBOUNDED = 2.0**31  # the target of the law, before any limit
@@ -79,7 +79,7 @@ def plot_data(
     It shows the runs that ran the same program with the same class of parameters as the last one. Without
     `gains` the targets are those of the default gains.
     """
-    key = _last_key(runs)
+    key = last_key(runs)
     samples = samples_of(runs, key)
     ended = {str(run.get("run")): str(run.get("ended") or "") for run in runs}
     measured = samples.of(resource)
@@ -112,13 +112,8 @@ def plot_data(
 
 def measured_resources(runs: Sequence[Run]) -> list[Resource]:
     """The resources that runs of the same key as the last one have measured."""
-    samples = samples_of(runs, _last_key(runs))
+    samples = samples_of(runs, last_key(runs))
     return [resource for resource in Resource if samples.of(resource)]
-
-
-def _last_key(runs: Sequence[Run]) -> Key:
-    last = next((run for run in reversed(runs) if isinstance(run.get("code"), str)), {})
-    return Key(str(last.get("code")), str(last.get("parameters")))
 
 
 def _of(decision: StoredDecision, resource: Resource) -> Mapping[str, object]:
@@ -129,8 +124,6 @@ def _of(decision: StoredDecision, resource: Resource) -> Mapping[str, object]:
 def _point(sample: Sample, resource: Resource, use: Use | None, before: float | None) -> Point:
     """What a run measured by itself, with the change since the run before."""
     allocated, peak, marks = sample.allocated(resource), sample.heap_peak(resource), list[Mark]()
-    if allocated is not None and peak is not None:
-        peak = min(peak, allocated)  # a driver adds up the peaks of its pools, which are at different times
     if allocated is not None and before is not None and allocated != before:
         marks.append(Mark.RAISED if allocated > before else Mark.LOWERED)
     if use is not None and use.is_short:
@@ -144,7 +137,7 @@ def _point(sample: Sample, resource: Resource, use: Use | None, before: float | 
         allocated=allocated,
         peak=peak,
         demand=None if use is None or use.is_short else use.peak,
-        spilled=None if sample.spilled is None else sample.spilled / (1 << 20),
+        spilled=None if sample.spilled is None else sample.spilled / MIB,
         seconds=sample.seconds,
         marks=tuple(marks),
     )

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.config.tuning import Gains
-from orchestrator.tuning.demand import Use
-from orchestrator.tuning.law import Bounds, Step, next_step
+from orchestrator.tuning.demand import SHORT_FACTOR, Use
+from orchestrator.tuning.law import Bounds, Step, grown, next_step
 
 _MOST_RETRIES = 8
 
@@ -34,11 +34,11 @@ def replay(uses: Sequence[Use], bounds: Bounds, gains: Gains, *, start: float) -
     for use in uses:
         step = next_step(known, bounds, gains, next_input=use.input) if known else None
         given, failures = start if step is None else step.after, 0
-        need = use.allocated * 1.1 if use.is_short else use.peak
+        need = SHORT_FACTOR * use.allocated if use.is_short else use.peak
         while need > given and failures < _MOST_RETRIES and given < bounds.largest:
             failures += 1
             known.append(replace(use, allocated=given, peak=given, is_short=True))
-            given = bounds.clamped(max(gains.shortage_factor * given, given + bounds.grain))
+            given = bounds.clamped(grown(given, bounds, gains))
         garbage = gains.garbage * (given - use.allocated)
         peak = min(max(need + garbage, 0.5 * need), given)
         known.append(replace(use, allocated=given, peak=peak, is_short=False))

@@ -90,6 +90,12 @@ def _succeeded(run: Run) -> bool:
     return run.get("state") == "succeeded"
 
 
+def last_key(runs: Sequence[Run]) -> Key:
+    """The key of the last run that recorded its code; one that no run has, without any."""
+    last = next((run for run in reversed(runs) if isinstance(run.get("code"), str)), {})
+    return Key(str(last.get("code")), str(last.get("parameters")))
+
+
 def last_run(runs: Sequence[Run], now: str) -> str:
     """The run after which samples begin anew, empty without any.
 

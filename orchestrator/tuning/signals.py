@@ -127,10 +127,13 @@ class Sample:
             return None
         executors = _mib(_part(self.metrics, "executors"), "heap_peak_bytes")
         if resource.process == "executor":
-            return executors
+            return executors and min(executors, self.allocated(resource) or executors)
         driver = _mib(_part(self.metrics, "driver"), "heap_peak_bytes")
-        # As in `_heap`: with a local master Spark polls the sum of the pools, whose peaks a driver adds up.
-        return min(driver, executors) if driver and executors and self.is_local else driver
+        if driver is None:
+            return None
+        # A driver adds up the peaks of its pools, which are at different times; Spark polls their sum.
+        polled = (self.is_local and executors) or driver
+        return min(driver, polled, self.allocated(resource) or driver)
 
     def use(self, resource: Resource) -> Use | None:
         """Its use of a resource; None where that is unknown."""
@@ -153,7 +156,7 @@ class Sample:
         part = _part(self.metrics, "driver" if resource.process == "driver" else "executors")
         match resource:
             case Resource.DRIVER_MEMORY | Resource.EXECUTOR_MEMORY:
-                return self._heap(part, allocated)
+                return self._heap(resource, part)
             case Resource.DRIVER_OVERHEAD | Resource.EXECUTOR_OVERHEAD:
                 return self._overhead(resource, part)
             case Resource.DRIVER_CORES:
@@ -164,21 +167,19 @@ class Sample:
             case _:
                 return self._parallel(allocated, max(self.asked_for(resource) or 0.0, allocated))
 
-    def _heap(self, part: Run, allocated: float) -> float | None:
+    def _heap(self, resource: Resource, part: Run) -> float | None:
         """The heap that a run would have needed.
 
         A large heap is collected late, so its peak is mostly garbage. What survives a collection tells more,
         and where only the peak is known, the cost of collections: the less of it, the more of the peak is
         garbage. What Spark's memory manager gave out has to fit in any case.
         """
-        peak = _mib(part, "heap_peak_bytes")
+        peak = self.heap_peak(resource)
         if peak is None:
             return None
         managed = _part(self.metrics, "executors") if self.is_local else part
-        # A driver adds up the peaks of its pools, which are at different times; Spark polls their sum.
-        peak = min(peak, allocated, (self.is_local and _mib(managed, "heap_peak_bytes")) or peak)
         given = (_mib(managed, "execution_peak_bytes") or 0.0) + (_mib(managed, "storage_peak_bytes") or 0.0)
-        fraction = _number({"": _parsed(self.conf.get("spark.memory.fraction"))}, "") or _MEMORY_FRACTION
+        fraction = _plausible(_parsed(self.conf.get("spark.memory.fraction"))) or _MEMORY_FRACTION
         least = given / min(max(fraction, 0.1), 0.95) + _RESERVED if given else 0.0
         live = _mib(part, "heap_live_peak_bytes")
         if live is not None:
@@ -268,7 +269,10 @@ def _parsed(text: object) -> float | None:
 
 def _number(document: Run, name: str) -> float | None:
     """A number that a driver reports; None without a plausible one."""
-    value = document.get(name)
+    return _plausible(document.get(name))
+
+
+def _plausible(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not 0 <= value < _LARGEST:  # also for NaN

@@ -53,9 +53,13 @@ class TuningStore:
 
     def get(self, name: str) -> TuningRecord:
         """The record of a name that has a history or a tuning; raises HistoryNotFound, CorruptTuning."""
-        if name not in self.names():
-            raise HistoryNotFound(name)
+        self._check_known(name)
         return self.read(name)
+
+    def _check_known(self, name: str) -> None:
+        paths = (self._nodes.history(name), self._nodes.tuning(name)) if _is_id(name) else ()
+        if all(self._session.exists(path) is None for path in paths):
+            raise HistoryNotFound(name)
 
     def add(self, name: str, decision: StoredDecision) -> bool:
         """Store a decision among the last ones; returns whether it says anything new.
@@ -132,8 +136,7 @@ class TuningStore:
         repairs: bool = False,
     ) -> TuningRecord:
         act = self._trail.act(action)
-        if name not in self.names():
-            raise HistoryNotFound(name)
+        self._check_known(name)
 
         def entry(before: TuningRecord, after: TuningRecord) -> Sequence[Operation]:
             facts = [each.model_dump(mode="json", include=_SHOWN) for each in (before, after)]

@@ -25,6 +25,7 @@ from spark_runner.runners.spark_log import LOG4J2_PROPERTIES
 from spark_runner.runners.spark_settings import (
     LAUNCHER_FLAGS,
     MEMORY_MEASURES,
+    PAGES_OFF,
     SHORT_JOB_FLAGS,
     chosen_options,
     for_cluster_submit,
@@ -32,12 +33,6 @@ from spark_runner.runners.spark_settings import (
     quick_flags,
     render_properties,
 )
-
-PAGES_OFF = {
-    "spark.ui.enabled": "false",  # it costs a port and a second of start-up, for few users
-    "spark.ui.killEnabled": "false",  # where it is on it has no login: whoever sees it could end stages
-}
-"""The defaults of Spark's pages in each driver; a job or the settings of its pool may turn them on."""
 
 _LOOPBACK = "127.0.0.1"
 # Every user of the host reaches loopback. With a local master Spark generates a secret for each application

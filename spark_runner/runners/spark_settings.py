@@ -12,6 +12,12 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 _SPECIAL = frozenset(" =:#!")  # separators and comment signs
 _BIGGEST_UNIT = 0xFFFF
 
+PAGES_OFF = {
+    "spark.ui.enabled": "false",  # it costs a port and a second of start-up, for few users
+    "spark.ui.killEnabled": "false",  # where it is on it has no login: whoever sees it could end stages
+}
+"""The defaults of Spark's pages in each driver; a job or the settings of its pool may turn them on."""
+
 MEMORY_MEASURES = {
     "spark.executor.processTreeMetrics.enabled": "true",  # else the memory of Python workers is unknown
     # Else an executor looks with each heartbeat only (10 s). A look takes 3.4 ms of processor time, where 114

@@ -10,13 +10,12 @@ from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.cli.tuning.acts import Name
 from orchestrator.config.tuning import Gains
-from orchestrator.history.key import Key
 from orchestrator.model.errors import InvalidTuning
 from orchestrator.model.fields import explain
 from orchestrator.model.tuning import ResourceName
 from orchestrator.tuning.replay import ReplayedRun, replay
 from orchestrator.tuning.resources import Resource
-from orchestrator.tuning.samples import samples_of
+from orchestrator.tuning.samples import last_key, samples_of
 
 _COLUMNS = {
     "run": "run",
@@ -48,9 +47,7 @@ def simulate(
     which, gains = Resource(resource), _gains(gain or [])
     with connected() as (client, _):
         runs = client.history(name)
-    last = next((run for run in reversed(runs) if isinstance(run.get("code"), str)), None)
-    key = Key(str(last["code"]), str(last.get("parameters"))) if last else Key("", "")
-    measured = samples_of(runs, key).of(which)
+    measured = samples_of(runs, last_key(runs)).of(which)
     if not measured:
         raise InvalidTuning(f"no run of {name} has measured {which}: choose another one with --resource")
     first = which.parsed(start) if start else measured[0][1].allocated

@@ -14,7 +14,6 @@ from spark_runner.runners.kubernetes.api import KubernetesApi, KubernetesError
 from spark_runner.runners.kubernetes.pod import INCARNATION_LABEL, RUN_LABEL
 from spark_runner.runners.kubernetes.program import CODE, LAYOUT, PLAN, PodProgram, program_of
 from spark_runner.runners.launch import (
-    PAGES_OFF,
     Launch,
     QuickStart,
     cluster_submit_environment,
@@ -22,7 +21,7 @@ from spark_runner.runners.launch import (
 )
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import DRIVER, EXECUTOR, with_log_layout
-from spark_runner.runners.spark_settings import MEMORY_MEASURES, render_properties
+from spark_runner.runners.spark_settings import MEMORY_MEASURES, PAGES_OFF, render_properties
 from spark_runner.runners.spark_submits import SparkSubmits
 from spark_runner.runners.submission_state import tail
 

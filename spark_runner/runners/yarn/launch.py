@@ -9,7 +9,6 @@ from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.driver_zip import driver_zip
 from spark_runner.runners.files import content_file
 from spark_runner.runners.launch import (
-    PAGES_OFF,
     Launch,
     QuickStart,
     cluster_submit_environment,
@@ -18,7 +17,7 @@ from spark_runner.runners.launch import (
 )
 from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import DRIVER, EXECUTOR, LOG4J2_PROPERTIES, TO_STDERR, with_log_layout
-from spark_runner.runners.spark_settings import MEMORY_MEASURES, render_properties
+from spark_runner.runners.spark_settings import MEMORY_MEASURES, PAGES_OFF, render_properties
 
 PLAN = "orchestrator-plan.json"  # its name in the driver's working directory, beside the user's files
 _LAYOUT = "orchestrator-log4j2.properties"  # likewise, and in the containers of executors
