@@ -33,7 +33,7 @@ def code_of(definition: Definition) -> str:
 
     A program is the text of a script, that of a Python program, or the path and the main class of a jar: a
     worker may be unable to read the jar itself. Text that looks like a secret is masked first, so a new
-    password in a script makes no new program, and nobody can try passwords against the digits.
+    password in a script makes no new program, and the digits are no test for guessed passwords.
     """
     if definition.jar:
         program = ["jar", definition.jar, definition.main_class]

@@ -75,7 +75,7 @@ class OldEventLogs:
                     removed += 1
                 except (
                     OSError
-                ) as error:  # a file of somebody else is in its folder, or another leader was faster
+                ) as error:  # a file of another user is in its folder, or another leader was faster
                     errors.append(f"{log.name}: {error.strerror}")
         finally:
             os.close(folder)
@@ -134,4 +134,4 @@ def _remove(folder: int, log: _Log) -> None:
                 os.unlink(part, dir_fd=inner)
     finally:
         os.close(inner)
-    os.rmdir(log.name, dir_fd=folder)  # refused while a file of somebody else is in it
+    os.rmdir(log.name, dir_fd=folder)  # refused while a file of another user is in it

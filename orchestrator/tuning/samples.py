@@ -15,7 +15,7 @@ Measured = Sequence[tuple[Sample, Use]]
 """Runs with their use of one resource, newest last."""
 
 _CLOCK_TOLERANCE = timedelta(minutes=5)
-_TURNS = 3  # times that an amount is asked for, with others between them: a change by hand is no habit
+_TURNS = 3  # times that an amount is asked for, with others between them: a single change is no habit
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 `heap` is that of a JVM (spark.driver.memory, spark.executor.memory). `overhead` is memory beside it: threads,
 classes, direct buffers and Python. `container` is the limit that heap and overhead have together, where a
-kernel or a cluster ended the process, so that nobody knows which part grew.
+kernel or a cluster ended the process, so that the part that grew is unknown.
 """
 
 import re
