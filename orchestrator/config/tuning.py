@@ -11,6 +11,7 @@ from orchestrator.model.tuning import TuningMode
 from spark_runner.protocol.sizing import memory_bytes
 
 _MIB = 1 << 20
+_LEAST_CONTAINER = 896 * _MIB  # the least heap that is given, and Spark's least overhead
 
 
 class Gains(BaseModel):
@@ -84,7 +85,13 @@ class PoolTuning(BaseModel):
     executor_container: str = Field("", description="likewise of an executor")
     gains: Gains = Field(default_factory=Gains.model_construct, description="of the controller")
 
-    _is_memory = field_validator("driver_container", "executor_container")(checked_memory)
+    @field_validator("driver_container", "executor_container")
+    @classmethod
+    def _is_large_enough(cls, value: str) -> str:
+        if checked_memory(value) and (memory_bytes(value) or 0) < _LEAST_CONTAINER:
+            message = f"{value} is too small: write at least 896m, for 512m of heap and 384m beside it"
+            raise ValueError(message)
+        return value
 
     @property
     def containers(self) -> dict[str, float]:

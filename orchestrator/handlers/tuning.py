@@ -11,7 +11,7 @@ from orchestrator.history.key import Key
 from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.spark import Spark
 from orchestrator.model.tuning import TuningMode
-from orchestrator.tuning.decision import Decision, Shortage, Situation, decide
+from orchestrator.tuning.decision import Decision, Situation, decide
 from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.resources import MIB, Resource, with_resources
 from orchestrator.tuning.signals import USUALLY_SHORT, Run
@@ -37,12 +37,15 @@ def tuned_properties(job: JobContext, spark: Spark, number: int) -> dict[str, st
         mode = _mode(job, record)
         if mode is TuningMode.OFF:
             return None
-        shortage = _shortage(job, spark, number)
-        if mode is TuningMode.SUGGEST and not (shortage or before or record.pins or record.caps):
+        short_of = _short_of(job) if number > 1 else None
+        if mode is TuningMode.SUGGEST and not (short_of or before or record.pins or record.caps):
             return None
-        situation = replace(_situation(job, spark, record, shortage), before=before or {})
+        situation = _situation(job, spark, record)
+        if number > 1:
+            conf = {**with_resources(spark, before).properties, "spark.master": spark.target.master}
+            situation = replace(situation, before=conf, short_of=short_of)
         decision = decide((), situation) if mode is TuningMode.SUGGEST else _decision(job, situation)
-        if mode is TuningMode.APPLY or shortage:
+        if mode is TuningMode.APPLY or short_of:
             _keep(job, decision, situation, run=run_name(job.run_key, number))
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
@@ -61,7 +64,7 @@ def suggest(job: JobContext) -> None:
     try:
         record = store.read(job.definition.name)
         if _mode(job, record) is TuningMode.SUGGEST:
-            situation = _situation(job, job.spark, record, None)
+            situation = _situation(job, job.spark, record)
             _keep(job, _decision(job, situation), situation)
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
@@ -79,7 +82,7 @@ def _pool(job: JobContext) -> PoolTuning:
     return job.context.rules.tuning_of(job.claim.record.pool.removesuffix(LOW_LANE_SUFFIX))
 
 
-def _situation(job: JobContext, spark: Spark, record: TuningRecord, shortage: Shortage | None) -> Situation:
+def _situation(job: JobContext, spark: Spark, record: TuningRecord) -> Situation:
     own, pool = job.definition.tuning, _pool(job)
     return Situation(
         Key.of(job.definition),
@@ -92,18 +95,14 @@ def _situation(job: JobContext, spark: Spark, record: TuningRecord, shortage: Sh
         forgotten=record.forgotten,
         gains=pool.gains,
         input=own.input or None,
-        shortage=shortage,
         now=timestamp(),
     )
 
 
-def _shortage(job: JobContext, spark: Spark, number: int) -> Shortage | None:
+def _short_of(job: JobContext) -> str | None:
     """What the attempt before was short of; None where it was not out of memory."""
     error = job.state.error
-    if number == 1 or error is None or error.error_class != "memory":
-        return None
-    conf = {**with_resources(spark, job.state.tuned).properties, "spark.master": spark.target.master}
-    return Shortage(error.short_of or USUALLY_SHORT, conf)
+    return (error.short_of or USUALLY_SHORT) if error and error.error_class == "memory" else None
 
 
 def _hosts(job: JobContext, spark: Spark) -> dict[str, float]:

@@ -14,7 +14,7 @@ from orchestrator.history.key import Key
 from orchestrator.tuning import words
 from orchestrator.tuning.guards import growth_held, held, judged
 from orchestrator.tuning.law import FLOOR_FACTOR, Rule, grown, next_step
-from orchestrator.tuning.resources import Resource
+from orchestrator.tuning.resources import Resource, tasks_at_a_time
 from orchestrator.tuning.samples import Measured, Samples, alternating, samples_of
 from orchestrator.tuning.signals import Run, is_local, is_open, resource_of
 
@@ -25,22 +25,14 @@ _OVERHEADS = {"driver": Resource.DRIVER_OVERHEAD, "executor": Resource.EXECUTOR_
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
-    """The attempt before, of the same job, was out of memory: what was short, and its Spark properties."""
-
-    short_of: str
-    conf: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
 class Situation:
     """Everything that a decision depends on, besides the runs; sizes in MiB.
 
     `asked`: the Spark properties by definition and pool. `kept`: pinned by the definition; `pins` and `caps`
     are those of an operator. `containers`: the largest sum of heap and overhead by process; `hosts`: the
     same, for what grows beyond what was asked for. `forgotten`: the run up to which an operator has reset the
-    tuning. `input`: the size of what the next run reads. `before`: the Spark properties that the tuning gave
-    the attempt before, of the same job.
+    tuning. `input`: the size of what the next run reads. `before`: the Spark properties of the attempt before
+    of the same job; `short_of`: what that was short of, if it was out of memory.
     """
 
     key: Key
@@ -53,8 +45,8 @@ class Situation:
     forgotten: str = ""
     gains: Gains = field(default_factory=Gains)
     input: float | None = None
-    shortage: Shortage | None = None
-    before: Mapping[str, object] = field(default_factory=dict)
+    before: Mapping[str, object] | None = None
+    short_of: str | None = None
     now: str = ""  # ISO 8601 in UTC
 
 
@@ -142,7 +134,7 @@ def _choice(resource: Resource, samples: Samples, situation: Situation) -> Choic
 def _no_less(chosen: Choice, situation: Situation) -> Choice:
     """At least what the attempt before had: if that failed for another reason, it may have needed it."""
     resource = chosen.resource
-    had = resource.parsed(str(situation.before.get(resource.spark_property, "")))
+    had = None if situation.before is None else resource.value_in(situation.before)
     if had is None or had <= chosen.after or resource in situation.kept:
         return chosen
     return replace(chosen, after=had, rule="retry", why=words.retry(resource, chosen.why, had))
@@ -154,9 +146,8 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
         return _fixed(resource, asked, asked, "kept", words.KEPT)
     most = situation.caps.get(resource) or _most(resource, asked, situation)
     bounds = resource.bounds(most, asked)
-    short = situation.shortage
-    if short is not None and resource is resource_of(short.short_of, is_local=is_local(situation.asked)):
-        had = resource.value_in(short.conf) or asked
+    if resource is resource_of(situation.short_of, is_local=is_local(situation.asked)):
+        had = resource.value_in(situation.before or situation.asked) or asked
         after = max(bounds.clamped(grown(had, bounds, situation.gains)), min(had, bounds.largest))
         why = words.short(resource, had, after)
         return Choice(resource, asked, had, after, Rule.SHORT, why, needed=FLOOR_FACTOR * had)
@@ -169,6 +160,10 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
         sample, last = measured[-1]
         if (earlier := sample.asked_for(resource)) is not None and earlier != asked:
             why = words.by_hand(resource, earlier, asked)
+            return Choice(resource, asked, last.allocated, asked, "by_hand", why)
+        tasks, more_tasks = sample.asked_tasks, tasks_at_a_time(situation.asked)
+        if resource.is_memory and tasks and more_tasks and more_tasks > tasks and asked > last.allocated:
+            why = words.more_tasks(resource, tasks, more_tasks, asked)
             return Choice(resource, asked, last.allocated, asked, "by_hand", why)
     measured = judged(resource, measured)
     uses = [use for _, use in measured]

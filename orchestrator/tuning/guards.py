@@ -49,18 +49,19 @@ def growth_held(resource: Resource, measured: Measured) -> str:
 def judged(resource: Resource, measured: Measured) -> list[tuple[Sample, Use]]:
     """The runs with their uses; those that suffered, as runs with more did not, are pressed.
 
-    One run that spills or collects garbage is enough. A longer duration has to be seen twice, as durations
-    vary, and no earlier run with as little may have been faster: then the program itself has become slower.
+    One run that spills is enough, or that does little but collect garbage. More collections than usual, and a
+    longer duration, have to be seen twice, as both vary. And no earlier run with as little may have been
+    faster: then the program itself has become slower.
     """
     measured = _with_misses(measured) if resource.is_heap else measured
     found, was_slow, fast = list[tuple[Sample, Use]](), False, list[tuple[Sample, Use]]()
-    for sample, use in measured:
+    lacking = _lacking_heap(measured) if resource.is_heap else [False] * len(measured)
+    for (sample, use), lacks_heap in zip(measured, lacking, strict=True):
         more = _with_more(use, measured)
         is_slow = sample.is_good and not resource.is_overhead and _is_slower(resource, sample, more)
         if is_slow and any(its.allocated <= use.allocated and _reads_like(sample, it) for it, its in fast):
             is_slow = False
-        less = _with_less(sample, use, measured)
-        is_pressed = (is_slow and was_slow) or (resource.is_heap and _lacks_heap(sample, more, less))
+        is_pressed = (is_slow and was_slow) or lacks_heap
         found.append((sample, replace(use, is_pressed=is_pressed and not use.is_short)))
         was_slow = is_slow
         if more and sample.is_good and not is_slow:
@@ -111,13 +112,32 @@ def _with_less(sample: Sample, use: Use, measured: Measured) -> list[Sample]:
     ]
 
 
-def _lacks_heap(sample: Sample, more: Sequence[Sample], less: Sequence[Sample]) -> bool:
+def _lacking_heap(measured: Measured) -> list[bool]:
+    """Of each run, whether its heap was too small by its collections, or by what it spilled."""
+    strained = [
+        use.allocated
+        if _collects_more(sample, _with_more(use, measured), _with_less(sample, use, measured))
+        else 0
+        for sample, use in measured
+    ]
+
+    def lacks(sample: Sample, use: Use, had: float) -> bool:
+        is_seen_twice = sum(_MORE * other >= use.allocated for other in strained) > 1
+        lasts = sample.gc_pressure > _HOPELESS_GC or is_seen_twice
+        return (bool(had) and lasts) or _spills(sample, _with_more(use, measured))
+
+    return [lacks(sample, use, had) for (sample, use), had in zip(measured, strained, strict=True)]
+
+
+def _collects_more(sample: Sample, more: Sequence[Sample], less: Sequence[Sample]) -> bool:
     share = sample.gc_pressure
     if not more:
         return share > _HOPELESS_GC and not _is_in_vain(sample, less)
-    usual = median(other.gc_pressure for other in more)
-    spills = bool(sample.spilled) and median(other.spilled or 0.0 for other in more) == 0
-    return spills or share > max(GC_SHARE, _MORE_GC * usual)
+    return share > max(GC_SHARE, _MORE_GC * median(other.gc_pressure for other in more))
+
+
+def _spills(sample: Sample, more: Sequence[Sample]) -> bool:
+    return bool(more and sample.spilled) and median(other.spilled or 0.0 for other in more) == 0
 
 
 def _is_in_vain(sample: Sample, less: Sequence[Sample]) -> bool:

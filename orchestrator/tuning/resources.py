@@ -1,6 +1,7 @@
 """The resources that are tuned: how definitions and Spark name them, and how they are written."""
 
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -8,7 +9,7 @@ from enum import StrEnum
 from orchestrator.config.tuning import Gains
 from orchestrator.model.spark import Spark
 from orchestrator.tuning.law import Bounds
-from spark_runner.protocol.sizing import memory_bytes
+from spark_runner.protocol.sizing import is_local_master, memory_bytes
 
 MIB = 1 << 20
 _GRAIN = 64  # MiB, of a memory
@@ -21,6 +22,7 @@ _PYTHON_OVERHEAD_FACTOR = (
 )
 _LARGEST_FACTOR = 100.0
 _MOST_DIGITS = 9
+_LOCAL_THREADS = re.compile(r"local(?:\[(\d{1,9})(?:,.*)?\])?", re.ASCII)
 
 
 class Resource(StrEnum):
@@ -116,6 +118,15 @@ def _overhead_factor(process: str, conf: Mapping[str, object]) -> float:
                 return found
     is_kubernetes = str(conf.get("spark.master", "")).startswith("k8s:")
     return _PYTHON_OVERHEAD_FACTOR if is_kubernetes else _OVERHEAD_FACTOR
+
+
+def tasks_at_a_time(conf: Mapping[str, object]) -> float | None:
+    """The tasks that one process runs at a time; None where these properties leave it open."""
+    master = str(conf.get("spark.master", ""))
+    if is_local_master(master):
+        threads = _LOCAL_THREADS.fullmatch(master)
+        return float(threads[1] or 1) if threads else None
+    return Resource.EXECUTOR_CORES.value_in(conf)
 
 
 def with_resources(spark: Spark, properties: Mapping[str, str] | None) -> Spark:

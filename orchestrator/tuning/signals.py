@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.tuning.demand import Use
-from orchestrator.tuning.resources import MIB, Resource
+from orchestrator.tuning.resources import MIB, Resource, tasks_at_a_time
 from spark_runner.protocol.sizing import RESOURCES, is_local_master, memory_bytes
 
 Run = Mapping[str, Any]
@@ -116,10 +116,21 @@ class Sample:
 
     def asked_for(self, resource: Resource) -> float | None:
         """What definition and pool asked for; None if that is unknown."""
+        conf = self._asked_conf
+        return None if conf is None else resource.value_in(conf)
+
+    @property
+    def asked_tasks(self) -> float | None:
+        """The tasks that each process was to run at a time, by definition and pool; None if unknown."""
+        conf = self._asked_conf
+        return None if conf is None else tasks_at_a_time(conf)
+
+    @property
+    def _asked_conf(self) -> Mapping[str, object] | None:
         if self.asked is None:
             return None
         others = {name: text for name, text in self.conf.items() if name not in RESOURCES}
-        return resource.value_in({**others, **self.asked})  # defaults depend on the master, too
+        return {**others, **self.asked}  # defaults depend on the master, too
 
     def heap_peak(self, resource: Resource) -> float | None:
         """The most of a heap that was in use at a time, with garbage; None for other resources."""
@@ -182,7 +193,7 @@ class Sample:
         fraction = _plausible(_parsed(self.conf.get("spark.memory.fraction"))) or _MEMORY_FRACTION
         least = given / min(max(fraction, 0.1), 0.95) + _RESERVED if given else 0.0
         live = _mib(part, "heap_live_peak_bytes")
-        if live is not None:
+        if live is not None and _mib(managed, "heap_peak_bytes"):  # else what the manager gave out is unknown
             return min(peak, max(_LIVE_HEADROOM * live, least))
         share = self.gc_share
         is_cheap = share is not None and share < _CHEAP_GC

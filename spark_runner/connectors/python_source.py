@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from spark_runner.connectors.errors import ConnectorError, OtherRows, TargetChanged, Unreachable
 from spark_runner.connectors.java_classes import java_class
+from spark_runner.connectors.read_counts import ReadCount
 from spark_runner.protocol.redacted import spellings_within
 
 _NUMBERS = itertools.count()
@@ -36,9 +37,14 @@ class TaskError(Exception):
 
 
 def _read(self: Any, partition: object) -> Iterator[object]:
-    """Read as the class does that this one masks: its rows come after the call."""
+    """Read as the class does that this one masks: its rows come after the call.
+
+    Spark counts the rows, and no bytes.
+    """
     try:
-        yield from super(type(self), self).read(partition)
+        for rows in super(type(self), self).read(partition):
+            self.read_count.add(0, getattr(rows, "nbytes", 0))  # of Arrow batches
+            yield rows
     except Exception as error:  # noqa: BLE001 - any error has a text
         raise masked(error, self.secrets) from None
 
@@ -66,8 +72,10 @@ def masked(error: Exception, secrets: tuple[str, ...]) -> Exception:
     return TaskError(f"{kinds[0]}: {text}")
 
 
-def _masking(source: type[TableSource], secrets: tuple[str, ...]) -> dict[str, Any]:
-    """Members of a subclass whose readers and writers mask their errors."""
+def _masking(
+    source: type[TableSource], secrets: tuple[str, ...], read_count: ReadCount | None
+) -> dict[str, Any]:
+    """Members of a subclass whose readers and writers mask their errors; readers count their bytes."""
 
     def masking(make: Callable[[], Any], methods: Mapping[str, Any]) -> Any:
         try:
@@ -77,7 +85,7 @@ def _masking(source: type[TableSource], secrets: tuple[str, ...]) -> dict[str, A
         made.__class__ = type(type(made).__name__, (type(made),), {"secrets": secrets, **methods})
         return made
 
-    reads = {"partitions": _call("partitions"), "read": _read}
+    reads = {"partitions": _call("partitions"), "read": _read, "read_count": read_count}
     streams = {name: _call(name) for name in ("initialOffset", "latestOffset", "commit")} | reads
     writes = {name: _call(name) for name in ("write", "commit", "abort")}
     made = {
@@ -97,29 +105,33 @@ def read_by(
     source: type[TableSource], session: SparkSession, options: Mapping[str, Any], schema: StructType
 ) -> DataFrame:
     """The rows that the reader of the source makes, with the columns of `schema`."""
-    return session.read.format(_registered(source, session, options)).schema(schema).load()
+    name = _registered(source, session, options, ReadCount(session))
+    return session.read.format(name).schema(schema).load()
 
 
 def stream_by(
     source: type[TableSource], session: SparkSession, options: Mapping[str, Any], schema: StructType
 ) -> DataFrame:
     """The rows of the stream reader of the source, with the columns of `schema`."""
-    return session.readStream.format(_registered(source, session, options)).schema(schema).load()
+    name = _registered(source, session, options, ReadCount(session))
+    return session.readStream.format(name).schema(schema).load()
 
 
 def write_by(source: type[TableSource], frame: DataFrame, options: Mapping[str, Any]) -> int:
     """Write all rows with the writer of the source; returns their number."""
     observation = Observation()
     counted = frame.observe(observation, sql.expr("count(1)").alias("rows"))
-    counted.write.format(_registered(source, frame.sparkSession, options)).mode("append").save()
+    counted.write.format(_registered(source, frame.sparkSession, options, None)).mode("append").save()
     return int(observation.get["rows"])
 
 
-def _registered(source: type[TableSource], session: SparkSession, options: Mapping[str, Any]) -> str:
+def _registered(
+    source: type[TableSource], session: SparkSession, options: Mapping[str, Any], read_count: ReadCount | None
+) -> str:
     """Register a subclass with these options; returns its name, which no other table of the JVM has."""
     name = f"{source.__name__}_{next(_NUMBERS)}_{session.sparkContext.applicationId}".lower()
     members: dict[str, Any] = {"table": dict(options), "name": classmethod(lambda _cls: name)}
-    members |= _masking(source, tuple(spellings_within(map(str, options.values()))))
+    members |= _masking(source, tuple(spellings_within(map(str, options.values()))), read_count)
     session.dataSource.register(type(source.__name__, (source,), members))
     if session._jvm is not None:  # noqa: SLF001 - PySpark has no public way to the active session
         # A writer looks the name up in the active session of its thread, not in that of its frame.

@@ -24,6 +24,7 @@ from spark_runner.runners.run_directory import RunDirectory
 from spark_runner.runners.spark_log import LOG4J2_PROPERTIES
 from spark_runner.runners.spark_settings import (
     LAUNCHER_FLAGS,
+    LOCAL_MEASURES,
     MEMORY_MEASURES,
     PAGES_OFF,
     SHORT_JOB_FLAGS,
@@ -161,6 +162,7 @@ def spark_properties(
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
         if _AUTHENTICATE not in request.conf:  # Spark refuses the second without the first
             defaults |= {_AUTHENTICATE: "true", "spark.network.crypto.enabled": "true"}
+        defaults |= LOCAL_MEASURES
     else:
         defaults |= MEMORY_MEASURES
     if request.conf.get("spark.sql.catalogImplementation") == "hive":

@@ -26,6 +26,11 @@ MEMORY_MEASURES = {
 }
 """With which executors on clusters measure themselves; the user's own settings win."""
 
+# The driver measures the memory of its processes itself. What is left to Spark takes 0.2 ms of processor time
+# at most, so it can be measured more often than on clusters: many local runs take seconds only.
+LOCAL_MEASURES = {"spark.executor.metrics.pollingInterval": "200ms"}
+"""With which a local master measures its heap, and what Spark's memory manager gives out; likewise."""
+
 
 def render_properties(properties: Mapping[str, str]) -> str:
     """The text of a file from which `java.util.Properties.load` reads exactly these pairs.

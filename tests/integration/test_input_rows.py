@@ -49,10 +49,10 @@ def group(local_spark: LocalSpark) -> Iterator[str]:
     context, group = local_spark.session().sparkContext, uuid4().hex
     context.setJobGroup(group, "the rows of a test")
     yield group
-    context._jsc.clearJobGroup()  # type: ignore[attr-defined]  # noqa: SLF001 - PySpark cannot clear it
+    context._jsc.clearJobGroup()  # noqa: SLF001 - PySpark cannot clear it
 
 
-def test_rows_of_a_python_source_are_input_rows_each_once(local_spark: LocalSpark, group: str) -> None:
+def test_rows_and_bytes_of_a_python_source_are_input_each_once(local_spark: LocalSpark, group: str) -> None:
     session = local_spark.session()
     complaints = list[str]()
     metrics = RunMetrics(SparkStatus(session, group), complaints.append)
@@ -60,6 +60,7 @@ def test_rows_of_a_python_source_are_input_rows_each_once(local_spark: LocalSpar
     assert frame.where("id >= 100").groupBy("id").count().count() == ROWS - 100
     metrics.finish()
     assert metrics.document()["input_rows"] == PARTITIONS * ROWS
+    assert metrics.document()["input_bytes"] == PARTITIONS * ROWS * 8
     assert complaints == []
 
 
