@@ -1,18 +1,27 @@
 """The tables of the settings: archive, policy, warm servers and drivers."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from orchestrator.logs.settings import AbsolutePath, checked_index, checked_url
 from orchestrator.model.fields import Seconds, checked_memory
+from queues import LOW_LANE_SUFFIX
 from spark_runner.protocol.sizing import memory_bytes
 
 if TYPE_CHECKING:
     from spark_runner.protocol.warm_files import Recycling
 
+_Value = TypeVar("_Value")
+
 ALL_POOLS = "*"
 """The key of what applies to each pool without its own."""
+
+
+def of_pool(by_pool: Mapping[str, _Value], pool: str) -> _Value | None:
+    """The value of a pool, whichever of its lanes: its own, else that of all pools; None without any."""
+    return by_pool.get(pool.removesuffix(LOW_LANE_SUFFIX)) or by_pool.get(ALL_POOLS)
 
 
 class ArchiveSettings(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from orchestrator.config.tables import ALL_POOLS
+from orchestrator.config.tables import of_pool
 from orchestrator.model.fields import checked_memory
 from orchestrator.model.tuning import TuningMode
 from spark_runner.protocol.sizing import memory_bytes
@@ -101,5 +101,5 @@ class PoolTuning(BaseModel):
 
 
 def pool_tuning(tables: Mapping[str, PoolTuning], pool: str) -> PoolTuning:
-    """The settings of a pool: its own table, else that of all pools."""
-    return tables.get(pool) or tables.get(ALL_POOLS) or PoolTuning()
+    """The settings of a pool, the defaults without any."""
+    return of_pool(tables, pool) or PoolTuning()

@@ -4,8 +4,7 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.config.tables import ALL_POOLS
-from queues import LOW_LANE_SUFFIX
+from orchestrator.config.tables import ALL_POOLS, of_pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +19,7 @@ class Checkpoints:
 
         The name of the job is its identity: a job that is submitted again continues.
         """
-        main = pool.removesuffix(LOW_LANE_SUFFIX)
-        shared = self.shared.get(main) or self.shared.get(ALL_POOLS, "")
-        place = shared or (self.own if backend == "local" else "")
+        place = of_pool(self.shared, pool) or (self.own if backend == "local" else "")
         return f"{place.rstrip('/')}/{urllib.parse.quote(name, safe='')}" if place else ""
 
     def places(self) -> dict[str, str]:

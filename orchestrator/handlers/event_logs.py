@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from loguru import logger
 
 from orchestrator.config.event_logs import EventLogSettings
-from orchestrator.config.tables import ALL_POOLS
+from orchestrator.config.tables import ALL_POOLS, of_pool
 from orchestrator.handlers.event_log_folder import FolderTrouble, make_folder
 from orchestrator.model.spark import Spark
-from queues import LOW_LANE_SUFFIX
 
 _ENABLED, _FOLDER = "spark.eventLog.enabled", "spark.eventLog.dir"
 _COMPRESS, _ROLLING = "spark.eventLog.compress", "spark.eventLog.rolling.enabled"
@@ -44,7 +43,7 @@ class EventLogs:
         warm, because all jobs of a warm server are one application; and in a folder of the worker's host no
         driver elsewhere could write.
         """
-        own, found, target = spark.conf, self._of(pool), spark.target
+        own, found, target = spark.conf, of_pool(self.tables, pool), spark.target
         if found is None or not found.url or _FOLDER in own or not _is_true(own.get(_ENABLED, "true")):
             return {}
         if spark.start == "warm" and target.backend == "local":
@@ -67,11 +66,11 @@ class EventLogs:
         Spark fails an application whose folder is missing: a job runs without a log instead, and the worker
         logs a warning.
         """
-        added, found = self.properties(pool, spark), self._of(pool)
+        added, found = self.properties(pool, spark), of_pool(self.tables, pool)
         if added and found is not None and found.local_folder:
             try:
                 folder = found.local_folder
-                make_folder(folder, self._user_of(pool), shared=self._is_shared(folder))
+                make_folder(folder, of_pool(self.run_as, pool), shared=self._is_shared(folder))
             except FolderTrouble as trouble:
                 logger.warning("jobs of pool {} have no event logs: {}", pool, trouble)
                 return {}
@@ -90,7 +89,11 @@ class EventLogs:
         is_logged = _is_true(conf.get(_ENABLED, "false"))
         if not (is_logged and application_id and _APPLICATION.fullmatch(application_id)):
             return None
-        folder, found, target = conf.get(_FOLDER, _DEFAULT_FOLDER).rstrip("/"), self._of(pool), spark.target
+        folder, found, target = (
+            conf.get(_FOLDER, _DEFAULT_FOLDER).rstrip("/"),
+            of_pool(self.tables, pool),
+            spark.target,
+        )
         # Only in cluster mode YARN numbers its attempts; the worker never lets it make a second one.
         number = "1" if (target.backend, target.deploy_mode) == ("yarn", "cluster") else ""
         if found is not None and found.history_server and folder == found.url:
@@ -98,16 +101,10 @@ class EventLogs:
         name = "_".join(filter(None, (application_id.lower(), number)))
         return f"{folder}/{_log_name(conf, name)}".rstrip("/") if _SHOWN.fullmatch(folder) else None
 
-    def _of(self, pool: str) -> EventLogSettings | None:
-        return self.tables.get(pool.removesuffix(LOW_LANE_SUFFIX)) or self.tables.get(ALL_POOLS)
-
-    def _user_of(self, pool: str) -> str | None:
-        return self.run_as.get(pool.removesuffix(LOW_LANE_SUFFIX)) or self.run_as.get(ALL_POOLS)
-
     def _is_shared(self, folder: str) -> bool:
         """Whether drivers of other users than the worker's write to a folder, as far as the settings say."""
         return any(
-            self._user_of(pool) or (pool == ALL_POOLS and self.run_as)
+            of_pool(self.run_as, pool) or (pool == ALL_POOLS and self.run_as)
             for pool, table in self.tables.items()
             if table.local_folder == folder
         )

@@ -15,7 +15,7 @@ from orchestrator.tuning.decision import Decision, Situation, decide
 from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.resources import MIB, Resource, with_resources
 from orchestrator.tuning.signals import USUALLY_SHORT, Run
-from queues import LOW_LANE_SUFFIX, OutcomeUnknown, SessionLost, Unreachable, timestamp
+from queues import OutcomeUnknown, SessionLost, Unreachable, timestamp
 from spark_runner.protocol.attempt import run_name
 
 DECISION = "tuning-decision"  # a value of `event.action`
@@ -79,7 +79,7 @@ def _mode(job: JobContext, record: TuningRecord) -> TuningMode:
 
 
 def _pool(job: JobContext) -> PoolTuning:
-    return job.context.rules.tuning_of(job.claim.record.pool.removesuffix(LOW_LANE_SUFFIX))
+    return job.context.rules.tuning_of(job.claim.record.pool)
 
 
 def _situation(job: JobContext, spark: Spark, record: TuningRecord) -> Situation:

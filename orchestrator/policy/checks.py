@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlsplit
 
+from orchestrator.config.tables import ALL_POOLS
 from orchestrator.model.definition import Definition
 from orchestrator.model.spark import Spark
 from orchestrator.policy.rules import (
-    ALL_POOLS,
     FILE_LISTS,
     PolicyRefused,
     Rules,

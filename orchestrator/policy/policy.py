@@ -6,7 +6,7 @@ The rules bind definitions. The setting `spark` of a pool belongs to the operato
 import re
 from collections.abc import Iterable, Mapping
 
-from orchestrator.config.tables import PoolPolicy
+from orchestrator.config.tables import ALL_POOLS, PoolPolicy
 from orchestrator.model.definition import Definition
 from orchestrator.model.plan import Plan, plan_references
 from orchestrator.model.spark import DEFAULT_MASTER, Spark
@@ -20,7 +20,6 @@ from orchestrator.policy.checks import (
 )
 from orchestrator.policy.files import check_files
 from orchestrator.policy.rules import (
-    ALL_POOLS,
     SERVICE_ACCOUNTS,
     Listed,
     PolicyRefused,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
-from orchestrator.config.tables import PoolPolicy
+from orchestrator.config.tables import ALL_POOLS, PoolPolicy
 from orchestrator.model.errors import DefinitionError
 from queues import LOW_LANE_SUFFIX
 
@@ -80,9 +80,6 @@ def check_reserved(conf: Mapping[str, str]) -> None:
         for pattern, reason in _RESERVED:
             if matches(pattern, name) and name not in SERVICE_ACCOUNTS:
                 raise reserved(name, reason)
-
-
-ALL_POOLS = "*"
 
 
 class PolicyRefused(DefinitionError):

@@ -9,14 +9,18 @@ from enum import StrEnum
 from orchestrator.config.tuning import Gains
 from orchestrator.model.spark import Spark
 from orchestrator.tuning.law import Bounds
-from spark_runner.protocol.sizing import is_local_master, memory_bytes
+from spark_runner.protocol.sizing import (
+    LEAST_OVERHEAD,
+    OVERHEAD_FACTOR,
+    default_overhead,
+    is_local_master,
+    memory_bytes,
+)
 
 MIB = 1 << 20
 _GRAIN = 64  # MiB, of a memory
 _LEAST_HEAP = 512.0  # MiB; Spark refuses less than 450
-_LEAST_OVERHEAD = 384.0  # MiB, Spark's own minimum
 _DEFAULT_HEAP = 1024.0  # MiB
-_OVERHEAD_FACTOR = 0.1  # of the heap, with the minimum above; docs/configuration of Spark 4
 _PYTHON_OVERHEAD_FACTOR = (
     0.4  # on Kubernetes; of a jar it is that above, and this only the more careful guess
 )
@@ -67,7 +71,7 @@ class Resource(StrEnum):
         """The smallest allocation that makes sense."""
         if not self.is_memory:
             return 1.0
-        return _LEAST_OVERHEAD if self.is_overhead else _LEAST_HEAP
+        return LEAST_OVERHEAD / MIB if self.is_overhead else _LEAST_HEAP
 
     def bounds(self, largest: float, asked: float = math.inf) -> Bounds:
         """The bounds of the law; numbers are rounded to the nearest, as their demand has room of its own.
@@ -92,7 +96,7 @@ class Resource(StrEnum):
             return found
         if self.is_overhead:
             heap = Resource(f"{self.process}.memory").value_in(conf) or _DEFAULT_HEAP
-            return max(_LEAST_OVERHEAD, _overhead_factor(self.process, conf) * heap)
+            return default_overhead(int(heap * MIB), _overhead_factor(self.process, conf)) / MIB
         if self.is_memory:
             return _DEFAULT_HEAP
         return 1.0 if self is Resource.DRIVER_CORES else None
@@ -117,7 +121,7 @@ def _overhead_factor(process: str, conf: Mapping[str, object]) -> float:
             if 0 < (found := float(str(conf.get(name, "")))) < _LARGEST_FACTOR:
                 return found
     is_kubernetes = str(conf.get("spark.master", "")).startswith("k8s:")
-    return _PYTHON_OVERHEAD_FACTOR if is_kubernetes else _OVERHEAD_FACTOR
+    return _PYTHON_OVERHEAD_FACTOR if is_kubernetes else OVERHEAD_FACTOR
 
 
 def tasks_at_a_time(conf: Mapping[str, object]) -> float | None:

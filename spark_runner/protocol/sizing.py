@@ -7,8 +7,12 @@ _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _UNITS = {"": _MIB, "b": 1, "k": _KIB, "m": _MIB, "g": _GIB, "t": 1 << 40, "p": 1 << 50}
 _SIZE = re.compile(r"(\d{1,18})(b|[kmgtp]?)b?", re.IGNORECASE | re.ASCII)
 _DEFAULT_HEAP = _GIB  # spark.driver.memory
-# spark.driver.memoryOverhead: threads, code, buffers, the Python process; docs/configuration of Spark 4.
-_LEAST_OVERHEAD, _OVERHEAD_FACTOR = 384 * _MIB, 0.1
+
+LEAST_OVERHEAD = 384 * _MIB
+"""What Spark gives at least beside a heap: for threads, code, buffers, and Python."""
+
+OVERHEAD_FACTOR = 0.1
+"""Of the heap, with the minimum above; docs/configuration of Spark 4."""
 
 
 def memory_bytes(text: str) -> int | None:
@@ -17,12 +21,17 @@ def memory_bytes(text: str) -> int | None:
     return None if match is None else int(match[1]) * _UNITS[match[2].lower()]
 
 
+def default_overhead(heap: int, factor: float = OVERHEAD_FACTOR) -> int:
+    """The bytes beside a heap, where no property says how many."""
+    return max(LEAST_OVERHEAD, int(heap * factor))
+
+
 def driver_bytes(conf: Mapping[str, str]) -> int:
     """The bytes that a driver may use: its heap plus Spark's overhead."""
     heap = memory_bytes(conf.get("spark.driver.memory", "")) or _DEFAULT_HEAP
     beside = memory_bytes(conf.get("spark.driver.memoryOverhead", ""))
     if beside is None:
-        beside = max(_LEAST_OVERHEAD, int(heap * _OVERHEAD_FACTOR))
+        beside = default_overhead(heap)
     return heap + beside
 
 
@@ -34,7 +43,7 @@ def plausible_jvm_bytes(conf: Mapping[str, str]) -> int:
     heap = memory_bytes(conf.get("spark.executor.memory", "")) or _DEFAULT_HEAP
     beside = memory_bytes(conf.get("spark.executor.memoryOverhead", "")) or 0
     off_heap = memory_bytes(conf.get("spark.memory.offHeap.size", "")) or 0
-    return heap + max(beside, _LEAST_OVERHEAD, int(heap * _OVERHEAD_FACTOR)) + off_heap
+    return heap + max(beside, default_overhead(heap)) + off_heap
 
 
 def is_local_master(master: str) -> bool:
