@@ -1,21 +1,15 @@
 """The memory that a run keeps, in real JVMs with each collector, also of short runs."""
 
-import time
-
 import pytest
 
-from spark_runner.driver.run_metrics import RunMetrics
-from spark_runner.driver.spark_status import SparkStatus
 from tests.integration.test_memory_shortages import SPARK, ended, kit
 from tests.runner_kits import Kit
-from tests.spark_support import LocalSpark
 
 __all__ = ["kit"]
 
 pytestmark = [pytest.mark.drawn("runners of clusters"), pytest.mark.spark, pytest.mark.timeout(600)]
 
 MB = 1 << 20
-MOST_MS = 5.0  # of a look
 # 100 MB that stay, beside the garbage of a query; and 80 MB in a Python worker.
 PROGRAM = SPARK + (
     "jvm = spark.sparkContext._jvm\n"
@@ -28,6 +22,8 @@ PROGRAM = SPARK + (
 POLL = "spark.executor.metrics.pollingInterval"
 # A task longer than two polls, and shorter than a heartbeat.
 SECONDS = SPARK + "spark.sparkContext.parallelize([1], 1).foreach(lambda _: __import__('time').sleep(3))"
+# Two tasks of a second each, which fill a cache.
+CACHED = SPARK + "spark.range(400_000).selectExpr('sha2(string(id), 512) AS text').cache().count()"
 
 
 @pytest.mark.parametrize("collector", ["G1", "Serial", "Parallel"])
@@ -59,12 +55,12 @@ def test_a_run_of_seconds_on_a_cluster_has_the_memory_of_its_executors_unless_it
     assert ("python_rss_peak_bytes" in executors) is is_measured
 
 
-def test_a_look_at_memory_is_cheap(local_spark: LocalSpark) -> None:
-    spark = local_spark.session()
-    metrics, took = RunMetrics(SparkStatus(spark), pytest.fail), list[float]()
-    metrics.look()
-    for _ in range(20):
-        started = time.perf_counter()
-        metrics._measure_memory()  # noqa: SLF001 - its part of a look
-        took.append((time.perf_counter() - started) * 1000)
-    assert min(took) < MOST_MS
+@pytest.mark.parametrize(("conf", "is_measured"), [({}, True), ({POLL: "0"}, False)])
+def test_a_local_run_of_seconds_has_what_sparks_memory_manager_gave_out(
+    kit: Kit, conf: dict[str, str], is_measured: bool
+) -> None:
+    attempt, verdict = ended(kit, CACHED, conf)
+    assert verdict.error is None
+    executors = attempt.document["metrics"]["executors"]
+    assert executors.get("storage_peak_bytes", 0) > (10 * MB if is_measured else -1)
+    assert ("heap_peak_bytes" in executors) is is_measured
