@@ -8,10 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from orchestrator.config.tables import of_pool
 from orchestrator.model.fields import checked_memory
 from orchestrator.model.tuning import TuningMode
-from spark_runner.protocol.sizing import memory_bytes
+from spark_runner.protocol.sizing import LEAST_HEAP, LEAST_OVERHEAD, memory_bytes
 
 _MIB = 1 << 20
-_LEAST_CONTAINER = 896 * _MIB  # the least heap that is given, and Spark's least overhead
 
 
 class Gains(BaseModel):
@@ -88,8 +87,9 @@ class PoolTuning(BaseModel):
     @field_validator("driver_container", "executor_container")
     @classmethod
     def _is_large_enough(cls, value: str) -> str:
-        if checked_memory(value) and (memory_bytes(value) or 0) < _LEAST_CONTAINER:
-            message = f"{value} is too small: write at least 896m, for 512m of heap and 384m beside it"
+        least = (LEAST_HEAP + LEAST_OVERHEAD) // _MIB
+        if checked_memory(value) and (memory_bytes(value) or 0) < least * _MIB:
+            message = f"{value} is too small for a JVM of Spark with its overhead: write at least {least}m"
             raise ValueError(message)
         return value
 

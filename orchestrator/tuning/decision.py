@@ -154,17 +154,19 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
     measured: Measured = samples.of(resource)
     if not measured:
         return _fixed(resource, asked, asked, UNKNOWN, words.UNKNOWN)
-    if own := alternating(resource, measured, asked):
+    tasks = tasks_at_a_time(situation.asked)
+    if own := alternating(resource, measured, asked, tasks):
         measured = own
     else:
         sample, last = measured[-1]
         if (earlier := sample.asked_for(resource)) is not None and earlier != asked:
             why = words.by_hand(resource, earlier, asked)
             return Choice(resource, asked, last.allocated, asked, "by_hand", why)
-        tasks, more_tasks = sample.asked_tasks, tasks_at_a_time(situation.asked)
-        if resource.is_memory and tasks and more_tasks and more_tasks > tasks and asked > last.allocated:
-            why = words.more_tasks(resource, tasks, more_tasks, asked)
-            return Choice(resource, asked, last.allocated, asked, "by_hand", why)
+        had_fewer = sample.asked_tasks is not None and sample.asked_tasks < tasks
+        if resource.is_memory and had_fewer and asked > last.allocated:
+            return Choice(
+                resource, asked, last.allocated, asked, "by_hand", words.more_tasks(resource, asked)
+            )
     measured = judged(resource, measured)
     uses = [use for _, use in measured]
     guard, growth_guard = held(resource, samples.all), growth_held(resource, measured)
@@ -227,4 +229,6 @@ def _overhead_within(limit: float, heap: Choice, overhead: Choice) -> float:
     if sum(had) <= limit and all(before >= need for before, need in zip(had, needs, strict=True)):
         return overhead.before
     beyond = [max(each.after - need, 0.0) for each, need in zip(both, needs, strict=True)]
-    return math.floor(needs[1] + rest * (beyond[1] / sum(beyond) if any(beyond) else 0.0))
+    found = math.floor(needs[1] + rest * (beyond[1] / sum(beyond) if any(beyond) else 0.0))
+    least = [min(each.resource.least, each.asked or math.inf) for each in both]
+    return max(min(found, limit - least[0]), min(least[1], overhead.after))

@@ -53,7 +53,7 @@ def demand(uses: Sequence[Use], current: float, gains: Gains, next_input: float 
 
     The standard deviation is that of a normal distribution whose prior has the weight of `prior_runs` runs. A
     demand far above the usual ones counts for `rare_runs` runs only: memory for it all the time would cost
-    more than a second attempt now and then. What runs suffered from more than once is not rare.
+    more than a second attempt now and then. A demand is not rare if runs suffered twice with so little.
     """
     recent = uses[-gains.window :]
     growth = _Growth.of(recent, gains)
@@ -64,8 +64,8 @@ def demand(uses: Sequence[Use], current: float, gains: Gains, next_input: float 
     squares = math.fsum((each - mean) ** 2 for each in usual)
     prior = gains.prior_runs * gains.prior_spread**2
     deviation = math.sqrt((prior + squares) / (gains.prior_runs + len(usual) - 1))
-    pressed = [each for each, use in zip(logs, recent, strict=True) if use.is_pressed]
-    largest = max(*usual, *logs[-gains.rare_runs :], *(pressed if len(pressed) > 1 else ()))
+    pressed = sorted(each for each, use in zip(logs, recent, strict=True) if use.is_pressed)
+    largest = max(*usual, *logs[-gains.rare_runs :], *pressed[-2:-1])
     return Demand(len(logs), largest, mean, deviation)
 
 

@@ -16,6 +16,7 @@ _SLOWER = 1.15  # times their duration
 _HOPELESS_GC = 0.2  # of the time of tasks: a heap is too small, even if no run had more
 _SAME_GC = 1.2  # shares are the same within this factor
 _MORE_GC = 1.5
+_OFTEN = 1 / 3  # of the runs that are alike: shares of collections vary
 _LIKE = 1.2  # inputs are alike within this factor
 
 
@@ -49,9 +50,10 @@ def growth_held(resource: Resource, measured: Measured) -> str:
 def judged(resource: Resource, measured: Measured) -> list[tuple[Sample, Use]]:
     """The runs with their uses; those that suffered, as runs with more did not, are pressed.
 
-    One run that spills is enough, or that does little but collect garbage. More collections than usual, and a
-    longer duration, have to be seen twice, as both vary. And no earlier run with as little may have been
-    faster: then the program itself has become slower.
+    One run that spills is enough, or that does little but collect garbage. More collections than usual have
+    to be seen twice, and in a third of the runs that are alike, as their share varies. A longer duration has
+    to be seen twice, and no earlier run with as little may have been faster: then the program itself has
+    become slower.
     """
     measured = _with_misses(measured) if resource.is_heap else measured
     found, was_slow, fast = list[tuple[Sample, Use]](), False, list[tuple[Sample, Use]]()
@@ -114,19 +116,26 @@ def _with_less(sample: Sample, use: Use, measured: Measured) -> list[Sample]:
 
 def _lacking_heap(measured: Measured) -> list[bool]:
     """Of each run, whether its heap was too small by its collections, or by what it spilled."""
+    compared = [(_with_more(use, measured), _with_less(sample, use, measured)) for sample, use in measured]
     strained = [
-        use.allocated
-        if _collects_more(sample, _with_more(use, measured), _with_less(sample, use, measured))
-        else 0
-        for sample, use in measured
+        _collects_more(sample, more, less)
+        for (sample, _), (more, less) in zip(measured, compared, strict=True)
     ]
 
-    def lacks(sample: Sample, use: Use, had: float) -> bool:
-        is_seen_twice = sum(_MORE * other >= use.allocated for other in strained) > 1
-        lasts = sample.gc_pressure > _HOPELESS_GC or is_seen_twice
-        return (bool(had) and lasts) or _spills(sample, _with_more(use, measured))
+    def is_usual(sample: Sample, use: Use) -> bool:
+        """Whether runs with about as much are often strained."""
+        like = [
+            is_strained
+            for (other, its), is_strained in zip(measured, strained, strict=True)
+            if other.is_good and _is_near(use.allocated, its.allocated, _MORE) and _reads_like(sample, other)
+        ]
+        return sum(like) > 1 and sum(like) >= _OFTEN * len(like)
 
-    return [lacks(sample, use, had) for (sample, use), had in zip(measured, strained, strict=True)]
+    return [
+        _spills(sample, more)
+        or (is_strained and (sample.gc_pressure > _HOPELESS_GC or is_usual(sample, use)))
+        for (sample, use), (more, _), is_strained in zip(measured, compared, strained, strict=True)
+    ]
 
 
 def _collects_more(sample: Sample, more: Sequence[Sample], less: Sequence[Sample]) -> bool:
@@ -164,4 +173,8 @@ def _time(resource: Resource, sample: Sample) -> float | None:
 def _reads_like(one: Sample, other: Sample) -> bool:
     if not one.input or not other.input:
         return one.input == other.input
-    return max(one.input, other.input) <= _LIKE * min(one.input, other.input)
+    return _is_near(one.input, other.input, _LIKE)
+
+
+def _is_near(one: float, other: float, factor: float) -> bool:
+    return max(one, other) <= factor * min(one, other)

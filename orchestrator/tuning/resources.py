@@ -10,6 +10,7 @@ from orchestrator.config.tuning import Gains
 from orchestrator.model.spark import Spark
 from orchestrator.tuning.law import Bounds
 from spark_runner.protocol.sizing import (
+    LEAST_HEAP,
     LEAST_OVERHEAD,
     OVERHEAD_FACTOR,
     default_overhead,
@@ -19,7 +20,6 @@ from spark_runner.protocol.sizing import (
 
 MIB = 1 << 20
 _GRAIN = 64  # MiB, of a memory
-_LEAST_HEAP = 512.0  # MiB; Spark refuses less than 450
 _DEFAULT_HEAP = 1024.0  # MiB
 _PYTHON_OVERHEAD_FACTOR = (
     0.4  # on Kubernetes; of a jar it is that above, and this only the more careful guess
@@ -71,7 +71,7 @@ class Resource(StrEnum):
         """The smallest allocation that makes sense."""
         if not self.is_memory:
             return 1.0
-        return LEAST_OVERHEAD / MIB if self.is_overhead else _LEAST_HEAP
+        return (LEAST_OVERHEAD if self.is_overhead else LEAST_HEAP) / MIB
 
     def bounds(self, largest: float, asked: float = math.inf) -> Bounds:
         """The bounds of the law; numbers are rounded to the nearest, as their demand has room of its own.
@@ -124,13 +124,15 @@ def _overhead_factor(process: str, conf: Mapping[str, object]) -> float:
     return _PYTHON_OVERHEAD_FACTOR if is_kubernetes else OVERHEAD_FACTOR
 
 
-def tasks_at_a_time(conf: Mapping[str, object]) -> float | None:
-    """The tasks that one process runs at a time; None where these properties leave it open."""
+def tasks_at_a_time(conf: Mapping[str, object]) -> float:
+    """The tasks that one process runs at a time; infinite where it takes all cores that it finds."""
     master = str(conf.get("spark.master", ""))
     if is_local_master(master):
         threads = _LOCAL_THREADS.fullmatch(master)
-        return float(threads[1] or 1) if threads else None
-    return Resource.EXECUTOR_CORES.value_in(conf)
+        return float(threads[1] or 1) if threads else math.inf
+    cores = Resource.EXECUTOR_CORES.value_in(conf) or (math.inf if master.startswith("spark:") else 1.0)
+    each = str(conf.get("spark.task.cpus", ""))
+    return cores / (Resource.EXECUTOR_CORES.parsed(each) or 1.0)
 
 
 def with_resources(spark: Spark, properties: Mapping[str, str] | None) -> Spark:

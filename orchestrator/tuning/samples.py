@@ -34,16 +34,22 @@ class Samples:
         return [(each, use) for each in self.all if (use := each.use(resource)) is not None]
 
 
-def alternating(resource: Resource, measured: Measured, asked: float) -> Measured:
+def alternating(resource: Resource, measured: Measured, asked: float, tasks: float) -> Measured:
     """The runs that asked for this amount, where those of a name ask for different ones in turn; else none.
 
-    Two definitions with one name do, and one in pools with other defaults.
+    Two definitions with one name do, and one in pools with other defaults. For so many tasks at a time an
+    amount of memory is another one.
     """
-    asks = [each for sample, _ in measured if (each := sample.asked_for(resource)) is not None]
-    blocks = [each for each, _ in groupby([*asks, asked])]
-    if blocks.count(asked) < _TURNS:
+    now = (asked, tasks if resource.is_memory else None)
+
+    def its(sample: Sample) -> tuple[float | None, float | None]:
+        return sample.asked_for(resource), sample.asked_tasks if resource.is_memory else None
+
+    asks = [its(sample) for sample, _ in measured if sample.asked is not None]
+    blocks = [each for each, _ in groupby([*asks, now])]
+    if blocks.count(now) < _TURNS:
         return ()
-    return [(sample, use) for sample, use in measured if sample.asked_for(resource) == asked]
+    return [(sample, use) for sample, use in measured if its(sample) == now]
 
 
 def samples_of(

@@ -18,13 +18,14 @@ GC_SHARE = 0.08  # of the time of tasks: beyond it a heap counts as small
 CPU_USE = 0.7  # of all cores over the whole run: what the number of executors aims at
 
 STATED_INPUT = "input"  # by the definition, which also knows that of the next run
-_INPUTS = ("input_bytes", "input_rows")
+_INPUTS = ("input_rows", "input_bytes")  # some sources count no bytes, all count rows
 USUALLY_SHORT = "executor.heap"  # where a run was out of memory, and nothing says of which
 _LIVE_HEADROOM = 1.6  # heap for what survives collections: with less the collector runs all the time
 _RESERVED = 300.0  # MiB of a heap that Spark's memory manager leaves alone
 _MEMORY_FRACTION = 0.6  # spark.memory.fraction
 _GARBAGE_SHARE = 0.25  # of a heap that is collected at little cost
 _CHEAP_GC = 0.04
+_HEARTBEATS_SECONDS = 30.0  # a run that is as long has some; the first comes after 10 to 20 s
 _TELLING_GC_SECONDS = 1.0  # the first collections of a JVM are a tenth of the time of tasks that take 0.2 s
 _LARGEST = 2.0**50
 _SMALLEST = 1e-9  # smaller ones divide to infinity
@@ -121,7 +122,7 @@ class Sample:
 
     @property
     def asked_tasks(self) -> float | None:
-        """The tasks that each process was to run at a time, by definition and pool; None if unknown."""
+        """The tasks that each process was to run at a time; None if unknown."""
         conf = self._asked_conf
         return None if conf is None else tasks_at_a_time(conf)
 
@@ -142,9 +143,13 @@ class Sample:
         driver = _mib(_part(self.metrics, "driver"), "heap_peak_bytes")
         if driver is None:
             return None
-        # A driver adds up the peaks of its pools, which are at different times; Spark polls their sum.
-        polled = (self.is_local and executors) or driver
-        return min(driver, polled, self.allocated(resource) or driver)
+        # A driver adds up the peaks of its pools, which are at different times; Spark polls their sum. But in
+        # a short run it does so only while tasks run, and not while the driver collects their results.
+        if self.is_local and executors and (self.seconds or 0.0) >= _HEARTBEATS_SECONDS:
+            driver = min(
+                driver, max(executors, _mib(_part(self.metrics, "driver"), "heap_live_peak_bytes") or 0.0)
+            )
+        return min(driver, self.allocated(resource) or driver)
 
     def use(self, resource: Resource) -> Use | None:
         """Its use of a resource; None where that is unknown."""

@@ -18,11 +18,11 @@ def by_hand(resource: Resource, earlier: float, asked: float) -> str:
     )
 
 
-def more_tasks(resource: Resource, earlier: float, now: float, asked: float) -> str:
+def more_tasks(resource: Resource, asked: float) -> str:
     """The definition lets each process run more tasks at a time than in the last run."""
     return (
-        f"it gets the {resource.written(asked)} of its definition again, as each process may run {now:.0f} "
-        f"tasks at a time since the last run, instead of {earlier:.0f}; the tuning goes on from there"
+        f"it gets the {resource.written(asked)} asked for, as each process may run more tasks at a time than "
+        "in the last run; the tuning goes on from there"
     )
 
 

@@ -8,6 +8,9 @@ _UNITS = {"": _MIB, "b": 1, "k": _KIB, "m": _MIB, "g": _GIB, "t": 1 << 40, "p": 
 _SIZE = re.compile(r"(\d{1,18})(b|[kmgtp]?)b?", re.IGNORECASE | re.ASCII)
 _DEFAULT_HEAP = _GIB  # spark.driver.memory
 
+LEAST_HEAP = 512 * _MIB
+"""The least that is given to a JVM: Spark refuses less than 450 MiB."""
+
 LEAST_OVERHEAD = 384 * _MIB
 """What Spark gives at least beside a heap: for threads, code, buffers, and Python."""
 

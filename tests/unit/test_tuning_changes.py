@@ -9,10 +9,24 @@ from orchestrator.tuning.record import TuningRecord
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import last_run, samples_of
 from queues import encode
-from tests.tuning_runs import CLUSTER, KEY, LOCAL, MIB, choice, decided, had, run
+from tests.tuning_runs import CLUSTER, HEAP, KEY, LOCAL, MIB, choice, decided, had, run
 
 OVERHEAD = Resource.EXECUTOR_OVERHEAD
 SMALL = {**CLUSTER, "spark.executor.memory": "1g"}
+TASKS = {
+    "threads": ({**LOCAL, "spark.master": "local[2]"}, {**LOCAL, "spark.master": "local[8, 3]"}),
+    "all threads": ({**LOCAL, "spark.master": "local"}, {**LOCAL, "spark.master": "local[*]"}),
+    "cores": ({**CLUSTER, "spark.executor.cores": "2"}, {**CLUSTER, "spark.executor.cores": "8"}),
+    "first cores": (
+        {**CLUSTER, "spark.master": "yarn"},
+        {**CLUSTER, "spark.master": "yarn", "spark.executor.cores": "4"},
+    ),
+    "all cores": ({**CLUSTER, "spark.executor.cores": "2"}, CLUSTER),
+    "smaller tasks": (
+        {**CLUSTER, "spark.executor.cores": "8", "spark.task.cpus": "8"},
+        {**CLUSTER, "spark.executor.cores": "8"},
+    ),
+}
 
 
 def of_small(number: int, memory: str, **facts: Any) -> dict[str, Any]:
@@ -159,3 +173,35 @@ def test_executors_that_replaced_lost_ones_do_not_make_the_others_look_idle() ->
     busy = {"task_seconds": 700.0}
     lost = run(1, metrics=busy, executors={"number": 20, "lost": 16})
     assert choice(decided([lost]), Resource.EXECUTOR_INSTANCES).after == 4
+
+
+@pytest.mark.parametrize(("earlier", "now"), TASKS.values(), ids=TASKS)
+def test_more_tasks_at_a_time_get_the_memory_asked_for_again(
+    earlier: dict[str, str], now: dict[str, str]
+) -> None:
+    memory = Resource.DRIVER_MEMORY if "spark.driver.memory" in now else HEAP
+
+    def tuned(conf: dict[str, str]) -> list[dict[str, Any]]:
+        had = {**conf, memory.spark_property: "1g"}
+        return [run(number, asked=conf, settings=had, peak=600) for number in range(1, 4)]
+
+    found = choice(decided(tuned(earlier), asked=now), memory)
+    assert (found.after, found.rule) == (8192, "by_hand")
+    assert found.why == (
+        "it gets the 8192m asked for, as each process may run more tasks at a time than in the last run; the"
+        " tuning goes on from there"
+    )
+    assert choice(decided(tuned(earlier), asked=earlier), memory).after <= 1024
+    assert choice(decided(tuned(now), asked=earlier), memory).after <= 1024, "fewer need no more"
+
+
+def test_definitions_of_one_name_with_other_threads_are_tuned_apart() -> None:
+    confs = [{**LOCAL, "spark.master": f"local[{threads}]"} for threads in (2, 8)]
+    runs, given = list[dict[str, Any]](), list[float]()
+    for number in range(24):
+        asked = confs[number % 2]
+        after = choice(decided(runs, asked=asked), Resource.DRIVER_MEMORY).after
+        settings = {**asked, "spark.driver.memory": f"{after:.0f}m"}
+        runs.append(run(number, asked=asked, settings=settings, peak=500))
+        given.append(after)
+    assert max(given[-4:]) < 1024
