@@ -22,7 +22,8 @@ class Use:
     """What one run had of a resource, and the most that it used at a time; both in the unit of the resource.
 
     `is_short`: it failed for want of the resource, `is_pressed`: it suffered from it, as runs with more did
-    not; in both its demand is above `allocated`. `input`: the size of what it read, in any unit that is the
+    not; in both its demand is above `allocated`. `least`: the part of the peak that is no garbage for sure.
+    `input`: the size of what it read, in any unit that is the
     same for all runs; None if unknown.
     """
 
@@ -30,6 +31,7 @@ class Use:
     peak: float
     is_short: bool = False
     is_pressed: bool = False
+    least: float = 0.0
     input: float | None = None
 
 
@@ -84,7 +86,7 @@ def _peak(use: Use, current: float, gains: Gains) -> float:
     if use.is_short or use.is_pressed:
         return max(use.peak, SHORT_FACTOR * use.allocated)
     garbage = gains.garbage * max(0.0, use.allocated - current)
-    return use.peak - min(garbage, _MOST_GARBAGE * use.peak)
+    return max(use.peak - min(garbage, _MOST_GARBAGE * use.peak), use.least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from orchestrator.history.key import Key
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.guards import judged
 from orchestrator.tuning.law import next_step
+from orchestrator.tuning.needs import heap_peak
 from orchestrator.tuning.record import StoredDecision, TuningRecord
 from orchestrator.tuning.resources import MIB, Resource
 from orchestrator.tuning.samples import last_key, samples_of
@@ -123,7 +124,7 @@ def _of(decision: StoredDecision, resource: Resource) -> Mapping[str, object]:
 
 def _point(sample: Sample, resource: Resource, use: Use | None, before: float | None) -> Point:
     """What a run measured by itself, with the change since the run before."""
-    allocated, peak, marks = sample.allocated(resource), sample.heap_peak(resource), list[Mark]()
+    allocated, peak, marks = sample.allocated(resource), heap_peak(sample, resource), list[Mark]()
     if allocated is not None and before is not None and allocated != before:
         marks.append(Mark.RAISED if allocated > before else Mark.LOWERED)
     if use is not None and use.is_short:

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from orchestrator.history.key import Key
 from orchestrator.tuning.demand import Use
+from orchestrator.tuning.needs import use_of
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.signals import STATED_INPUT, Run, Sample, is_local
 
@@ -31,7 +32,7 @@ class Samples:
 
     def of(self, resource: Resource) -> list[tuple[Sample, Use]]:
         """Those that measured a resource, with their use of it."""
-        return [(each, use) for each in self.all if (use := each.use(resource)) is not None]
+        return [(each, use) for each in self.all if (use := use_of(each, resource)) is not None]
 
 
 def alternating(resource: Resource, measured: Measured, asked: float, tasks: float) -> Measured:

@@ -43,6 +43,7 @@ PEAKS = {
     "off_heap_peak_bytes": ("JVMOffHeapMemory",),
     "execution_peak_bytes": ("OnHeapExecutionMemory", "OffHeapExecutionMemory"),
     "storage_peak_bytes": ("OnHeapStorageMemory", "OffHeapStorageMemory"),
+    "managed_peak_bytes": ("OnHeapUnifiedMemory",),  # of both at a time, in the heap
     # Available only with spark.executor.processTreeMetrics.enabled. A process that the JVM has just forked
     # counts as a second JVM, so the first figure is sometimes doubled (observed on a busy machine).
     # RunMetrics bounds it.

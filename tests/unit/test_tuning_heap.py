@@ -144,5 +144,21 @@ def test_a_local_run_whose_managed_memory_is_unknown_is_judged_by_its_peak() -> 
 
     assert needed() == 600
     assert needed(heap_peak_bytes=590 * MIB) == pytest.approx(1.6 * 280)
-    given = {"execution_peak_bytes": 84 * MIB, "storage_peak_bytes": 89 * MIB}
+    given = {"managed_peak_bytes": 173 * MIB}
     assert needed(heap_peak_bytes=590 * MIB, **given) == pytest.approx(173 / 0.6 + 300)
+
+
+def test_what_the_memory_manager_gave_out_is_needed_however_small_the_polled_heap_was() -> None:
+    """As measured: a join with 89 MiB in its cache and 68 MiB of hash relations fails with 512 MiB."""
+    given = [91, 157, 109, 123, 133]
+    heaps = [("5760m", 746), ("2944m", 481), ("1536m", 401), ("832m", 414), ("640m", 303)]
+    runs = [
+        had(memory, number, peak=peak, executors={"managed_peak_bytes": managed * MIB})
+        for number, (managed, (memory, peak)) in enumerate(zip(given, heaps, strict=True))
+    ]
+    found = choice(decided(runs))
+    assert found.largest == pytest.approx(157 / 0.6 + 300)
+    assert found.after >= 640
+    driver = choice(decided(runs), Resource.DRIVER_MEMORY).largest
+    assert driver is not None
+    assert driver != found.largest, "tasks run in executors"
