@@ -169,8 +169,9 @@ def _free_choice(resource: Resource, asked: float, samples: Samples, situation: 
             )
     measured = judged(resource, measured)
     uses = [use for _, use in measured]
-    guard, growth_guard = held(resource, samples.all), growth_held(resource, measured)
     following = situation.input if samples.has_stated_inputs else None
+    guard = held(resource, samples.all)
+    growth_guard = growth_held(resource, measured, situation.gains, following)
     step = next_step(
         uses,
         bounds,

@@ -9,6 +9,7 @@ from orchestrator.config.tuning import Gains
 
 ENOUGH_RUNS = 5  # fewer are a cold start
 SHORT_FACTOR = 1.1  # a run that was short or pressed needed more than it had, at least so much is assumed
+LIKE_HEAP = 3.0  # times a heap: what Spark's memory manager gives out depends on its size, beyond that much
 
 _LEAST_RANGE = 0.3  # of the logarithms of the inputs: below that, their noise hides what they cause
 _MOST_GARBAGE = 0.5  # of a measured peak
@@ -22,7 +23,7 @@ class Use:
     """What one run had of a resource, and the most that it used at a time; both in the unit of the resource.
 
     `is_short`: it failed for want of the resource, `is_pressed`: it suffered from it, as runs with more did
-    not; in both its demand is above `allocated`. `least`: the part of the peak that is no garbage for sure.
+    not; in both its demand is above `allocated`. `least`: what it needed for sure, without any garbage.
     `input`: the size of what it read, in any unit that is the
     same for all runs; None if unknown.
     """
@@ -86,7 +87,10 @@ def _peak(use: Use, current: float, gains: Gains) -> float:
     if use.is_short or use.is_pressed:
         return max(use.peak, SHORT_FACTOR * use.allocated)
     garbage = gains.garbage * max(0.0, use.allocated - current)
-    return max(use.peak - min(garbage, _MOST_GARBAGE * use.peak), use.least)
+    # Pages of Spark's memory manager are larger in a larger heap, up to 64 MiB: of much larger ones more of
+    # them was given out.
+    least = use.least if use.allocated <= LIKE_HEAP * current else 0.0
+    return max(use.peak - min(garbage, _MOST_GARBAGE * use.peak), least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
 """What forbids to change an allocation: runs that failed, that less made worse, or that more did not help."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from orchestrator.tuning.demand import SHORT_FACTOR, Use
+from orchestrator.config.tuning import Gains
+from orchestrator.tuning.demand import LIKE_HEAP, SHORT_FACTOR, Use
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.samples import Measured
-from orchestrator.tuning.signals import GC_SHARE, Sample
+from orchestrator.tuning.signals import GC_SHARE, Sample, mib
 
 _LAST_RUNS = 3
 _MORE = 1.1  # times the allocation of a run: others with so much are compared with it
@@ -33,15 +35,25 @@ def held(resource: Resource, samples: Sequence[Sample]) -> str:
     return ""
 
 
-def growth_held(resource: Resource, measured: Measured) -> str:
+def growth_held(resource: Resource, measured: Measured, gains: Gains, next_input: float | None = None) -> str:
     """Why more of it would not help after these runs, in words; empty if it may grow.
 
-    Some programs fill any heap with garbage: with more of it, peak and collections have the same share as
-    before.
+    What survives a collection of young objects has garbage among it, now and then much of it. So a heap with
+    such a figure has room if its garbage is collected at little cost. And some programs fill any heap with
+    garbage: with more of it, peak and collections have the same share as before.
     """
     sample, use = measured[-1]
-    if use.is_short or use.is_pressed or not resource.is_heap or sample.gc_pressure <= GC_SHARE:
+    if use.is_short or use.is_pressed or not resource.is_heap:
         return ""
+    if sample.gc_pressure <= GC_SHARE:
+        is_known = sample.gc_share is not None and mib(sample.part(resource), "heap_live_peak_bytes")
+        has_room = is_known and not sample.spilled
+        grows = next_input is not None and (not sample.input or next_input > sample.input)
+        needed = max(
+            its.least for _, its in measured[-gains.hold :] if its.allocated <= LIKE_HEAP * use.allocated
+        )
+        fits = math.exp(gains.least_margin) * needed <= use.allocated
+        return "its garbage was collected at little cost" if has_room and fits and not grows else ""
     if _is_in_vain(sample, _with_less(sample, use, measured)):
         return "runs with less collected no more garbage"
     return ""

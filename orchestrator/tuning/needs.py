@@ -1,8 +1,5 @@
 """What a run would have needed of each resource, from what it measured: the use that the law follows."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from orchestrator.tuning.demand import Use
 from orchestrator.tuning.resources import Resource
 from orchestrator.tuning.signals import Sample, mib, number, number_in
@@ -30,7 +27,7 @@ def use_of(sample: Sample, resource: Resource) -> Use | None:
     if peak is None:
         return None
     least = min(_managed(sample), allocated) if _is_managed(sample, resource) else 0.0
-    return Use(allocated, max(peak, least, 1.0), least=least, input=sample.input)
+    return Use(allocated, max(peak, 1.0), least=least, input=sample.input)
 
 
 def heap_peak(sample: Sample, resource: Resource) -> float | None:
@@ -70,7 +67,7 @@ def _heap(sample: Sample, resource: Resource) -> float | None:
     A large heap is collected late, so its peak is mostly garbage. What survives a collection tells more, and
     where only the peak is known, the cost of collections: the less of it, the more of the peak is garbage.
     """
-    peak, live = heap_peak(sample, resource), mib(_part(sample, resource), "heap_live_peak_bytes")
+    peak, live = heap_peak(sample, resource), mib(sample.part(resource), "heap_live_peak_bytes")
     if peak is None:
         return None
     is_known = not _is_managed(sample, resource) or mib(sample.executor, "heap_peak_bytes")
@@ -97,7 +94,7 @@ def _managed(sample: Sample) -> float:
 
 def _overhead(sample: Sample, resource: Resource) -> float | None:
     """The resident memory beside the heap: code, threads and buffers of the JVM, and Python."""
-    part = _part(sample, resource)
+    part = sample.part(resource)
     name = "rss_peak_bytes" if resource.process == "driver" else "jvm_rss_peak_bytes"
     rss, heap = mib(part, name), mib(part, "heap_peak_bytes")
     if rss is None or heap is None:
@@ -127,7 +124,3 @@ def _parallel(sample: Sample, allocated: float, asked: float) -> float | None:
         return allocated
     serial = 0.1 * (1 - busy)  # a tenth of it may be added, too
     return max(allocated * busy / _CPU_USE, allocated * busy / (serial + 1.1 * busy * allocated / asked))
-
-
-def _part(sample: Sample, resource: Resource) -> Mapping[str, Any]:
-    return sample.driver if resource.process == "driver" else sample.executor

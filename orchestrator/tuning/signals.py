@@ -102,6 +102,10 @@ class Sample:
         """Time of all tasks."""
         return number(self.metrics, "task_seconds")
 
+    def part(self, resource: Resource) -> Mapping[str, Any]:
+        """What was measured of the process of a resource."""
+        return self.driver if resource.process == "driver" else self.executor
+
     def allocated(self, resource: Resource) -> float | None:
         """What the run really had; None where Spark decided it, or where there is no such process."""
         return None if is_open(resource, self.conf) else resource.value_in(self.conf)
