@@ -89,11 +89,8 @@ class EventLogs:
         is_logged = _is_true(conf.get(_ENABLED, "false"))
         if not (is_logged and application_id and _APPLICATION.fullmatch(application_id)):
             return None
-        folder, found, target = (
-            conf.get(_FOLDER, _DEFAULT_FOLDER).rstrip("/"),
-            of_pool(self.tables, pool),
-            spark.target,
-        )
+        folder = conf.get(_FOLDER, _DEFAULT_FOLDER).rstrip("/")
+        found, target = of_pool(self.tables, pool), spark.target
         # Only in cluster mode YARN numbers its attempts; the worker never lets it make a second one.
         number = "1" if (target.backend, target.deploy_mode) == ("yarn", "cluster") else ""
         if found is not None and found.history_server and folder == found.url:
