@@ -35,8 +35,14 @@ if TYPE_CHECKING:
     from queues.embedded.config import STATE_FOLDER as STATE_FOLDER
     from queues.embedded.config import ServerConfig as ServerConfig
     from queues.embedded.directory import EMBEDDED_USER as EMBEDDED_USER
+    from queues.embedded.directory import is_server_starting as is_server_starting
+    from queues.embedded.directory import local_settings as local_settings
     from queues.embedded.directory import login_of as login_of
     from queues.embedded.directory import running_server as running_server
+    from queues.embedded.ensemble import Ensemble as Ensemble
+    from queues.embedded.ensemble import ensemble_login as ensemble_login
+    from queues.embedded.ensemble import own_id as own_id
+    from queues.embedded.ensemble import parse_members as parse_members
     from queues.embedded.java import find_jars as find_jars
     from queues.embedded.java import find_java as find_java
     from queues.embedded.packets import send_four_letter_word as send_four_letter_word
@@ -53,7 +59,9 @@ if TYPE_CHECKING:
     from queues.model.errors import Conflict as Conflict
     from queues.model.errors import CorruptRecord as CorruptRecord
     from queues.model.errors import DataDirectoryInUse as DataDirectoryInUse
+    from queues.model.errors import Error as Error
     from queues.model.errors import IdTaken as IdTaken
+    from queues.model.errors import InvalidEnsemble as InvalidEnsemble
     from queues.model.errors import InvalidLimit as InvalidLimit
     from queues.model.errors import InvalidName as InvalidName
     from queues.model.errors import InvalidPayload as InvalidPayload
@@ -68,6 +76,8 @@ if TYPE_CHECKING:
     from queues.model.errors import QueueFull as QueueFull
     from queues.model.errors import Refusal as Refusal
     from queues.model.errors import Refused as Refused
+    from queues.model.errors import ServerEnded as ServerEnded
+    from queues.model.errors import ServerNotRunning as ServerNotRunning
     from queues.model.errors import ServerStartFailed as ServerStartFailed
     from queues.model.errors import SessionLost as SessionLost
     from queues.model.errors import TooLarge as TooLarge
@@ -83,8 +93,10 @@ if TYPE_CHECKING:
     from queues.model.names import check_id as check_id
     from queues.model.names import check_pool as check_pool
     from queues.model.names import due_of as due_of
+    from queues.model.names import id_of as id_of
     from queues.model.names import is_token as is_token
     from queues.model.names import order_of as order_of
+    from queues.model.names import seq_of as seq_of
     from queues.model.operations import PERM_ALL as PERM_ALL
     from queues.model.operations import PERM_READ as PERM_READ
     from queues.model.operations import Check as Check
@@ -179,8 +191,16 @@ _NAMES = {
     ),
     "embedded.directory": (
         "EMBEDDED_USER",
+        "is_server_starting",
+        "local_settings",
         "login_of",
         "running_server",
+    ),
+    "embedded.ensemble": (
+        "Ensemble",
+        "ensemble_login",
+        "own_id",
+        "parse_members",
     ),
     "embedded.java": (
         "find_jars",
@@ -203,7 +223,9 @@ _NAMES = {
         "Conflict",
         "CorruptRecord",
         "DataDirectoryInUse",
+        "Error",
         "IdTaken",
+        "InvalidEnsemble",
         "InvalidLimit",
         "InvalidName",
         "InvalidPayload",
@@ -218,6 +240,8 @@ _NAMES = {
         "QueueFull",
         "Refusal",
         "Refused",
+        "ServerEnded",
+        "ServerNotRunning",
         "ServerStartFailed",
         "SessionLost",
         "TooLarge",
@@ -234,10 +258,12 @@ _NAMES = {
         "check_pool",
         "DEFAULT_POOL",
         "due_of",
+        "id_of",
         "is_token",
         "Layout",
         "LOW_LANE_SUFFIX",
         "order_of",
+        "seq_of",
         "Token",
     ),
     "model.operations": (

@@ -6,8 +6,9 @@ from itertools import islice
 
 from queues.model.codec import decode
 from queues.model.errors import CorruptRecord
-from queues.model.names import Token, check_id, order_of
+from queues.model.names import Token, check_id, id_of, order_of
 from queues.model.record import Record
+from queues.session import Stat
 from queues.store.root import Root
 
 _READ_AT_ONCE = 100
@@ -45,8 +46,15 @@ class Inspection:
 
     def tokens(self, queue: str, pool: str) -> list[Token]:
         """The tokens of a queue in due order, without foreign nodes."""
-        names = self._root.session.children(self._root.layout.queue(queue, pool)) or []
-        return sorted(token for name in names if (token := Token.parse(name)) is not None)
+        names, _ = self.listing(queue, pool)
+        # As text, which Python compares five times as fast: due time and sequence have a fixed width.
+        names.sort(key=lambda name: order_of(name) + id_of(name))
+        return [token for name in names if (token := Token.parse(name)) is not None]
+
+    def listing(self, queue: str, pool: str) -> tuple[list[str], int]:
+        """The names of the nodes in a queue, foreign ones included, and the `children_zxid` of the folder."""
+        listed = self._root.session.listing(self._root.layout.queue(queue, pool))
+        return ([], 0) if listed is None else (listed[0], listed[1].children_zxid)
 
     def page(
         self,
@@ -84,14 +92,21 @@ class Inspection:
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """The number of nodes in each queue, by pool; read from the stats of the folders in one request."""
+        counts: dict[str, dict[str, int]] = {queue: {} for queue in self._root.queues}
+        for (queue, pool), stat in self.folders().items():
+            counts[queue][pool] = 0 if stat is None else stat.children
+        return counts
+
+    def folders(self) -> Mapping[tuple[str, str], Stat | None]:
+        """The stat of the folder of each queue and pool, None for a missing one; read in one request."""
         root = self._root
         pools = root.pools.names(low=True)
         locations = [(queue, pool) for queue in root.queues for pool in pools]
         found = root.session.get_many([root.layout.queue(queue, pool) for queue, pool in locations])
-        counts: dict[str, dict[str, int]] = {queue: {} for queue in root.queues}
-        for (queue, pool), node in zip(locations, found, strict=True):
-            counts[queue][pool] = 0 if node is None else node[1].children
-        return counts
+        return {
+            location: None if node is None else node[1]
+            for location, node in zip(locations, found, strict=True)
+        }
 
     def count(self, queue: str, pool: str) -> int:
         """The number of nodes in one queue of a pool, without listing them."""

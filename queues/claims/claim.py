@@ -27,6 +27,8 @@ class Claim:
     changes nothing.
     """
 
+    __slots__ = ("_on_end", "has_left", "held", "hold", "record", "root", "version")
+
     def __init__(
         self, root: Root, record: Record, *, version: int, hold: Hold, on_end: Callable[["Claim"], None]
     ) -> None:
@@ -58,13 +60,18 @@ class Claim:
         """Whether the session in which the item was claimed still exists."""
         return self.hold.generation == self.hold.session.generation
 
+    @property
+    def session_has_ended(self) -> bool:
+        """Whether its session has ended, or may have ended by the local clock."""
+        return not self.same_session or self.hold.session.state is SessionState.LOST
+
     def check(self) -> None:
         """Raise ClaimLost if the session has ended, or may have ended by the local clock: then stop acting.
 
         Likewise when the item was claimed for a request to stop it and that request no longer exists.
         """
         session = self.hold.session
-        if not self.same_session or session.state is SessionState.LOST:
+        if self.session_has_ended:
             raise self.lose("the session in which it was claimed has ended")
         if self.hold.for_stop and session.exists(self.root.layout.stop(self.record.pool, self.id)) is None:
             raise self.void()

@@ -182,7 +182,7 @@ class Dispatcher(Generic[Item, Outcome]):
 
     def _is_abandoned(self, item: Item, error: Exception) -> bool:
         if isinstance(error, ClaimLost):
-            log.info("%s", error)
+            log.log(_level(self._policy.claim_of(item)), "%s", error)
         elif isinstance(error, self._abandons_on):
             log.warning("%s is abandoned: %s", self._policy.claim_of(item).id, error)
         else:
@@ -256,7 +256,7 @@ class Dispatcher(Generic[Item, Outcome]):
                 self._conflicts.pop(item, None)
                 self._batcher.put((item, refused))
             case ClaimLost():
-                log.info("%s", refused)
+                log.log(_level(claim), "%s", refused)
                 self._end(item)
             case _:
                 log.warning("%s is abandoned: %s", claim.id, refused)
@@ -277,3 +277,8 @@ class Dispatcher(Generic[Item, Outcome]):
             self._has_ended = False
             if not self._draining.is_set():
                 self._policy.freed()
+
+
+def _level(claim: Claim) -> int:
+    """The level of a lost claim: the end of a session, which loses many, is logged by itself."""
+    return logging.DEBUG if claim.session_has_ended else logging.INFO

@@ -1,7 +1,9 @@
 """The configuration of a server: its settings, its zoo.cfg and its log configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from queues.session.settings import Login
 
 LOOPBACK = "127.0.0.1"
 
@@ -36,10 +38,14 @@ rootLogger.appenderRef.file.ref = file
 
 @dataclass(frozen=True, slots=True)
 class EnsembleMember:
-    """The position of a server in an ensemble: its id, and `host:quorum-port:election-port` of all by id."""
+    """The position of a server in an ensemble: its id, and `host:quorum-port:election-port` of all by id.
+
+    `identity` tells this ensemble from others: a data directory of another one is refused.
+    """
 
     id: int
     servers: tuple[tuple[int, str], ...]
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,8 @@ class ServerConfig:
     find the server again, else any free port. A client can have a session timeout from 2 ticks up to 40 s.
     `owner` is shown to a user who finds the directory in use. `long_run`: the server will serve more than one
     job, and may take longer to start. `closed`: only the login in its data directory, which is private, has
-    rights on its nodes; else every client that reaches the port has all rights.
+    rights on its nodes; else every client that reaches the port has all rights. `login`: that login, if the
+    members of an ensemble share one.
     """
 
     data_dir: Path
@@ -60,6 +67,7 @@ class ServerConfig:
     heap_mb: int = 256
     long_run: bool = False
     closed: bool = False
+    login: Login | None = None
     start_timeout_s: float = 60.0
     owner: str = ""
     member: EnsembleMember | None = None
@@ -67,6 +75,7 @@ class ServerConfig:
         tuple[str, str], ...
     ] = ()  # further lines of zoo.cfg, or replacements of the default ones
     jvm_options: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # private ones of the data directory
 
     def __post_init__(self) -> None:
         if not 0 < self.tick_ms <= LONGEST_SESSION_MS // 2:

@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from queues.model.errors import DataDirectoryInUse
+from queues.embedded.config import EnsembleMember
+from queues.model.errors import DataDirectoryInUse, ServerNotRunning, ServerStartFailed
 from queues.private_directories import write_private
-from queues.session.settings import Login
+from queues.session.settings import Acl, Login, SessionSettings
 
 EMBEDDED_USER = "orchestrator"
 PASSWORD_FILE = "password"  # noqa: S105 - the name of a file
@@ -36,6 +37,53 @@ def keep_login(data_dir: Path, login: Login) -> None:
     draft = data_dir / f".{PASSWORD_FILE}"
     write_private(draft, f"{login.secret()}\n")
     draft.replace(data_dir / PASSWORD_FILE)
+
+
+ID_FILE = "myid"
+"""ZooKeeper's name of the file with the number of a member."""
+
+IDENTITY_FILE = "ensemble"
+
+
+def take_data(state: Path, member: EnsembleMember | None) -> None:
+    """Record which server the data in `state` is of; raises ServerStartFailed if it is of another one.
+
+    A server with the data of another ensemble could replace the data of all other members; one with the id
+    of another member could vote twice.
+    """
+    has_data = any((state / "version-2").glob("*.*"))
+    number, identity = (_recorded(state / name) for name in (ID_FILE, IDENTITY_FILE))
+    if member is None:
+        if number:
+            raise ServerStartFailed(
+                f"the data in {state} is of server {number} of an ensemble; {_OTHER_DATA}"
+            )
+        return
+    if has_data and not number:
+        raise ServerStartFailed(f"the data in {state} is of a server without an ensemble; {_OTHER_DATA}")
+    if number and number != str(member.id):
+        raise ServerStartFailed(
+            f"the data in {state} is of server {number} of the ensemble, and this is server {member.id}; "
+            f"{_OTHER_DATA}"
+        )
+    if identity and identity != member.identity:
+        raise ServerStartFailed(
+            f"the data in {state} is of an ensemble with another certificate; {_OTHER_DATA}. If the "
+            f"certificate was renewed on all servers, remove {state / IDENTITY_FILE}"
+        )
+    write_private(state / ID_FILE, f"{member.id}\n")
+    if member.identity:
+        write_private(state / IDENTITY_FILE, f"{member.identity}\n")
+
+
+_OTHER_DATA = "name another state directory, or restore its own data"
+
+
+def _recorded(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return ""
 
 
 LOCK_FILE = "lock"
@@ -63,6 +111,19 @@ def running_server(data_dir: Path) -> RunningServer | None:
     server.json is valid only while the server process holds the lock: the file of a killed server is ignored.
     """
     return _read(data_dir) if _is_locked(data_dir) else None
+
+
+def is_server_starting(data_dir: Path) -> bool:
+    """Whether a process has the directory whose server does not serve yet, or no longer."""
+    return _is_locked(data_dir) and _read(data_dir) is None
+
+
+def local_settings(data_dir: Path) -> SessionSettings:
+    """The session settings for the server of this data directory, as its user; raises ServerNotRunning."""
+    server, login = running_server(data_dir), login_of(data_dir)
+    if server is None:
+        raise ServerNotRunning(data_dir)
+    return SessionSettings(server.address, digest=login, acl=Acl.CREATOR if login else Acl.OPEN)
 
 
 @contextmanager

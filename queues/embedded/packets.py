@@ -4,27 +4,41 @@ import contextlib
 import os
 import socket
 import struct
-from contextlib import suppress
+import time
+from contextlib import ExitStack, suppress
+from enum import Enum, auto
 
 from queues.session.client import is_server_of
-from queues.session.settings import Login
+from queues.session.settings import Login, Tls
 
 ANSWER_TIMEOUT_S = 2.0
 """A healthy server answers in milliseconds; this is also enough for one in a long fsync."""
 
 
-def send_four_letter_word(address: str, word: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str:
+_LONGEST_ANSWER = 16 * 1024 * 1024  # bytes; `cons` has a line of 200 bytes for each client
+
+
+def send_four_letter_word(
+    address: str, word: str, timeout_s: float = ANSWER_TIMEOUT_S, tls: Tls | None = None
+) -> str:
     """Send `word` (ruok, srvr, mntr, stat, cons) to `host:port` and return the whole answer.
 
-    Raises OSError if the server cannot be reached or does not answer in time.
+    Raises OSError if the server cannot be reached or does not answer in time, or answers without end; with
+    `tls`, also if the server is not the one that it verifies, or a file of it cannot be used.
     """
-    host, _, port = address.rpartition(":")
-    chunks: list[bytes] = []
-    with socket.create_connection((host.strip("[]"), int(port)), timeout_s) as connection:
+    name, _, port = address.rpartition(":")
+    host = name.strip("[]")
+    with ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection((host, int(port)), timeout_s))
+        if tls is not None:
+            connection = stack.enter_context(tls.context().wrap_socket(connection, server_hostname=host))
+        answer, deadline = b"", time.monotonic() + timeout_s
         connection.sendall(word.encode("ascii"))
         while chunk := connection.recv(65536):
-            chunks.append(chunk)
-    return b"".join(chunks).decode("utf-8", "replace")
+            answer += chunk
+            if len(answer) > _LONGEST_ANSWER or time.monotonic() > deadline:
+                raise OSError(f"{address} answers {word} without end")
+    return answer.decode("utf-8", "replace")
 
 
 def server_mode(address: str, timeout_s: float = ANSWER_TIMEOUT_S) -> str | None:
@@ -62,11 +76,31 @@ def read_message(side: socket.socket) -> bytes:
     return header + _exactly(side, length)
 
 
-def is_root_of(login: Login, host: str, port: int) -> bool:
-    """Whether only this login has rights on `/` of a server that this user runs; raises OSError.
+class RootAccess(Enum):
+    """Who has rights on `/`."""
+
+    OWN = auto()  # this login alone
+    OPEN = auto()  # every client, as ZooKeeper creates it
+    OTHER = auto()
+
+
+def root_access(login: Login, host: str, port: int) -> RootAccess:
+    """Who has rights on `/` of a server that this user runs; raises OSError.
 
     A client's session would cost tens of milliseconds at each start, so the messages are sent directly.
     """
+    rights = _rights_on_root(login, host, port)
+    if rights.startswith(_only("digest", login.digest_id)):
+        return RootAccess.OWN
+    return RootAccess.OPEN if rights.startswith(_only("world", "anyone")) else RootAccess.OTHER
+
+
+def _only(scheme: str, name: str) -> bytes:
+    return _COUNT.pack(1) + _COUNT.pack(_ALL) + _text(scheme) + _text(name)
+
+
+def _rights_on_root(login: Login, host: str, port: int) -> bytes:
+    """The list of rights on `/` as ZooKeeper sends it, empty if this login may not read it."""
     with socket.create_connection((host, port), _SECONDS) as server:
         server.settimeout(_SECONDS)
         if not is_server_of(server, os.geteuid()):
@@ -81,8 +115,7 @@ def is_root_of(login: Login, host: str, port: int) -> bool:
                 _framed(_REQUEST.pack(2, _CLOSE))
             )  # no wait: the answer follows a write to the disk
     _, _, error = _REPLY.unpack_from(reply)
-    only = _COUNT.pack(1) + _COUNT.pack(_ALL) + _text("digest") + _text(login.digest_id)
-    return error == 0 and reply[_REPLY.size :].startswith(only)
+    return reply[_REPLY.size :] if error == 0 else b""
 
 
 def _framed(body: bytes) -> bytes:

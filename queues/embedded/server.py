@@ -24,13 +24,14 @@ from queues.embedded.directory import (
     locked,
     login_of,
     make_login,
+    take_data,
     withdraw,
 )
 from queues.embedded.guarded import GuardedProcess
 from queues.embedded.java import LONG_RUN, QUICK_START, find_jars, find_java
-from queues.embedded.packets import is_root_of, server_mode
+from queues.embedded.packets import RootAccess, root_access, server_mode
 from queues.embedded.ports import free_ports, is_free
-from queues.model.errors import PortTaken, ServerStartFailed
+from queues.model.errors import PortTaken, ServerEnded, ServerStartFailed
 from queues.private_directories import private_directory, write_private
 from queues.session.access_walk import close_nodes
 from queues.session.client import can_tell_listeners, is_listener_of
@@ -42,6 +43,9 @@ POLL_S = 0.02
 
 POLL_TIMEOUT_S = 0.2
 """A request that arrives between bind and serve is never answered; the next one is answered at once."""
+
+LOGIN_TIMEOUT_S = 30.0
+"""The leader of a new ensemble closes its few nodes in less than a second."""
 
 _PRIVATE_UMASK = 0o077
 
@@ -89,9 +93,19 @@ class EmbeddedZooKeeper:
         """Pid of the process that ends the server when this process is gone; None if none runs."""
         return self._process.guard_pid if self._process is not None and self.is_running() else None
 
+    @property
+    def log_file(self) -> Path:
+        """The server's own log."""
+        return self._data_dir / LOG_FILE
+
     def is_running(self) -> bool:
         """Whether the server process runs; `mode` shows whether it serves."""
         return self._process is not None and self._process.exit_code() is None
+
+    def check_running(self) -> None:
+        """Raise ServerEnded if the server process has ended since its start."""
+        if not self.is_running():
+            raise ServerEnded(f"ZooKeeper at {self.hosts}", self.log_file)
 
     def mode(self) -> str | None:
         """Return standalone, leader or follower; None while it serves no requests."""
@@ -131,7 +145,7 @@ class EmbeddedZooKeeper:
                 has_data = any((self._data_dir / STATE_FOLDER / "version-2").glob("*.*"))
                 self._is_new = not has_data or (self._data_dir / NEW_FILE).exists()
                 # A login without its data is void: ZooKeeper creates `/` again, with all rights for everyone.
-                is_closed = not self._is_new and login_of(self._data_dir) is not None
+                is_closed = not self._is_new and (self.config.login or login_of(self._data_dir)) is not None
                 self._superuser = make_login() if self.config.closed and not is_closed else None
                 self._port = self._choose_port()
                 self._write_files(self._port)
@@ -148,7 +162,9 @@ class EmbeddedZooKeeper:
         """Return when the launched server answers requests; stop it and raise if it does not."""
         try:
             self._wait()
-            if self._superuser is not None:
+            if self.config.login is not None:
+                self._agree_on_login(self.config.login)
+            elif self._superuser is not None:
                 login = make_login()
                 close_nodes(self.hosts, superuser=self._superuser, owner=login, is_new=self._is_new)
                 keep_login(self._data_dir, login)
@@ -203,14 +219,15 @@ class EmbeddedZooKeeper:
     def _write_files(self, port: int) -> None:
         state = self._data_dir / STATE_FOLDER
         state.mkdir(mode=0o700, exist_ok=True)
+        take_data(state, self.config.member)
         superuser = "" if self._superuser is None else self._superuser.digest_id
         write_private(self._data_dir / CONFIG_FILE, self.config.zoo_cfg(port, superuser))
         write_private(self._data_dir / LOG_CONFIG_FILE, LOG_CONFIG)
         write_private(self._data_dir / OUTPUT_FILE, "")
         if self.config.closed and self._is_new:
             write_private(self._data_dir / NEW_FILE, "")
-        if self.config.member is not None:
-            (state / "myid").write_text(f"{self.config.member.id}\n", "utf-8")
+        for name, text in self.config.files:
+            write_private(self._data_dir / name, text)
         log = self._data_dir / LOG_FILE
         if log.exists():  # `_failure` must read the log of this run only
             log.replace(self._data_dir / f"{LOG_FILE}.previous")
@@ -236,9 +253,25 @@ class EmbeddedZooKeeper:
         group = self.guard_pid  # it leads the group of the server process
         return group is not None and is_listener_of(group, self.config.host, self.port)
 
+    def _agree_on_login(self, login: Login) -> None:
+        """Return when all nodes of the ensemble belong to the login: the leader of a new one closes them."""
+        deadline, superuser = time.monotonic() + LOGIN_TIMEOUT_S, self._superuser
+        while (access := root_access(login, self.config.host, self.port)) is not RootAccess.OWN:
+            is_late = time.monotonic() > deadline
+            # Nothing of another login may be removed.
+            if superuser is None or access is RootAccess.OTHER or is_late:
+                raise ServerStartFailed(
+                    f"the nodes of the ensemble have another login than the one in {login.password_file}: "
+                    "copy one password file to all servers"
+                )
+            if self.mode() == "leader":
+                close_nodes(self.hosts, superuser=superuser, owner=login, is_new=True)
+            time.sleep(POLL_S)
+        (self._data_dir / NEW_FILE).unlink(missing_ok=True)
+
     def _check_login(self) -> None:
         login, file = login_of(self._data_dir), self._data_dir / PASSWORD_FILE
-        if login is None or not is_root_of(login, self.config.host, self.port):
+        if login is None or root_access(login, self.config.host, self.port) is not RootAccess.OWN:
             raise ServerStartFailed(
                 f"the nodes in {self._data_dir} are not restricted to the login in {file}: one of the two "
                 "was removed or restored without the other, and other users may have changed nodes. Remove "

@@ -5,23 +5,28 @@ from enum import StrEnum
 from pathlib import Path
 
 
-class QueueError(Exception):
+class Error(Exception):
+    """Base of QueueError, and of the errors of programs on top of the queues: one `except` gets them all."""
+
+
+class QueueError(Error):
     """Base of every error of this package."""
 
 
 class Unreachable(QueueError):
     """ZooKeeper did not answer in time."""
 
-    def __init__(self, hosts: str, seconds: float) -> None:
+    def __init__(self, hosts: str, seconds: float, origin: str = "ZOOKEEPER_HOSTS") -> None:
         super().__init__(
             f"ZooKeeper at {hosts} did not answer within {seconds:.0f} s; "
-            "check that it runs and that ZOOKEEPER_HOSTS names it"
+            f"check that it runs and that {origin} names it"
         )
         self.hosts = hosts
+        self.origin = origin  # what names the hosts
 
 
 class SessionLost(QueueError):
-    """The session ended while the call was under way; what it held is no longer held."""
+    """The session ended during the call; its claims no longer hold."""
 
 
 class Refused(QueueError):
@@ -121,7 +126,7 @@ class QueueFull(QueueError):
 
 
 class TooManyPools(QueueError):
-    """A put named a new pool, and the maximum number of pools exists."""
+    """A put named a new pool, but the maximum number of pools already exists."""
 
     def __init__(self, pool: str, limit: int) -> None:
         super().__init__(
@@ -164,7 +169,7 @@ class Refusal(StrEnum):
 
 
 class NotClaimed(QueueError):
-    """An item was not free when it was to be claimed; read it again."""
+    """The item that was to be claimed was not free; read it again."""
 
     def __init__(self, item_id: str, reason: Refusal) -> None:
         super().__init__(f"{item_id!r} was not claimed: {reason}")
@@ -181,7 +186,7 @@ class UnknownQueue(QueueError):
 
 
 class PutsFailed(QueueError):
-    """Some items of a `put_many` were not put, the others were; `errors` has the reasons by id."""
+    """`put_many` put only some of its items; `errors` has the reasons for the others, by id."""
 
     def __init__(self, errors: Mapping[str, Exception], total: int) -> None:
         first = next(iter(errors))
@@ -210,6 +215,10 @@ class ServerStartFailed(QueueError):
     """The ZooKeeper server did not start; the message contains the reason and the path of its log."""
 
 
+class InvalidEnsemble(QueueError):
+    """The servers, the certificate or the password of an ensemble cannot be used; the message says why."""
+
+
 class PortTaken(ServerStartFailed):
     """Another process listens on the port; choose another port or stop that process."""
 
@@ -217,6 +226,24 @@ class PortTaken(ServerStartFailed):
         super().__init__(f"port {port} on {host} is taken by another process; choose another port or stop it")
         self.host = host
         self.port = port
+
+
+class ServerEnded(QueueError):
+    """The ZooKeeper server that this process runs has ended by itself; its log shows the reason."""
+
+    def __init__(self, server: str, log: Path) -> None:
+        super().__init__(f"{server} has ended by itself; its data is kept, and its log is {log}")
+        self.log = log
+
+
+class ServerNotRunning(QueueError):
+    """No server of this host serves from the data directory; start one."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"no ZooKeeper server runs with the data directory {path}; start one, or name its hosts"
+        )
+        self.path = path
 
 
 class DataDirectoryInUse(QueueError):

@@ -53,6 +53,11 @@ def due_of(name: str) -> str:
     return name[-25:-14]
 
 
+def seq_of(name: str) -> str:
+    """The sequence in a token's name, as thirteen hex digits that compare like numbers."""
+    return name[-13:]
+
+
 def id_of(name: str) -> str:
     """The id in a token's name."""
     return name[7:-26]
@@ -100,8 +105,13 @@ class Layout:
             raise InvalidName(message)
 
     def record(self, item_id: str) -> str:
-        """The record of an item; 256 buckets keep every listing short enough for the Java tools."""
-        bucket = zlib.crc32(item_id.encode()) >> 24
+        """The record of an item, from the put to its removal; 256 buckets keep every listing short.
+
+        JSON: id, run key, queue, pool, token, nonce of the holder, claims, and the payload. `<xx>` is the
+        first byte of the CRC-32 of the id.
+        """
+        # Half of a surrogate pair in an id without a check: the session refuses the path.
+        bucket = zlib.crc32(item_id.encode(errors="surrogatepass")) >> 24
         return f"{self.root}/jobs/{bucket:02x}/{item_id}"
 
     @property
@@ -114,7 +124,10 @@ class Layout:
         return f"{self.root}/queues/{queue}/{pool}"
 
     def token(self, queue: str, pool: str, token: Token) -> str:
-        """The node that represents an item in a queue."""
+        """The position of an item in a queue: its due time, then its sequence; it has no data.
+
+        The due time is in epoch milliseconds, both numbers in hexadecimal.
+        """
         return f"{self.queue(queue, pool)}/{token.name}"
 
     def locks(self, pool: str) -> str:
@@ -122,7 +135,10 @@ class Layout:
         return f"{self.root}/locks/{pool}"
 
     def lock(self, pool: str, item_id: str) -> str:
-        """The ephemeral that names the holder of an item."""
+        """The lock of an item: an ephemeral node of the session that holds it.
+
+        JSON: holder, nonce of the claim, and the time of the claim.
+        """
         return f"{self.locks(pool)}/{item_id}"
 
     def holds(self, pool: str) -> str:
@@ -130,16 +146,19 @@ class Layout:
         return f"{self.root}/holds/{pool}"
 
     def hold(self, pool: str, slot: int) -> str:
-        """The ephemeral that takes one slot of a capped pool."""
+        """One held item of a capped pool: an ephemeral node of its holder's session; its data is the id."""
         return f"{self.holds(pool)}/{slot}"
 
     @property
     def consumers(self) -> str:
-        """The folder of the ephemerals of all consumers."""
+        """The folder of the announcements of all consumers."""
         return f"{self.root}/consumers"
 
     def consumer(self, name: str) -> str:
-        """The ephemeral that announces a consumer with its queues and pools."""
+        """The announcement of a consumer: an ephemeral node of its session.
+
+        JSON: the queues and pools that it takes; null means all.
+        """
         return f"{self.consumers}/{name}"
 
     def stops(self, pool: str) -> str:
@@ -147,7 +166,10 @@ class Layout:
         return f"{self.root}/stops/{pool}"
 
     def stop(self, pool: str, item_id: str) -> str:
-        """The request to stop an item; it needs no lock."""
+        """The request to stop an item; it needs no lock, and overrides the due time.
+
+        JSON: run key, who asked for it and when, and whether it is graceful.
+        """
         return f"{self.stops(pool)}/{item_id}"
 
     @property
@@ -156,7 +178,10 @@ class Layout:
         return f"{self.root}/config/pools"
 
     def pool(self, pool: str) -> str:
-        """The node with the limits of a pool, which can change at run time."""
+        """The limits of a pool; the node exists while the pool does.
+
+        JSON: cap, weight, bound, paused and the like, without those that have their default.
+        """
         return f"{self.pools}/{pool}"
 
     @property
@@ -165,15 +190,15 @@ class Layout:
         return f"{self.root}/receipts"
 
     def receipt(self, name: str) -> str:
-        """The node that proves which puts of a producer were committed."""
+        """The proof of which multis of a client were committed; it has no data, its version counts them."""
         return f"{self.receipts}/{name}"
 
     @property
     def clock(self) -> str:
-        """A node that is written only to learn the ensemble's time from its mtime."""
+        """The node whose mtime, after a write, is the ensemble's time; its data is that time."""
         return f"{self.root}/config/clock"
 
     @property
     def clock_jump(self) -> str:
-        """The ephemeral with the offset of the ensemble's clock, written by clients that saw it jump."""
+        """The offset of the ensemble's clock: an ephemeral node of a client that saw the clock jump."""
         return f"{self.clock}-jump"

@@ -25,6 +25,9 @@ from queues.session.connection import Connection
 from queues.session.contact import Contact
 from queues.session.settings import Acl, SessionSettings, Tls
 
+# A program that configures no logging would see each refused connection above the error that reports it.
+logging.getLogger("kazoo").addHandler(logging.NullHandler())
+
 _ESTABLISHED, _LISTENING = "01", "0A"
 _MAPPED = "0000000000000000FFFF0000"  # prefix of an IPv4 address on an IPv6 socket, which Java uses
 
@@ -124,6 +127,33 @@ def _hex(host: str, port: int) -> str:
 _CONNECT_SECONDS = 5.0
 
 
+# A reply of usual size, and those that wait behind it.
+_AHEAD_BYTES = 65_536
+
+
+class _BufferedSocket(socket.socket):
+    """A socket that receives as much as there is: kazoo asks for four bytes, and then for the rest.
+
+    It asks whether there is any before each of the two, too, which then needs no system call.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        timeout = connected.gettimeout()
+        super().__init__(fileno=connected.detach())
+        self.settimeout(timeout)
+        self._ahead = b""
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Up to `size` bytes; kazoo passes no flags."""
+        received = self._ahead or super().recv(max(size, _AHEAD_BYTES), flags)
+        self._ahead = received[size:]
+        return received[:size]
+
+    def pending(self) -> int:
+        """The number of bytes that were received and not returned yet; named as in `ssl`."""
+        return len(self._ahead)
+
+
 class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
     """kazoo's threads, with sockets that this class creates."""
 
@@ -140,13 +170,28 @@ class Sockets(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
             raise
 
     def _secured(self, connected: socket.socket, _hostname: str | None) -> socket.socket:
-        return connected
+        return _BufferedSocket(connected)
 
     def select(self, read: Any, write: Any, _broken: Any, timeout: float | None = None) -> Any:
         """Wait for sockets with one `poll`.
 
-        kazoo creates, fills and closes a selector for each wait: a sixth of the time of a busy client.
+        kazoo creates, fills and closes a selector for each wait: a sixth of the time of a busy client. No
+        system call reports data that a socket has received or decrypted and not returned yet.
         """
+        pending = [
+            item for item in read if isinstance(item, _BufferedSocket | ssl.SSLSocket) and item.pending()
+        ]
+        if pending:
+            return self._with_pending(pending, read, write)
+        return self._polled(read, write, timeout)
+
+    def _with_pending(self, pending: list[Any], read: Any, write: Any) -> Any:
+        others = [item for item in read if item not in pending]
+        readable, writable, _ = self._polled(others, write, 0) if others or write else ([], [], [])
+        return [*pending, *readable], writable, []
+
+    @staticmethod
+    def _polled(read: Any, write: Any, timeout: float | None) -> Any:
         look = select.poll()
         for item in {*read, *write}:
             look.register(item, (item in read and select.POLLIN) | (item in write and select.POLLOUT))
@@ -168,7 +213,7 @@ class OwnSockets(Sockets):
         if not is_server_of(connected, self._user):
             # The same error as if nothing listened there: after the server has ended, any user can listen.
             raise ConnectionRefusedError(f"{connected.getpeername()} is not a server of user {self._user}")
-        return connected
+        return super()._secured(connected, _hostname)
 
 
 class TlsSockets(Sockets):
@@ -183,17 +228,6 @@ class TlsSockets(Sockets):
 
     def _secured(self, connected: socket.socket, hostname: str | None) -> socket.socket:
         return self._tls.context().wrap_socket(connected, server_hostname=hostname)
-
-    def select(self, read: Any, write: Any, broken: Any, timeout: float | None = None) -> Any:
-        """Wait for sockets; a socket with data that TLS has decrypted and not yet returned is readable.
-
-        No system call reports such data, so a second reply in one record would wait for the next ping.
-        """
-        pending = [item for item in read if isinstance(item, ssl.SSLSocket) and item.pending()]
-        if not pending:
-            return super().select(read, write, broken, timeout)
-        readable, writable, others = super().select(read, write, broken, 0)
-        return [*pending, *(item for item in readable if item not in pending)], writable, others
 
 
 # kazoo's default reaches an hour: a worker would stay disconnected long after ZooKeeper is back. With two

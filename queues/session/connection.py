@@ -184,7 +184,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc] # kazoo has no types
             if isinstance(error.__context__, ssl.SSLError):
                 self._refusals += _tls_refusal(f"{host}:{port}", error.__context__)
             raise
-        self._contact.connected()
+        self._contact.connected(self.client._session_id or 0, f"{host}:{port}")  # noqa: SLF001 - no public way
         return timeouts
 
 

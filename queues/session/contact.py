@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from queues.model.errors import QueueError
+from queues.session.connection_log import ConnectionLog
 
 
 def boottime() -> float:
@@ -120,6 +121,7 @@ class Contact:
         self._changed = threading.Condition()
         self._listeners = ConnectionListeners()
         self._timer: threading.Timer | None = None
+        self._log = ConnectionLog(boottime)
 
     # ------------------------------------------------------------------ queries
     @property
@@ -168,9 +170,10 @@ class Contact:
         """Record the answer to a request that was sent at this time."""
         self._proven = sent_at
 
-    def connected(self) -> None:
-        """Record that requests can be sent."""
+    def connected(self, session: int, server: str) -> None:
+        """Record that requests can be sent in this session."""
         self._stop_timer()
+        self._log.connected(session, server)
         self.connections += 1
         self.trouble, self.refused = None, ""
         with self._changed:
@@ -182,7 +185,10 @@ class Contact:
     def broken(self, *, lost: bool) -> None:
         """Record that the connection broke; `lost`: a server reported the end of the session."""
         was_ready, self._ready = self._ready, False
+        if was_ready:
+            self._log.broken()
         if lost:
+            self._log.lost("ZooKeeper has ended it")
             self._stop_timer()
             self.generation += 1
         if was_ready or lost:
@@ -227,6 +233,7 @@ class Contact:
             return
         left = self._safe - self._silence()
         if left <= 0:
+            self._log.lost(f"it had no contact with ZooKeeper for {self._silence():.1f} s")
             self._listeners.notify()
             return
         self._timer = timer = threading.Timer(min(left, _TICK_SECONDS) + 0.001, self._await_loss)

@@ -1,5 +1,6 @@
 """The reads of a session: nodes, their children and watches on both, retried until their deadline."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from kazoo.security import Permissions
 
 from queues.session.connection import AddWatch, Follow
 from queues.session.contact import Wake
+from queues.session.joint_reads import JointReads
 from queues.session.requests import Requests
 from queues.session.wire import MAX_PATHS, MultiRead, NodeData, Stat, checked_path
 
@@ -38,6 +40,7 @@ class Reads:
         self._requests = requests
         self._seconds = seconds
         self._owners: tuple[tuple[str, str], ...] = ()
+        self._joint = JointReads(self._read_together)
 
     def ask(self, path: str, call: Callable[[], Any]) -> Any:
         """The answer to `call`, which is sent again if its reply is lost; `path` is for error messages."""
@@ -97,11 +100,20 @@ class Reads:
         found: list[NodeData | None] = []
         for start in range(0, len(paths), MAX_PATHS):
             batch = paths[start : start + MAX_PATHS]
-            for path, result in zip(batch, self.ask("", partial(self._multi_read, batch)), strict=True):
+            begun, results = time.monotonic(), None
+            if self._requests.ready:  # in an outage, and in a forked child, none waits for another
+                results = self._joint.read(batch, begun + self._seconds)
+            if results is None:
+                send = partial(self._multi_read, batch)
+                results = self._requests.read("", send, self._seconds, begun=begun)
+            for path, result in zip(batch, results, strict=True):
                 if isinstance(result, KazooException):
                     raise self._requests.refused(path, result)
                 found.append(result)
         return found
+
+    def _read_together(self, paths: Sequence[str], deadline: float) -> Any:
+        return self._multi_read(paths).get(timeout=max(0.0, deadline - time.monotonic()))
 
     def _multi_read(self, paths: Sequence[str]) -> Any:
         root = self._client.chroot

@@ -83,15 +83,20 @@ _PAUSE_SECONDS = 0.05
 class Requests:
     """Sends requests through one client, and converts its errors to those of this package."""
 
-    def __init__(self, client: Any, contact: Contact, hosts: str) -> None:
+    def __init__(self, client: Any, contact: Contact, hosts: str, origin: Callable[[], str]) -> None:
         self._client = client
         self._contact = contact
-        self._hosts = hosts
+        self._hosts, self._origin = hosts, origin
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be sent."""
+        return self._contact.ready
 
     def call(self, request: Any) -> Any:
         """Send a request once; returns its reply, to wait for."""
         reply = self._client.handler.async_result()
-        if self._contact.ready:
+        if self.ready:
             self._client._call(request, reply)  # noqa: SLF001 - as kazoo sends its own requests
         else:
             # kazoo would store the request and send it after the outage, long after its caller gave up.
@@ -99,13 +104,13 @@ class Requests:
             reply.set_exception(ConnectionLoss())
         return reply
 
-    def read(self, path: str, call: Callable[[], Any], seconds: float) -> Any:
+    def read(self, path: str, call: Callable[[], Any], seconds: float, *, begun: float | None = None) -> Any:
         """The answer to `call`, an idempotent request: it is sent again if its reply is lost.
 
         Raises kazoo's NoNodeError and NodeExistsError, which are answers; AccessDenied, Refused, Unreachable,
-        SessionLost. `path` is for error messages.
+        SessionLost. `path` is for error messages; `begun`: when the seconds began, now if None.
         """
-        deadline = time.monotonic() + seconds
+        deadline = (time.monotonic() if begun is None else begun) + seconds
         while True:
             try:
                 if self._contact.wait(deadline - time.monotonic()):
@@ -134,7 +139,7 @@ class Requests:
         """The error if no connection was established."""
         if self._contact.refused:
             return AccessDenied(self._hosts, self._contact.refused)
-        return Unreachable(self._hosts, seconds)
+        return Unreachable(self._hosts, seconds, self._origin())
 
     def refused(self, path: str, error: KazooException) -> QueueError:
         """The error for a request that the server refused."""

@@ -6,11 +6,10 @@ backoff, LOST that is reported only after a reconnect, and watches that vanish w
 
 import atexit
 import contextlib
-import logging
 import os
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from kazoo.client import WriterNotClosedException
@@ -28,18 +27,19 @@ from queues.session.rights import Identity, NodeAcls, WhoAmI, best_of, configure
 from queues.session.settings import SessionSettings
 from queues.session.wire import Multi, NodeData, Stat, acl_bytes
 
-log = logging.getLogger(__name__)
-
 
 class Session:
     """A connection that answers or fails within a deadline, and reports when its locks are no longer safe."""
 
-    def __init__(self, settings: SessionSettings) -> None:
+    def __init__(
+        self, settings: SessionSettings, *, origin: Callable[[], str] = lambda: "ZOOKEEPER_HOSTS"
+    ) -> None:
+        """A session that is not started; `origin` returns what names the hosts, for errors."""
         self.settings = settings
         self._contact = Contact(settings.session_timeout)
         self._client = build_client(settings, self._contact)
         self._client.add_listener(self._on_state)
-        self._requests = Requests(self._client, self._contact, settings.hosts)
+        self._requests = Requests(self._client, self._contact, settings.hosts, origin)
         self._reads = Reads(self._client, self._requests, settings.call_timeout)
         self._acls = acls(settings)
         self._acl_bytes = acl_bytes(self._acls)
@@ -127,7 +127,6 @@ class Session:
 
     def _on_state(self, state: str) -> None:
         # Runs on kazoo's connection thread. CONNECTED comes before the authentication: see Connection.
-        log.info("session %#x: %s", self.id, state)
         if state != KazooState.CONNECTED:
             self._contact.broken(lost=state == KazooState.LOST)
 

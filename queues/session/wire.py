@@ -40,8 +40,11 @@ def path_bytes(path: str) -> bytes:
 
 
 def checked_path(path: str) -> str:
-    """The path unchanged; raises InvalidName for text that UTF-8 cannot encode."""
+    """The path unchanged; raises InvalidName for a relative one, and for text that UTF-8 cannot encode."""
     path_bytes(path)
+    if "/." in path and not {".", ".."}.isdisjoint(path.split("/")):
+        message = f"{path!r} is not a valid path: ZooKeeper has no relative paths"
+        raise InvalidName(message)
     return path
 
 
