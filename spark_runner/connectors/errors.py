@@ -10,23 +10,23 @@ class ConnectorError(SparkRunnerError):
 
 
 class TargetChanged(ConnectorError):
-    """Another writer changed the target at the same time; a further attempt may succeed."""
+    """Another writer changed the target at the same time; another attempt may succeed."""
 
 
 class Unreachable(ConnectorError):
-    """A system does not answer, or broke a connection; a further attempt may succeed."""
+    """A system does not answer, or has closed a connection; another attempt may succeed."""
 
 
 class OtherRows(ConnectorError):
-    """A partition has other rows than those that an earlier attempt has delivered."""
+    """A partition does not have the rows that an earlier attempt delivered."""
 
 
 class NothingThere(ConnectorError):
-    """What a table names does not exist; an INSERT of the same script may create it."""
+    """The data that a table names does not exist; an INSERT of the same script may create it."""
 
 
 class UnlikeColumns(ConnectorError):
-    """The rows of an INSERT INTO have other columns than the existing rows."""
+    """The rows of an INSERT INTO do not have the columns of the existing rows."""
 
 
 class NotInstalled(ConnectorError):

@@ -20,13 +20,15 @@ class PushLimitOptions(ConnectorOptions):
         "sink.requests.max-buffered": "buffer_records",
     }
     concurrency: int = Field(
-        1000, ge=1, le=10_000, description="requests in flight, of all tasks that write together"
+        1000, ge=1, le=10_000, description="requests in flight, of all writing tasks together"
     )
     rate_limit: float = Field(0, ge=0, le=1_000_000, description="requests per second; 0: no limit")
     buffer_records: int = Field(
-        1_000_000, ge=1, description="rows that are read and not delivered; then no more are read"
+        1_000_000,
+        ge=1,
+        description="rows that are read but not yet delivered; at this limit, no more are read",
     )
-    buffer_bytes: int = Field(64 * 1024 * 1024, ge=1, description="likewise, bytes")
+    buffer_bytes: int = Field(64 * 1024 * 1024, ge=1, description="the same limit in bytes")
 
 
 class PushOptions(PushLimitOptions):
@@ -39,40 +41,41 @@ class PushOptions(PushLimitOptions):
         "sink.flush-buffer.timeout": "linger",
     }
     batch_size: int = Field(1, ge=1, le=100_000, description="rows of one request")
-    batch_bytes: int = Field(5 * 1024 * 1024, ge=1, description="a request has at most so many bytes of rows")
+    batch_bytes: int = Field(5 * 1024 * 1024, ge=1, description="the most bytes of rows in one request")
     linger: float = Field(
         0,
         ge=0,
         le=3600,
-        description="seconds after which a batch is sent that is not full; 0: at the end of the rows",
+        description="seconds after which a batch is sent even if it is not full; 0: only at the end of the"
+        " rows",
     )
     concurrency: int = Field(16, ge=1, le=10_000, description="requests in flight")
     parallelism: int = Field(
         0, ge=0, le=10_000, description="tasks that write at the same time; 0: as many as Spark has cores"
     )
     buffer_records: int = Field(
-        100_000, ge=1, description="rows that are read and not delivered; then no more are read"
+        100_000, ge=1, description="rows that are read but not yet delivered; at this limit, no more are read"
     )
     order: Annotated[Literal["", "none", "key", "strict"], _AnyCase] = Field(
         "",
         description="what is delivered in order: `none`; `key`, rows with an equal PRIMARY KEY; `strict`, all"
         " rows of a lane. By default `key` with a PRIMARY KEY, else `none`",
     )
-    order_by: Names = Field((), description="the columns of that order")
+    order_by: Names = Field((), description="the columns that define that order")
     lane: str = Field(
-        "", description="the column with the lane of a row, such as its topic; a slow one delays no other"
+        "", description="the column with the lane of a row, such as its topic; a slow lane delays no other"
     )
     time_limit: float = Field(
         0,
         ge=0,
         le=86_400,
-        description="a batch that waits for more seconds is served after the others; 0: none is",
+        description="a batch that has waited for more seconds is served after the others; 0: never",
     )
     retry_attempts: int = Field(
         10,
         ge=1,
         le=1000,
-        description="attempts after which a row is rejected, while the target takes other rows",
+        description="attempts after which a row is rejected, while the target accepts other rows",
     )
 
     @model_validator(mode="after")

@@ -4,8 +4,8 @@ from spark_runner.protocol.errors import SparkRunnerError
 
 
 class Unavailable(SparkRunnerError):
-    """A source has no value of a name; the message says why."""
+    """A source has no value for a name; the message says why."""
 
 
 class Unresolved(SparkRunnerError):
-    """A reference has no value where it is used; a further attempt may find one."""
+    """A reference has no value where it is used; another attempt may find one."""

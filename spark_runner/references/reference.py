@@ -21,7 +21,7 @@ _SHOWN = 80
 
 
 class InvalidReference(SparkRunnerError):
-    """A text is no reference, though it begins like one."""
+    """A text begins like a reference but is not a valid one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,4 +4,4 @@ from spark_runner.connectors.options import ConnectorOptions
 
 
 class BlackholeOptions(ConnectorOptions):
-    """Rows that are computed, counted and dropped: to measure a query without its target."""
+    """Rows are computed, counted and dropped, to measure a query without its target."""

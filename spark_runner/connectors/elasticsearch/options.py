@@ -36,9 +36,9 @@ def _bytes(value: object) -> object:
 
 
 class ElasticsearchOptions(PushLimitOptions):
-    """An index of Elasticsearch: a row is a document.
+    """An Elasticsearch index: a row is a document.
 
-    A `PRIMARY KEY` of the table is the id of its documents: then a row that is written again replaces itself.
+    The `PRIMARY KEY` of a table is the id of its documents, so a row that is written again replaces itself.
     """
 
     only_adds: ClassVar[bool] = True
@@ -70,9 +70,9 @@ class ElasticsearchOptions(PushLimitOptions):
         description="the index, alias or data stream; to write, a text with columns: `clicks-{day}`; to"
         " read, also a pattern: `clicks-*`",
     )
-    username: str = Field("", description="of a login with a password")
+    username: str = Field("", description="the user of a login with a password")
     password: str = Field("", description="a reference, such as `${secret:elasticsearch/password}`")
-    api_key: str = Field("", description="instead of both: a key, as `id:key` or encoded; a reference")
+    api_key: str = Field("", description="instead of both: a key, as `id:key` or encoded, in a reference")
     ca_file: str = Field(
         "", description="PEM file of trusted authorities, on each host; by default the system's"
     )
@@ -88,15 +88,20 @@ class ElasticsearchOptions(PushLimitOptions):
         "", description="BOOLEAN column of the query; rows with true delete the document with their key"
     )
     routing: str = Field("", description="a text with columns, whose documents share a shard")
-    pipeline: str = Field("", description="the ingest pipeline that documents pass")
+    pipeline: str = Field("", description="the ingest pipeline for the documents")
     missing_index: Literal["fail", "create", "server"] = Field(
         "fail",
         description="of an index without columns in its name: `fail`; `create` it with the types of the"
         " columns; `server`: it creates it, by its templates",
     )
-    refresh: bool = Field(False, description="let searches see the rows as soon as the INSERT has ended")
+    refresh: bool = Field(
+        False, description="make the rows visible to searches as soon as the INSERT has ended"
+    )
     max_batch_bytes: Annotated[int, BeforeValidator(_bytes)] = Field(
-        5 * _MIB, ge=1024, le=95 * _MIB, description="of one bulk request, before its compression; also `5mb`"
+        5 * _MIB,
+        ge=1024,
+        le=95 * _MIB,
+        description="bytes of one bulk request, before compression; also `5mb`",
     )
     query: str = Field("", description="to read: the documents that match it, in Elasticsearch's JSON")
     partitions: int = Field(
@@ -111,10 +116,13 @@ class ElasticsearchOptions(PushLimitOptions):
     )
     connect_timeout: float = Field(5.0, gt=0, le=600, description="seconds to open a connection")
     request_timeout: float = Field(
-        120.0, gt=0, le=3600, description="seconds to send a request and to receive its whole answer"
+        120.0, gt=0, le=3600, description="seconds to send a request and receive the whole answer"
     )
     retry_timeout: float = Field(
-        60.0, ge=0, le=3600, description="seconds in which a task repeats a request without success"
+        60.0,
+        ge=0,
+        le=3600,
+        description="seconds without success after which a task stops repeating a request",
     )
 
     @field_validator("hosts")

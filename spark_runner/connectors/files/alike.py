@@ -14,7 +14,7 @@ from spark_runner.connectors.files.patterns import escaped
 
 # The formats by the ends of the names of Spark's files.
 _FORMATS = {**{name: name for name in ("parquet", "csv", "json", "orc", "avro")}, "txt": "text"}
-_SHAPING = ("header", "delimiter", "partition_by")  # options of a table that its readers depend on
+_SHAPING = ("header", "delimiter", "escape", "partition_by")  # options of a table that its readers depend on
 _ADVICE = "INSERT INTO adds rows of the same columns, INSERT OVERWRITE replaces the existing data"
 
 

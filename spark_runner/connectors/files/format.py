@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from spark_runner.connectors.csv_texts import csv_options
+
 MAX_FILES_PER_TRIGGER = 1000  # of one micro-batch: it bounds what a replay writes again
 
 COLUMNAR = {"parquet", "orc"}  # formats whose files have the types of their columns
@@ -15,14 +17,7 @@ def format_options(file_format: str, options: Mapping[str, Any]) -> dict[str, st
     """
     if file_format != "csv":
         return {}
-    return {
-        "header": str(options["header"]).lower(),
-        "sep": options["delimiter"],
-        "nullValue": options["null_value"],
-        # Of writes: Spark would cut the spaces at both ends of a text.
-        "ignoreLeadingWhiteSpace": "false",
-        "ignoreTrailingWhiteSpace": "false",
-    }
+    return {"header": str(options["header"]).lower(), **csv_options(options)}
 
 
 def names_bucket(options: Mapping[str, Any]) -> bool:

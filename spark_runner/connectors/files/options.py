@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import ByteSize, Field, field_validator
 
+from spark_runner.connectors.csv_texts import ESCAPE, refuse_ambiguous_escape
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.files.format import MAX_FILES_PER_TRIGGER
 from spark_runner.connectors.files.patterns import is_pattern
@@ -16,7 +17,7 @@ TextCompression = Literal["none", "gzip", "bzip2", "deflate"]
 OrcCompression = Literal["none", "snappy", "zlib", "zstd", "lz4"]
 ParquetCompression = Literal["none", "snappy", "gzip", "zstd", "lz4"]
 
-_TEXT_COMPRESSION = "`none`, `gzip`, `bzip2` or `deflate`; of written files"
+_TEXT_COMPRESSION = "of written files: `none`, `gzip`, `bzip2` or `deflate`"
 _OF_S3 = ("s3_endpoint", "s3_region", "s3_path_style", "s3_access_key", "s3_secret_key")
 
 
@@ -42,25 +43,30 @@ class FileOptions(ConnectorOptions):
     )
     path: str = Field(min_length=1, description="the folder or file, or its URL; `~` is the home folder")
     mode: Literal["append", "error"] = Field(
-        "append", description="of INSERT INTO: `append`, or `error` if there are data; OVERWRITE ignores it"
+        "append",
+        description="for INSERT INTO: `append`, or `error` to fail if there is data; OVERWRITE ignores it",
     )
-    partition_by: Names = Field((), description="columns whose values are folders of the files")
+    partition_by: Names = Field((), description="columns whose values become folders")
     target_file_size: ByteSize = Field(
         ByteSize(0),
         ge=0,
         description="write files of about this size, such as `128MB`, after a shuffle; `0`: one per task",
     )
     streaming: bool = Field(
-        True, description="of a stream: read new files alone; `false` reads all files, for joins"
+        True, description="in a stream, read only new files; `false` reads all files, for joins"
     )
     max_files_per_trigger: int = Field(
-        MAX_FILES_PER_TRIGGER, ge=1, le=1_000_000, description="files of one micro-batch"
+        MAX_FILES_PER_TRIGGER, ge=1, le=1_000_000, description="the most files of one micro-batch"
     )
 
-    s3_endpoint: str = Field("", description="of `s3a://`: URL of another store than that of AWS")
-    s3_region: str = Field("", description="likewise, the region of the bucket")
-    s3_path_style: bool = Field(False, description="likewise, the bucket is in the path, not in the host")
-    s3_access_key: str = Field("", description="likewise, the access key; without it, what Hadoop finds")
+    s3_endpoint: str = Field("", description="for `s3a://`: the URL of a store other than AWS")
+    s3_region: str = Field("", description="for `s3a://`: the region of the bucket")
+    s3_path_style: bool = Field(
+        False, description="for `s3a://`: put the bucket in the path, not in the host"
+    )
+    s3_access_key: str = Field(
+        "", description="for `s3a://`: the access key; by default, Hadoop finds a login"
+    )
     s3_secret_key: str = Field("", description="its secret key; write a reference, `${secret:...}`")
 
     @field_validator("mode", mode="before")
@@ -107,17 +113,30 @@ class ParquetOptions(FileOptions):
     """Apache Parquet."""
 
     compression: ParquetCompression = Field(
-        "zstd", description="`none`, `snappy`, `gzip`, `zstd` or `lz4`; of written files"
+        "zstd", description="of written files: `none`, `snappy`, `gzip`, `zstd` or `lz4`"
     )
 
 
 class CsvOptions(FileOptions):
-    """Comma-separated values; without declared columns every column is a STRING."""
+    """Comma-separated values. Without declared columns, every column is a STRING."""
 
+    unwritten: ClassVar[frozenset[str]] = FileOptions.unwritten | {"escape"}
     compression: TextCompression = Field("none", description=_TEXT_COMPRESSION)
     header: bool = Field(True, description="the first line of each file names the columns")
     delimiter: str = Field(",", min_length=1, max_length=1, description="one character")
     null_value: str = Field("", description="the text that means NULL")
+    escape: str = Field(
+        ESCAPE,
+        min_length=1,
+        max_length=1,
+        description='the character before a quote within quotes: `"` doubles the quote, as RFC 4180 does;'
+        " `'\\\\'` is a backslash",
+    )
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Check also that one character does not have two meanings."""
+        super().check_columns(columns)
+        refuse_ambiguous_escape(self.escape, self.delimiter)
 
 
 class JsonOptions(FileOptions):
@@ -130,7 +149,7 @@ class OrcOptions(FileOptions):
     """Apache ORC."""
 
     compression: OrcCompression = Field(
-        "zstd", description="`none`, `snappy`, `zlib`, `zstd` or `lz4`; of written files"
+        "zstd", description="of written files: `none`, `snappy`, `zlib`, `zstd` or `lz4`"
     )
 
 

@@ -20,9 +20,9 @@ _OURS = {"host", "content-length", "transfer-encoding", "connection", "authoriza
 
 
 class HttpOptions(PushOptions):
-    """Requests to one server: a row, or a batch of rows, is a request; pages of JSON are rows.
+    """Requests to one server: a row, or a batch of rows, is a request; pages of JSON are read as rows.
 
-    The values of a `PRIMARY KEY` are those of which the idempotency key of a row is made.
+    The idempotency key of a row is made from the values of the `PRIMARY KEY`.
     """
 
     only_adds: ClassVar[bool] = True
@@ -55,28 +55,30 @@ class HttpOptions(PushOptions):
     method: Method = Field("POST", description="to write: `POST`, `PUT`, `PATCH` or `DELETE`")
     body: str = Field(
         "",
-        description="of a row, a text with columns; by default a JSON object with all columns, and nothing"
-        " for `DELETE`",
+        description="the body of a row, a text with columns; by default a JSON object with all columns, and"
+        " nothing for `DELETE`",
     )
     batch_format: Annotated[Literal["json", "ndjson", "cloudevents"], AnyCase] = Field(
         "json",
-        description="of several rows: `json`, an array; `ndjson`, a line for each; `cloudevents`, events",
+        description="the body for several rows: `json`, an array; `ndjson`, a line each; or `cloudevents`",
     )
-    event_type: str = Field("", description="of CloudEvents: the type")
-    event_source: str = Field("", description="likewise, the source: a URI")
+    event_type: str = Field("", description="for CloudEvents: the type")
+    event_source: str = Field("", description="for CloudEvents: the source, a URI")
     compression: Annotated[Literal["none", "gzip"], AnyCase] = Field(
-        "none", description="of what is sent: `none` or `gzip`"
+        "none", description="the compression of requests: `none` or `gzip`"
     )
     results: str = Field(
         "",
-        description="the path to an array in an answer with the result of each row of the batch, such as"
+        description="the path to an array in the answer with a result for each row of the batch, such as"
         " `items`",
     )
     result_status: str = Field("status", description="the path to the status in such a result")
-    result_error: str = Field("error", description="the path to the error, where there is no status")
-    headers: dict[str, str] = Field({}, description="headers of each request: `header.NAME`, also references")
+    result_error: str = Field("error", description="the path to the error, if there is no status")
+    headers: dict[str, str] = Field(
+        {}, description="headers of each request: `header.NAME`; they may be references"
+    )
     token: str = Field("", description="a bearer token, as a reference")
-    username: str = Field("", description="of a basic login")
+    username: str = Field("", description="the user of a basic login")
     password: str = Field("", description="its password, as a reference")
     ssl_ca: str = Field(
         "", description="the certificates of trusted authorities, as PEM; by default the system's"
@@ -86,7 +88,7 @@ class HttpOptions(PushOptions):
     ssl_key_password: str = Field("", description="the password of that key, as a reference")
     connect_timeout: float = Field(5.0, gt=0, le=600, description="seconds to open a connection")
     timeout: float = Field(30.0, gt=0, le=3600, description="seconds to wait for an answer")
-    success_status: str = Field("200-299", description="statuses of rows that the server has taken")
+    success_status: str = Field("200-299", description="statuses of rows that the server has accepted")
     retry_status: str = Field(
         "408,425,429,500,502,503,504,507", description="statuses after which a request is sent again"
     )
@@ -94,7 +96,7 @@ class HttpOptions(PushOptions):
         60.0,
         ge=0,
         le=86_400,
-        description="a server that takes nothing for so many seconds ends the write or read",
+        description="if the server accepts nothing for this many seconds, the write or read fails",
     )
     idempotency_header: str = Field(
         "Idempotency-Key", description="the header with the key of a request; empty: no such header"
@@ -110,10 +112,10 @@ class HttpOptions(PushOptions):
     )
     first_page: int = Field(1, ge=0, description="number of the first page")
     page_size_param: str = Field("", description="parameter with `page_size`")
-    page_size: int = Field(100, ge=1, description="records that a page is asked for")
+    page_size: int = Field(100, ge=1, description="records to request per page")
     cursor_param: str = Field("cursor", min_length=1, description="parameter with the cursor")
     cursor_path: str = Field(
-        "", description="the path to the cursor of the next page in an answer; of `link`, to its URL"
+        "", description="the path to the cursor of the next page in an answer; for `link`, to its URL"
     )
     max_pages: int = Field(100_000, ge=1, description="a read with more pages fails")
 

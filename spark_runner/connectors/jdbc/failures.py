@@ -59,11 +59,11 @@ class DatabaseFailed(ConnectorError):
 
 
 class DatabaseBroke(Unreachable):
-    """The database does not answer or take writes for now, or the connection to it broke."""
+    """The database does not answer or accept writes at present, or the connection to it broke."""
 
 
 class DatabaseBusy(TargetChanged):
-    """Another transaction was in the way."""
+    """Another transaction blocked this one."""
 
 
 def failure(address: Address, words: str, state: str, code: int = 0) -> ConnectorError:

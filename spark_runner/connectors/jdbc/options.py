@@ -46,9 +46,9 @@ _SPARK = {
 class JdbcOptions(ConnectorOptions):
     """A table of a relational database.
 
-    It writes to PostgreSQL, MySQL and MariaDB, and reads every database whose JDBC driver is among the jars
-    of the job; those for PostgreSQL, MySQL and MariaDB come with it. Names of options of Spark and of
-    streaming SQL engines have the same meaning: `dbtable`, `table-name`, `scan.fetch-size`.
+    It writes to PostgreSQL, MySQL and MariaDB, whose drivers are included, and reads every database whose
+    JDBC driver is among the jars of the job. Options may also have the names that Spark and streaming SQL
+    engines use: `dbtable`, `table-name`, `scan.fetch-size`.
     """
 
     upserts: ClassVar[bool] = True
@@ -59,43 +59,46 @@ class JdbcOptions(ConnectorOptions):
 
     url: str = Field(pattern=r"^jdbc:\S+$", description="such as `jdbc:postgresql://host:5432/database`")
     table: str = Field("", description="the table, or `schema.table`; a name in quotes keeps its case")
-    query: str = Field("", description="a SELECT that the database runs, instead of `table`; to read alone")
+    query: str = Field("", description="a SELECT that the database runs, instead of `table`; only to read")
     username: str = Field("", description="the user of the database")
     password: str = Field("", description="its password; write a reference, `${secret:...}`")
-    driver: str = Field("", description="the class of another JDBC driver, among the jars of the job")
+    driver: str = Field("", description="the class of another JDBC driver in the jars of the job")
     partitions: int = Field(
         0, ge=0, le=1000, description="parallel connections of a read; `0`: as many as Spark has tasks"
     )
     partition_column: str = Field(
-        "", description="column of numbers, dates or times that divides a read; found if possible"
+        "", description="column of numbers, dates or times that divides a read; by default found if possible"
     )
-    lower_bound: str = Field("", description="the lowest value of that column to divide at; else it is asked")
-    upper_bound: str = Field("", description="likewise, the highest value")
+    lower_bound: str = Field(
+        "", description="the lowest value of that column to divide at; by default the database is asked"
+    )
+    upper_bound: str = Field("", description="the highest value, in the same way")
     fetch_size: int = Field(10_000, ge=1, le=1_000_000, description="rows of one answer of the database")
     cursor_column: str = Field(
-        "", description="of a stream: column that grows with each new or changed row; new rows alone are read"
+        "",
+        description="for a stream: a column that grows with each new or changed row; only new rows are read",
     )
     cursor_delay: int = Field(
         0,
         ge=0,
         le=86_400,
-        description="seconds that a stream stays behind, for late commits; of a column of points in time",
+        description="seconds that a stream stays behind, for late commits; needs a column of points in time",
     )
     delete_column: str = Field(
         "", description="BOOLEAN column of the query; rows with true are deleted by their primary key"
     )
     new_columns: Literal["fail", "add", "ignore"] = Field(
-        "fail", description="of columns that the table lacks: `fail`, `add` them, or `ignore` them"
+        "fail", description="columns that the table does not have: `fail`, `add` them, or `ignore` them"
     )
     create: bool = Field(False, description="create the table if it is missing")
     truncate: bool = Field(
-        False, description="INSERT OVERWRITE empties the table at once; readers wait (PostgreSQL alone)"
+        False, description="INSERT OVERWRITE empties the table at once; readers wait (only PostgreSQL)"
     )
     connections: int = Field(8, ge=1, le=200, description="connections that write at the same time")
     batch_rows: int = Field(10_000, ge=1, le=1_000_000, description="rows of one request to MySQL or MariaDB")
     copy_rows: bool = Field(True, description="write to PostgreSQL by COPY; `false`: by INSERT")
     work_schema: str = Field(
-        "", description="schema for the tables that the connector needs itself; that of the table"
+        "", description="schema for the connector's own tables; by default that of the table"
     )
 
     @property

@@ -7,6 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
+from spark_runner.connectors.csv_texts import csv_options
 from spark_runner.connectors.rows import JSON_OPTIONS, column
 
 
@@ -14,7 +15,7 @@ def from_csv(text: Column, schema: StructType, unread: str, options: Mapping[str
     """The columns as a struct with a further one, `unread`: a text that is no such line, or NULL."""
     wide = StructType([*schema.fields, StructField(unread, StringType())])
     reading = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": unread}
-    found = sql.from_csv(text, _ddl(wide), {**reading, **_csv(options)})
+    found = sql.from_csv(text, _ddl(wide), {**reading, **csv_options(options)})
     # Spark takes a text without a record for one of NULLs.
     is_blank = (text == "") & sql.lit(len(schema) > 1)
     cells = [sql.lit(None).cast(each.dataType).alias(each.name) for each in schema]
@@ -23,17 +24,11 @@ def from_csv(text: Column, schema: StructType, unread: str, options: Mapping[str
 
 def as_csv(names: Sequence[str], options: Mapping[str, Any], more: Mapping[str, str]) -> Column:
     """The columns as one line; `more` are options of Spark."""
-    writing = {**_csv(options), **JSON_OPTIONS, **more}
+    writing = {**csv_options(options), **JSON_OPTIONS, **more}
     line = sql.to_csv(sql.struct(*[column(name) for name in names]), writing)
     # Spark has no line of one column without a value.
     is_null = column(names[0]).isNull()
     return line if len(names) > 1 else sql.when(is_null, options["null_value"]).otherwise(line)
-
-
-def _csv(options: Mapping[str, Any]) -> dict[str, str]:
-    # Spark would cut the spaces at both ends of a text that it writes.
-    kept = dict.fromkeys(("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"), "false")
-    return {"sep": options["delimiter"], "nullValue": options["null_value"], **kept}
 
 
 def _ddl(schema: StructType) -> str:

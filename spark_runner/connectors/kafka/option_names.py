@@ -25,11 +25,13 @@ ALIASES = {
     "value.json.timestamp-format.standard": "timestamp_format",
     "value.csv.field-delimiter": "delimiter",
     "value.csv.null-literal": "null_value",
+    "value.csv.escape-character": "escape",
     "value.debezium-json.ignore-parse-errors": "ignore_parse_errors",
     "value.debezium-json.fail-on-missing-field": "fail_on_missing_field",
     "timestamp-format.standard": "timestamp_format",
     "field-delimiter": "delimiter",
     "null-literal": "null_value",
+    "escape-character": "escape",
     "schema": "avro_schema",
 }
 WITHOUT_EFFECT = (

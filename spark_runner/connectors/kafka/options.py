@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from spark_runner.connectors.csv_texts import ESCAPE, refuse_ambiguous_escape
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.kafka.changes import CHANGE_METADATA, DEBEZIUM
 from spark_runner.connectors.kafka.option_names import ALIASES, WITHOUT_EFFECT
@@ -32,7 +33,7 @@ _NOT_OF_EVENTS = {
 class KafkaOptions(ConnectorOptions):
     """Topics of Apache Kafka.
 
-    A `PRIMARY KEY` of the table is the key of the records that it writes. `upsert-kafka` is another name
+    The `PRIMARY KEY` of a table is the key of the records that it writes. `upsert-kafka` is another name
     for a table with `version` `universal-upsert`.
     """
 
@@ -48,27 +49,30 @@ class KafkaOptions(ConnectorOptions):
     deciding: ClassVar[frozenset[str]] = frozenset({"avro_schema_file", "mark", "skip_mark"})
     files: ClassVar[tuple[str, ...]] = ("avro_schema_file",)
     unwritten: ClassVar[frozenset[str]] = frozenset(
-        {"streaming", "max_offsets_per_trigger", "tombstones", "mark", "skip_mark"}
+        {"streaming", "max_offsets_per_trigger", "tombstones", "mark", "skip_mark", "escape"}
     )
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     prefixes: ClassVar[Mapping[str, str]] = {"properties.": "properties", "kafka.": "properties"}
     without_effect: ClassVar[tuple[str, ...]] = WITHOUT_EFFECT
     topic: Listed = Field((), description="the topics to read, or the one to write")
     topic_pattern: str = Field(
-        "", description="instead of `topic`, to read: a pattern of Java for whole names of topics"
+        "", description="instead of `topic`, to read: a Java regular expression for whole names of topics"
     )
-    subscribe_pattern: str = Field("", description="likewise, but for any part of the names, as in Spark")
-    bootstrap_servers: str = Field(min_length=1, description="`host:port`, with commas between several")
+    subscribe_pattern: str = Field(
+        "", description="the same, but it may match any part of a name, as in Spark"
+    )
+    bootstrap_servers: str = Field(min_length=1, description="`host:port`, separated by commas")
     format: Literal[Format, "debezium-json"] = Field(
         "json",
-        description="of values: `json`, `csv`, `raw` (one column) or `avro`; to read, also `debezium-json`",
+        description="the format of values: `json`, `csv`, `raw` (one column) or `avro`; to read, also"
+        " `debezium-json`",
     )
     key_format: Format | None = Field(
-        None, description="of keys: likewise; without it `raw` for one column, else `json`"
+        None, description="the format of keys; by default `raw` for one column, else `json`"
     )
     key_fields: Listed = Field((), description="columns that are the key of a record; not with a PRIMARY KEY")
     value_fields_include: Annotated[Literal["all", "except_key"], AnyCase] = Field(
-        "all", description="`all`: the value has the columns of the key, too; else `except_key`"
+        "all", description="`all`: the value has the columns of the key, too; `except_key`: it does not"
     )
     starting_offsets: str = Field(
         EARLIEST,
@@ -76,71 +80,89 @@ class KafkaOptions(ConnectorOptions):
         ' offsets as `partition:0,offset:42;...` or JSON `{"topic": {"0": 42}}`',
     )
     starting_timestamp: int | None = Field(
-        None, ge=0, description="of `starting_offsets` `timestamp`: milliseconds since 1970"
+        None, ge=0, description="for `starting_offsets` `timestamp`: milliseconds since 1970"
     )
-    specific_offsets: str = Field("", description="of `starting_offsets` `specific-offsets`")
+    specific_offsets: str = Field("", description="for `starting_offsets` `specific-offsets`: the offsets")
     ending_offsets: str = Field(
-        "latest", description="of mode batch: where it ends: `latest`, a time, or offsets"
+        "latest", description="where a read in mode batch ends: `latest`, a time, or offsets"
     )
     max_offsets_per_trigger: int = Field(
         1_000_000, ge=1, le=1_000_000_000, description="records of one micro-batch"
     )
-    min_partitions: int = Field(0, ge=0, le=100_000, description="tasks that read, if more than partitions")
-    fail_on_data_loss: bool = Field(
-        True, description="fail if records are gone before they were read; `false` skips them"
+    min_partitions: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="the number of tasks that read, if it is above the number of partitions",
     )
-    streaming: bool = Field(True, description="of a stream: `false` reads all records once, for joins")
+    fail_on_data_loss: bool = Field(
+        True, description="fail if records are deleted before they are read; `false` skips them"
+    )
+    streaming: bool = Field(True, description="in a stream: `false` reads all records once, for joins")
     ignore_parse_errors: bool = Field(
-        False, description="leave out values that do not fit the columns; they are counted as dropped"
+        False, description="leave out values that do not fit the columns, and count them as dropped"
     )
     fail_on_missing_field: bool = Field(
         False,
-        description="of JSON: a value without one of the columns does not fit; else it is NULL. `true` for"
-        " `debezium-json`",
+        description="for JSON: a value without one of the columns does not fit; by default the column is"
+        " NULL. `true` for `debezium-json`",
     )
-    timestamp_format: Literal["ISO-8601", "SQL"] = Field("ISO-8601", description="of JSON that is written")
-    delimiter: str = Field(",", min_length=1, max_length=1, description="of CSV: one character")
-    null_value: str = Field("", description="of CSV: the text that means NULL")
+    timestamp_format: Literal["ISO-8601", "SQL"] = Field(
+        "ISO-8601", description="the format of times in written JSON"
+    )
+    delimiter: str = Field(",", min_length=1, max_length=1, description="for CSV: one character")
+    null_value: str = Field("", description="for CSV: the text that means NULL")
+    escape: str = Field(
+        ESCAPE,
+        min_length=1,
+        max_length=1,
+        description='for CSV: the character before a quote within quotes; `"` doubles the quote',
+    )
     avro_schema: str = Field(
-        "", description="of values in Avro: the schema as JSON, or a reference; without it, from the columns"
+        "",
+        description="for Avro values: the schema as JSON, or a reference; by default made from the columns",
     )
     avro_schema_file: str = Field(
-        "", description="instead, a file with it: a path, relative to the folder of the script, or a URL"
+        "",
+        description="the file with that schema instead: a path relative to the definition's folder, or a URL",
     )
     topic_column: str = Field("", description="the column with the topic of each record")
     headers_column: str = Field("", description="the column with the headers: a MAP of STRING")
     delete_column: str = Field(
-        "", description="a BOOLEAN column: true is a record without a value, which deletes its key"
+        "", description="a BOOLEAN column: if true, the record has no value, which deletes its key"
     )
     tombstones: bool | None = Field(
         None,
-        description="of `debezium-json`: a record without a value is a delete of its key; without it, `true`"
+        description="for `debezium-json`: a record without a value is a delete of its key; by default `true`"
         " for tables with METADATA `deleted` or `op`",
     )
     mark: Mark = Field(
-        "", description="marks each record that it writes by a header, so that `skip_mark` leaves it out"
+        "",
+        description="a mark that each written record gets as a header, so that `skip_mark` can leave it out",
     )
     skip_mark: Marks = Field(
-        (), description="leaves out records with one of these marks, such as those that the job itself wrote"
+        (), description="marks whose records are left out, such as those that the job itself wrote"
     )
     version: Literal["universal", "universal-upsert", "0.11", "0.10"] = Field(
-        "universal", description="`universal-upsert`: the records need a key, and the table is only written"
+        "universal",
+        description="`universal-upsert`: the records need a key, and the table can only be written",
     )
-    group_id: str = Field("", description="the consumer group: for rights, and for `group-offsets`")
+    group_id: str = Field("", description="the consumer group: for privileges, and for `group-offsets`")
     security_protocol: Literal["", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "", description="without it, `SASL_SSL` with a user name, else `SSL` with certificates"
+        "", description="by default `SASL_SSL` with a user name, else `SSL` with certificates"
     )
     sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        "", description="`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`, the default with a user name"
+        "",
+        description="`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512` (the default with a user name)",
     )
-    username: str = Field("", description="of a login by SASL")
+    username: str = Field("", description="the user of a SASL login")
     password: str = Field("", description="its password, as a reference")
     ssl_ca: str = Field("", description="the certificates of trusted authorities, as PEM")
     ssl_certificate: str = Field("", description="the certificate of this client with its chain, as PEM")
     ssl_key: str = Field("", description="its private key, PKCS #8 as PEM, as a reference")
     ssl_key_password: str = Field("", description="the password of that key, as a reference")
     properties: dict[str, str] = Field(
-        {}, description="further settings of Kafka's clients: `properties.NAME` or `kafka.NAME`"
+        {}, description="more settings of Kafka's clients: `properties.NAME` or `kafka.NAME`"
     )
 
     @field_validator("starting_offsets")
@@ -271,6 +293,7 @@ class KafkaOptions(ConnectorOptions):
         """Check that columns are declared, and that the options name only them."""
         if not columns:
             raise OptionError("a table of connector 'kafka' needs declared columns")
+        refuse_ambiguous_escape(self.escape, self.delimiter)
         known = {name.lower() for name in columns}
         special = [self.topic_column, self.headers_column, self.delete_column]
         named = {"topic_column": special[:1], "headers_column": special[1:2], "delete_column": special[2:]}

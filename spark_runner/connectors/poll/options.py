@@ -45,7 +45,7 @@ class PollOptions(ConnectorOptions):
         1024 * 1024,
         ge=1,
         le=64 * 1024 * 1024,
-        description="likewise, bytes; a larger row is a page of its own",
+        description="bytes of one page, at most; a larger row is a page of its own",
     )
     client_timeout: float = Field(
         600.0,
@@ -55,14 +55,16 @@ class PollOptions(ConnectorOptions):
         " attempt fails; 0: it waits for ever",
     )
     order_by: Names = Field(
-        (), description="the columns by which the rows are served; by default in any order"
+        (), description="the columns that order the rows; by default they come in any order"
     )
     concurrency: int = Field(8, ge=1, le=64, description="pages that are sent at the same time")
     rate_limit: float = Field(0, ge=0, le=1_000_000, description="pages per second; 0: no limit")
     buffer_records: int = Field(
-        100_000, ge=1, description="rows that are read and not acknowledged; then no more are read"
+        100_000,
+        ge=1,
+        description="rows that are read but not yet acknowledged; at this limit, no more are read",
     )
-    buffer_bytes: int = Field(64 * 1024 * 1024, ge=1, description="likewise, bytes")
+    buffer_bytes: int = Field(64 * 1024 * 1024, ge=1, description="the same limit in bytes")
 
     @field_validator("host")
     @classmethod

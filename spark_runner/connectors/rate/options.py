@@ -20,11 +20,13 @@ class RateOptions(ConnectorOptions):
 
     streams: ClassVar[bool] = True
     unbounded: ClassVar[bool] = True
-    rows_per_second: int = Field(1, ge=1, le=1_000_000, description="rows made in each second")
+    rows_per_second: int = Field(1, ge=1, le=1_000_000, description="rows per second")
     ramp_up_seconds: int = Field(
         0, ge=0, le=86_400, description="seconds from the start until the rate is reached"
     )
-    partitions: int = Field(1, ge=1, le=1000, description="parts in which the rows of a micro-batch are made")
+    partitions: int = Field(
+        1, ge=1, le=1000, description="parallel parts in which the rows of a micro-batch are made"
+    )
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Check that columns are declared, each of which the rows have."""

@@ -47,40 +47,47 @@ class RedisOptions(PushLimitOptions):
         "sink.batch-size": "batch_size",
     }
     mode: Mode = Field("single", description="`single`, `sentinel` or `cluster`")
-    host: str = Field("", description="of a single server")
-    port: int = Field(6379, ge=1, le=65_535, description="of a single server, and of nodes without a port")
+    host: str = Field("", description="the host of a single server")
+    port: int = Field(
+        6379, ge=1, le=65_535, description="the port of a single server, and of nodes without a port"
+    )
     nodes: Names = Field((), description="`host:port` of each Sentinel, or of some nodes of a cluster")
     master_name: str = Field("", description="the name of the master that Sentinel watches")
     database: int = Field(0, ge=0, le=16_383, description="the number of the database; a cluster has only 0")
-    username: str = Field("", description="an ACL user; by default that of `requirepass`")
+    username: str = Field("", description="an ACL user; by default the user of `requirepass`")
     password: str = Field("", description="a reference, such as `${secret:redis/password}`")
-    sentinel_password: str = Field("", description="likewise, of the Sentinels")
-    tls: bool = Field(False, description="use TLS, and check the certificate of the server")
+    sentinel_password: str = Field("", description="the password of the Sentinels, as a reference")
+    tls: bool = Field(False, description="use TLS, and check the server's certificate")
     ca_file: str = Field(
         "", description="PEM file of trusted authorities, on each host; by default the system's"
     )
     command: Command = Field("SET", description="`SET`, `HSET`, `LPUSH`, `RPUSH`, `SADD`, `ZADD` or `XADD`")
     key: str = Field(
         min_length=1,
-        description="to write, a text with columns: `clicks:{page}`; to read, a pattern: `clicks:*`",
+        description="to write, a text with columns: `clicks:{page}`; to read, that or a pattern: `clicks:*`",
     )
     value: str = Field("", description="a text with columns; by default all columns as a JSON object")
     field: str = Field(
-        "", description="of `HSET`: one field per row, with `value`; by default one per column"
+        "", description="for `HSET`: one field per row, with `value`; by default one per column"
     )
-    score: str = Field("", description="of `ZADD`: the column with the score")
+    score: str = Field("", description="for `ZADD`: the column with the score")
     ttl: int = Field(0, ge=0, le=3_155_760_000, description="seconds until a written key expires; 0: never")
-    max_length: int = Field(0, ge=0, description="of `XADD`: about as many entries stay in a stream; 0: all")
+    max_length: int = Field(
+        0, ge=0, description="for `XADD`: about how many entries stay in a stream; 0: all"
+    )
     connect_timeout: float = Field(5.0, gt=0, le=600, description="seconds to open a connection")
     timeout: float = Field(30.0, gt=0, le=3600, description="seconds to wait for an answer")
     retry_timeout: float = Field(
-        60.0, ge=0, le=3600, description="seconds in which a task opens a lost connection again"
+        60.0,
+        ge=0,
+        le=3600,
+        description="seconds without success after which a task stops reconnecting and fails",
     )
     connections: int = Field(
-        0, ge=0, le=10_000, description="the most tasks that write at the same time; 0: each task of the job"
+        0, ge=0, le=10_000, description="the most tasks that write at the same time; 0: all tasks of the job"
     )
-    max_idle: int = Field(8, ge=0, description="without effect: a task keeps one connection until its end")
-    min_idle: int = Field(0, ge=0, description="likewise")
+    max_idle: int = Field(8, ge=0, description="has no effect: a task keeps one connection until its end")
+    min_idle: int = Field(0, ge=0, description="has no effect")
     batch_size: int = Field(1000, ge=1, le=100_000, description="rows of one round trip")
 
     @field_validator("key", "value", "field")

@@ -15,7 +15,7 @@ _MOST_IDENTITIES = 3_000  # likewise, of at most 272 characters for topics: a re
 
 
 class DamagedRecord(ConnectorError):
-    """The record of a checkpoint cannot be read, so what the checkpoint counts is unknown."""
+    """The record of a checkpoint cannot be read, so the progress of the checkpoint is unknown."""
 
     def __init__(self, url: str, why: str) -> None:
         super().__init__(

@@ -5,6 +5,7 @@ The plan travels to the driver, where `spark_runner.sql.execution` runs it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from spark_runner.sql.compiler.connections import FindConnection
@@ -13,6 +14,7 @@ from spark_runner.sql.compiler.modes import default_mode
 from spark_runner.sql.compiler.names import Invalid
 from spark_runner.sql.compiler.planner import Planner
 from spark_runner.sql.compiler.python_files import PythonFiles
+from spark_runner.sql.grammar.missing_ends import statements_in
 from spark_runner.sql.grammar.parser import parse
 from spark_runner.sql.grammar.statements import AnyStatement
 from spark_runner.sql.text.errors import SqlError
@@ -51,11 +53,12 @@ class Check:
 
 @dataclass(frozen=True)
 class _Read:
-    """One statement as it was read, or its error."""
+    """One statement as it was read, or its error; `unended` is that of a missing `;` behind it."""
 
     passage: Passage
     statement: AnyStatement | None = None
     error: SqlError | None = None
+    unended: SqlError | None = None
 
 
 def compile_script(
@@ -103,11 +106,11 @@ def check_script(
     if len(text) > MAX_SCRIPT_CHARACTERS:
         message = f"the script has {len(text):,} characters, the limit is {MAX_SCRIPT_CHARACTERS:,}"
         return Check(None, (source.error(message, MAX_SCRIPT_CHARACTERS),))
-    statements, unclosed = _statements(source)
+    statements, unended, unclosed = _statements(source)
     if len(statements) > MAX_STATEMENTS:
         message = f"the script has {len(statements):,} statements, the limit is {MAX_STATEMENTS:,}"
         return Check(None, (source.error(message, statements[MAX_STATEMENTS][0].start),))
-    read = _read(source, statements, variables)
+    read = _read(source, statements, unended, variables)
     found = default_mode((each.statement for each in read if each.statement), connections)
     planner = Planner(base_dir, connections, default=found, functions=Functions(python_files))
     parsed = list[AnyStatement]()
@@ -141,15 +144,30 @@ def check_script(
     return Check(plan, (), tuple(planner.warnings()), tuple(parsed))
 
 
-def _statements(source: ScriptSource) -> tuple[list[list[SqlToken]], SqlError | None]:
-    """The statements of a script, and the error at a quote or comment that is never closed."""
-    statements = list[list[SqlToken]]()
+def _statements(
+    source: ScriptSource,
+) -> tuple[list[list[SqlToken]], dict[int, SqlError], SqlError | None]:
+    """The statements of a script, and its errors of `;` and of a quote or comment that is never closed.
+
+    Those of a missing `;` are by the index of the statement behind which it belongs.
+    """
+    statements, unended = list[list[SqlToken]](), dict[int, SqlError]()
     try:
-        for statement in split(source):
-            statements.append(statement)
+        for tokens in split(source):
+            parts = statements_in(tokens)
+            for index, (before, behind) in enumerate(pairwise(parts), len(statements)):
+                unended[index] = _unended(source, before[-1], behind[0])
+            statements += parts
     except SqlError as error:
-        return statements, error
-    return statements, None
+        return statements, unended, error
+    return statements, unended, None
+
+
+def _unended(source: ScriptSource, last: SqlToken, behind: SqlToken) -> SqlError:
+    """The error at the end of a statement without `;`."""
+    (line, _), (next_line, _) = source.position(last.end), source.position(behind.start)
+    where = f" of line {next_line}" if next_line != line else ""
+    return source.error(f"missing ';' before {behind.text.upper()}{where}", last.end)
 
 
 def _finished(planner: Planner, errors: list[SqlError]) -> list[SqlError]:
@@ -162,19 +180,22 @@ def _finished(planner: Planner, errors: list[SqlError]) -> list[SqlError]:
 
 
 def _read(
-    source: ScriptSource, statements: list[list[SqlToken]], variables: Mapping[str, str]
+    source: ScriptSource,
+    statements: list[list[SqlToken]],
+    unended: Mapping[int, SqlError],
+    variables: Mapping[str, str],
 ) -> list[_Read]:
     """The statements, or their errors; the last one may be a limit, behind which nothing is read."""
     read, errors = list[_Read](), 0
     left = MAX_EXPANDED_CHARACTERS
-    for tokens in statements:
-        passage = None
+    for index, tokens in enumerate(statements):
+        passage, end = None, unended.get(index)
         try:
             passage = expand(source, tokens, variables, left)
             left -= len(passage.text)
-            read.append(_Read(passage, parse(passage)))
+            read.append(_Read(passage, parse(passage), unended=end))
         except SqlError as error:
-            read.append(_Read(passage or Passage.verbatim(source, tokens), error=error))
+            read.append(_Read(passage or Passage.verbatim(source, tokens), error=error, unended=end))
             errors += 1
             if isinstance(error, ExpandedTooLong) or errors >= MAX_ERRORS:
                 break
@@ -196,6 +217,8 @@ def _plan(planner: Planner, read: list[_Read], parsed: list[AnyStatement]) -> li
         except SqlError as error:
             errors += (error, *error.others)
             planner.add_invalid(each.passage)
+        if each.unended:
+            errors.append(each.unended)
         if len(errors) >= MAX_ERRORS:
             break
     return errors

@@ -30,7 +30,7 @@ class ConnectionUnknown(Exception):
 
 
 class ConnectionUnchecked(SqlError):
-    """A table names a connection, and the check has no catalog of connections."""
+    """A table names a connection, but the check has no catalog of connections."""
 
 
 def take_connection(

@@ -9,6 +9,7 @@ _NAMES = {
     "format.type": "format",
     "field-delimiter": "delimiter",
     "null-literal": "null_value",
+    "escape-character": "escape",
 }
 # Keys of the first generation without a counterpart, and the only value that means what happens anyway.
 WITHOUT_EFFECT = {

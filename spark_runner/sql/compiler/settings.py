@@ -7,7 +7,7 @@ from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.compiler.bad_rows import BAD_ROW_KEYS, BadRowSettings
 from spark_runner.sql.compiler.batch_tuning import BATCH_KEYS, BatchSettings
 from spark_runner.sql.compiler.modes import BATCH, STREAMING, checked_mode, checked_time
-from spark_runner.sql.compiler.spark_keys import MAX_COMPARED, check_effect, doubt, may_be_unknown
+from spark_runner.sql.compiler.spark_keys import MAX_COMPARED, check_effect, may_be_unknown, nearly_known
 from spark_runner.sql.compiler.streaming_settings import (
     JOB_MODE,
     JOB_TRIGGER,
@@ -66,13 +66,13 @@ class Settings:
         return self._reset(statement, setting)
 
     def _check_key_of_spark(self, statement: SetStatement | ResetStatement) -> None:
-        """Raise SqlError for a key without effect; keep a warning for one that Spark may not have."""
+        """Raise SqlError for a key without effect or with a slip; keep a warning for a doubtful one."""
         if not statement.key:
             return
         check_effect(statement)
         if self._compared < MAX_COMPARED and may_be_unknown(statement.key):
             self._compared += 1
-            self.warnings += filter(None, [doubt(statement)])
+            self.warnings += filter(None, [nearly_known(statement)])
 
     def _of_job(self, key: str, statement: SetStatement | ResetStatement) -> None:
         if key not in _OWN_KEYS:

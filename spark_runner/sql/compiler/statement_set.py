@@ -8,6 +8,7 @@ from spark_runner.sql.compiler.names import Name, Reads, Table, View
 from spark_runner.sql.compiler.scope import Scope
 from spark_runner.sql.compiler.steps import Steps
 from spark_runner.sql.compiler.stream_queries import check_in_set
+from spark_runner.sql.grammar.missing_ends import missing_before_end
 from spark_runner.sql.grammar.statement_set import NO_INSERT, ONLY_INSERTS, count_begun
 from spark_runner.sql.grammar.statements import (
     CATALOG_INSERTS,
@@ -34,6 +35,7 @@ class OpenSet:
     passage: Passage  # where it begins
     step: dict[str, Any]
     is_empty: bool  # an INSERT with an error counts, too
+    last: AnyStatement | None = None  # its last INSERT so far
     refused_sets: int = 0  # begun inside of this one, and not ended yet
     inserts: list[Reads] = field(default_factory=list)
     places: SetPlaces = field(default_factory=SetPlaces)
@@ -90,8 +92,9 @@ class StatementSets:
             return
         action = statement.action if isinstance(statement, CatalogStatement) else None
         if isinstance(statement, Insert) or action in CATALOG_INSERTS:
-            self.open.is_empty = False
+            self.open.is_empty, self.open.last = False, statement
             return
+        self._check_ended(self.open)
         if action and action.writes:
             message = f"{ONLY_INSERTS}: {action} reads the table that it changes"
             raise statement.passage.error(f"{message}; write it behind END")
@@ -100,9 +103,10 @@ class StatementSets:
     def begin(self, statement: BeginSet) -> None:
         """Open a set; raises SqlError while another one is open."""
         if self.open:
+            self._check_ended(self.open)
             raise statement.passage.error(f"{ONLY_INSERTS}; write END; before a further set")
         step = self.steps.add("begin_set", statement.passage, cached=[])
-        self.open = OpenSet(statement.passage, step, is_empty=statement.first is None)
+        self.open = OpenSet(statement.passage, step, is_empty=statement.first is None, last=statement)
 
     def end(self, statement: EndSet) -> None:
         """Close the set; raises SqlError without one, and for one without an INSERT."""
@@ -140,8 +144,16 @@ class StatementSets:
     def finish(self) -> None:
         """Raise SqlError if a set is open at the end of the script."""
         if self.open:
+            self._check_ended(self.open)
             message = "this statement set has no end; write END; behind its last INSERT"
             raise self.open.passage.error(message)
+
+    def _check_ended(self, known: OpenSet) -> None:
+        """Raise SqlError, and close the set, if its last INSERT has taken its END for the name of a table."""
+        last = known.last
+        if last is not None and (offset := missing_before_end(last.tokens)) is not None:
+            self.open = None
+            raise last.passage.error("missing ';' before END", offset)
 
 
 def shared_names(

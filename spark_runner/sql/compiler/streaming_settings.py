@@ -46,13 +46,15 @@ def _refused(instead: str, *keys: str) -> tuple[StreamingSetting, ...]:
 
 
 _NO_TIME = ("0", "0 ms", "0ms", "0 s", "0s")
-_PARALLEL = "it needs a whole number from 1; without it Spark uses its own default"
-_OPTIMIZER = "remove it: the optimizer of Spark decides this by itself"
+_PARALLEL = "it needs a whole number from 1; without this key, Spark uses its own default"
+_OPTIMIZER = "remove it: Spark's optimizer makes this decision itself"
 _NO_UPDATES = "remove it: an INSERT writes each row once, and no row is updated later"
-_NO_TTL = "remove it: Spark keeps state as long as WATERMARK FOR of the tables says"
+_NO_TTL = "remove it: WATERMARK FOR in the tables decides how long Spark keeps state"
 _NO_STATE = "remove it: a batch keeps no state, and Spark decides how streams keep theirs"
 _NO_LATENCY = f"remove it; {JOB_TRIGGER} is the time between two micro-batches of a stream"
-_NO_WATERMARKS = "remove it: WATERMARK FOR of a table is all that Spark needs, after each micro-batch"
+_NO_WATERMARKS = (
+    "remove it: Spark needs only WATERMARK FOR in the table, and applies it after each micro-batch"
+)
 _NO_ASYNC = (
     "remove it: Spark calls functions and reads tables inside its tasks, and the number of tasks limits both"
 )
@@ -79,9 +81,7 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
         values=_ZONE,
     ),
     StreamingSetting("table.dml-sync", "remove it: a job always waits for its INSERTs", accepted=("true",)),
-    StreamingSetting(
-        "table.sql-dialect", "remove it: each query is in the SQL of Spark", accepted=("default",)
-    ),
+    StreamingSetting("table.sql-dialect", "remove it: every query is in Spark SQL", accepted=("default",)),
     # Aggregation
     StreamingSetting(
         "table.exec.mini-batch.enabled", "remove it: Spark always processes batches", accepted=("true",)
@@ -89,8 +89,8 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
     StreamingSetting("table.exec.mini-batch.allow-latency", f"use {JOB_TRIGGER}", becomes=JOB_TRIGGER),
     StreamingSetting(
         "table.exec.mini-batch.size",
-        "it needs a whole number from 1, and only the time ends a micro-batch; to bound its size, use an"
-        " option of the table that streams, such as max_files_per_trigger",
+        "it needs a whole number from 1, and has no effect: time alone ends a micro-batch; to bound its size,"
+        " use an option of the table that streams, such as max_files_per_trigger",
         values=_COUNT,
     ),
     StreamingSetting(
@@ -100,11 +100,11 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
     ),
     StreamingSetting(
         "table.optimizer.distinct-agg.split.enabled",
-        "remove it: Spark always aggregates by the distinct values first",
+        "remove it: Spark always aggregates by distinct values first",
         accepted=("true",),
     ),
     *_refused(
-        "remove it: Spark splits by the distinct values, not into buckets",
+        "remove it: Spark splits by distinct values, not into buckets",
         "table.optimizer.distinct-agg.split.bucket-num",
     ),
     *_refused(_OPTIMIZER, "table.optimizer.incremental-agg-enabled", "table.exec.local-hash-agg.adaptive.*"),
@@ -143,7 +143,7 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
         *("table.exec.sink.upsert-materialize-strategy.*", "table.exec.deduplicate.*"),
         *("table.exec.source.cdc-events-duplicate", "table.optimizer.non-deterministic-update.strategy"),
     ),
-    *_refused("remove it: columns of time are written like all others", "table.exec.sink.rowtime-inserter"),
+    *_refused("remove it: time columns are written like all others", "table.exec.sink.rowtime-inserter"),
     *_refused(
         _NO_ASYNC,
         *("table.exec.async-lookup.*", "table.exec.async-scalar.*", "table.exec.async-table.*"),
@@ -171,7 +171,7 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
     ),
     *_refused(_NO_STATE, "table.exec.rank.topn-cache-size", "table.exec.interval-join.min-cleanup-interval"),
     *_refused(
-        "remove it: Spark decides this by itself",
+        "remove it: Spark makes this decision itself",
         *("table.exec.sort.async-merge-enabled", "table.exec.sort.max-num-file-handles"),
         *("table.exec.shuffle-mode", "table.exec.simplify-operator-name-enabled"),
         *("table.exec.uid.format", "table.exec.uid.generation", "table.exec.unbounded-over.version"),
@@ -250,11 +250,13 @@ STREAMING_SETTINGS: tuple[StreamingSetting, ...] = (
         *("execution.max-table-result-rows", "execution.planner", "table.planner"),
     ),
     *_refused(
-        "write the full name of a table, as catalog.database.table",
+        "write the full name of a table, such as catalog.database.table",
         *("table.builtin-catalog-name", "table.builtin-database-name"),
         *("execution.current-catalog", "execution.current-database"),
     ),
-    *_refused("remove it: names of a script end with it", "table.catalog-modification.listeners"),
+    *_refused(
+        "remove it: the names in a script exist only until it ends", "table.catalog-modification.listeners"
+    ),
     *_refused("name the columns in SELECT", "table.column-expansion-strategy"),
     *_refused("write the options in CREATE TABLE", "table.dynamic-table-options.enabled"),
     *_refused("remove it: a script is compiled when it is submitted", "table.plan.*"),

@@ -46,6 +46,7 @@ class TableDeclarations:
             written=False,
             **self._declared(columns),
             **self._referring(spec),
+            **({"path_at": [*statement.passage.position(spec.path_offset)]} if spec.path_offset else {}),
             **(streams.of_table(statement, spec) if streams else {}),
         )
         self.steps.needs_own_jvm |= names_bucket(spec.options)

@@ -47,6 +47,7 @@ class TableSpec:
     unreadable: str = ""  # why its options let no query read it
     unwritable: str = ""  # likewise, no INSERT write it
     doubt: str = ""  # what who reads it may overlook
+    path_offset: int = 0  # of the value of its option `path`; 0 if a connection has it
 
 
 def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | None = None) -> TableSpec:
@@ -71,9 +72,10 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
     if columns is not None:
         _check_metadata(columns, connector, checked.known_metadata())
         checked = checked.with_metadata(fields)
-    location, beside = checked.place(), False
+    location, beside, path_offset = checked.place(), False, 0
     if isinstance(checked, FileOptions):
         beside = is_relative(checked.path)
+        path_offset = options["path"].value_offset if "path" in options else 0
         if beside and not base_dir:
             at = options.get("path")
             path = statement.written(at.value_offset, checked.path) if at else checked.path
@@ -109,6 +111,7 @@ def table_spec(statement: CreateTable, base_dir: str, find: FindConnection | Non
         unreadable=checked.refusal_of_reads(),
         unwritable=checked.refusal_of_writes(has_primary_key=has_key),
         doubt=checked.doubt(fields),
+        path_offset=path_offset,
     )
 
 

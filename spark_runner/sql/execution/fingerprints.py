@@ -10,7 +10,9 @@ from spark_runner.sql.text.literals import quote_name
 from spark_runner.sql.text.passage import Passage
 from spark_runner.sql.text.source import ScriptSource
 
-_PLACES = frozenset({"line", "column", "read", "written", "reads", "declared"})  # they compute nothing
+_PLACES = frozenset(
+    {"line", "column", "read", "written", "reads", "declared", "path_at"}
+)  # they compute nothing
 _TEXTS = frozenset({"query", "statement", "columns", "expression", "type", "condition"})
 _PACE = frozenset({"max_files_per_trigger"})
 _SAME = {name: "1" if name in NUMBERS else name for name in BUILT_INS}

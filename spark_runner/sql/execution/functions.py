@@ -32,11 +32,11 @@ _INSTALLED = tuple(Path(folder).resolve() for folder in (*_FOLDERS, str(Path(pys
 
 
 class FunctionError(SparkRunnerError):
-    """A function cannot be loaded; the message names its module, and what to do."""
+    """A function cannot be loaded; the message names its module and what to do."""
 
 
 class NoType(FunctionError):
-    """A function does not name the type of its result, or one that Spark does not have."""
+    """A function declares no type for its result, or one that Spark does not have."""
 
 
 def load_of_job(module: str, attribute: str, files: Iterable[str]) -> Callable[..., Any]:

@@ -14,12 +14,13 @@ from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.sql.execution import catalogs
 from spark_runner.sql.execution.diagnosis import SPARK_ERRORS
 from spark_runner.sql.execution.script_session import ScriptSession
+from spark_runner.sql.execution.unfit_records import unfit_record
 
 SHOWN_ROWS = 20  # of a query, as many as `print` shows by default
 
 
 class ConditionNotMet(SparkRunnerError):
-    """The data do not meet the condition of an ASSERT; a further attempt may find other data."""
+    """The data do not meet the condition of an ASSERT; another attempt may find other data."""
 
 
 def show(script: ScriptSession, step: Mapping[str, Any]) -> None:
@@ -29,6 +30,8 @@ def show(script: ScriptSession, step: Mapping[str, Any]) -> None:
     try:
         PrintSink().write(frame, {"limit": SHOWN_ROWS}, WriteRequest("append", Writer("")))
     except SPARK_ERRORS as error:
+        if unfit := unfit_record(script, error, step):
+            raise unfit from error
         raise script.sent.located(error, script.passage(step["query"])) from error
 
 
@@ -40,6 +43,8 @@ def check(script: ScriptSession, step: Mapping[str, Any]) -> None:
     try:
         rows = frame.limit(2).collect()
     except SPARK_ERRORS as error:
+        if unfit := unfit_record(script, error, step):
+            raise unfit from error
         raise script.sent.located(error, condition) from error
     if len(rows) != 1:
         raise condition.error("the condition of ASSERT must have one value, this one makes rows")

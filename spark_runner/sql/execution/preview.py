@@ -14,6 +14,7 @@ from spark_runner.sql.execution.diagnosis import SPARK_ERRORS, reason
 from spark_runner.sql.execution.judgement import VERDICT
 from spark_runner.sql.execution.places import on_this_host, with_built_ins
 from spark_runner.sql.execution.script_session import ScriptSession
+from spark_runner.sql.execution.unfit_records import unfit_record
 from spark_runner.sql.grammar.calls import calls
 from spark_runner.sql.grammar.references import names_in
 from spark_runner.sql.text.errors import SqlError
@@ -60,6 +61,8 @@ class _Preview(ScriptSession):
             frame = self.session.table(quote_name(name))
             cells = _cut(frame, width).limit(rows + 1).collect()
         except SPARK_ERRORS as error:
+            if unfit := unfit_record(self, error, step):
+                raise unfit from error
             place = self.passage(step["query"]) if step["kind"] == "view" else None
             found = self.sent.place(error, place) if place else None
             if found:

@@ -40,7 +40,7 @@ FILES = {"mode": "append", "partition_by": [], "compression": "zstd"}
 
 
 class TooManyBadRows(SparkRunnerError):
-    """More rows do not fit than the script allows; a further attempt may find other data."""
+    """More rows do not fit than the script allows; another attempt may find other data."""
 
     def __init__(self, message: str, source: "Origin | None" = None) -> None:
         super().__init__(message)

@@ -39,7 +39,7 @@ _WORDS = {
 
 
 class NotRowByRow(SparkRunnerError):
-    """The result of a query for some rows is no part of its result for all rows."""
+    """The result of a query for some rows is not a part of its result for all rows."""
 
 
 def reads_row_by_row(frame: DataFrame, name: str) -> bool:

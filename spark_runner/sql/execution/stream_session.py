@@ -39,6 +39,7 @@ from spark_runner.sql.execution.stream_limits import RowsAgain, cloned, limit_of
 from spark_runner.sql.execution.stream_quarantine import JudgingSink, StreamQuarantine
 from spark_runner.sql.execution.stream_query import CountReads, Target
 from spark_runner.sql.execution.table_reads import TableReads
+from spark_runner.sql.execution.unfit_records import unfit_record
 from spark_runner.sql.locations import comparable
 from spark_runner.sql.text.errors import SqlError
 
@@ -291,6 +292,8 @@ class StreamSession(ScriptSession):
             return self.error(f"table '{source.name}': {error}", at)
         if isinstance(error, TooManyBadRows | ConnectorError):
             return self.error(f"table '{table['name']}': {error}", step)
+        if unfit := unfit_record(self, error, step):
+            return unfit
         found = self.sent.place(
             error, self.passage(step["query" if step["kind"] == "insert" else "statement"])
         )

@@ -13,7 +13,7 @@ _STOP_MILLISECONDS = 600_000  # the query is stopped as soon as its last micro-b
 
 
 class NoFurtherBatch(SparkRunnerError):
-    """The query was asked to end, and leaves this micro-batch to the next run."""
+    """The query was asked to stop, and leaves this micro-batch to the next run."""
 
 
 class MicroBatches:

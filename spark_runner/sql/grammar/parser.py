@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from spark_runner.protocol.text import did_you_mean
 from spark_runner.sql.grammar import catalog
 from spark_runner.sql.grammar.assertion import assertion
 from spark_runner.sql.grammar.cache import cache, uncache
@@ -10,7 +11,7 @@ from spark_runner.sql.grammar.create_table import create_table
 from spark_runner.sql.grammar.explain import explain
 from spark_runner.sql.grammar.insert import any_insert
 from spark_runner.sql.grammar.option_references import refuse_elsewhere
-from spark_runner.sql.grammar.query import begins_query, spark_query
+from spark_runner.sql.grammar.query import QUERY_WORDS, begins_query, spark_query
 from spark_runner.sql.grammar.settings import reset_statement, set_statement
 from spark_runner.sql.grammar.statement_set import begin_set, begins_set, end_set
 from spark_runner.sql.grammar.statements import (
@@ -89,7 +90,11 @@ def _follow(cursor: Cursor, *words: str) -> bool:
 
 def _unsupported(cursor: Cursor) -> SqlError:
     found = cursor.here or cursor.tokens[0]
-    return cursor.error(f"'{cursor.written(found)}' is not supported here; {SUPPORTED}", found.start)
+    word = cursor.written(found)
+    known = _CREATED if cursor.index else _FIRST_WORDS
+    is_near = found.kind is TokenKind.WORD and word.upper() not in known
+    hint = (did_you_mean(word, known) if is_near else "") or f"; {SUPPORTED}"
+    return cursor.error(f"'{word}' is not supported here{hint}", found.start)
 
 
 def declared_name(passage: Passage) -> tuple[str, int] | None:
@@ -165,3 +170,6 @@ _PARSERS: Mapping[str, Callable[[Cursor], AnyStatement]] = {
     **dict.fromkeys(catalog.REFUSED_WORDS, catalog.refuse),
 }
 """The parser of each statement, behind its first word."""
+
+_FIRST_WORDS = sorted({*_PARSERS, *QUERY_WORDS} - {*catalog.REFUSED_WORDS})
+_CREATED = ("TABLE", "VIEW", "TEMPORARY", "FUNCTION", "NAMESPACE", "DATABASE", "SCHEMA")

@@ -30,7 +30,7 @@ ONLY_IN_OPTIONS = "a reference can only be in the value of an option of a table"
 
 
 class ExpandedTooLong(SqlError):
-    """With its values the script exceeds a limit: the statements behind this one are not checked."""
+    """With variables replaced, the script exceeds a limit; statements after this one are not checked."""
 
 
 def expand(
