@@ -4,6 +4,7 @@ Everything that this module imports travels to nodes that have only Java and PyS
 kazoo, and pure-Python modules of these packages.
 """
 
+import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from typing import Any
 from spark_runner.driver import outcome
 from spark_runner.driver.attempt_holder import AttemptHolder, Superseded
 from spark_runner.driver.jvm import Jvm, JvmEnds, JvmGone, OwnJvm
-from spark_runner.driver.program import run_program
+from spark_runner.driver.last_words import LastWords
+from spark_runner.driver.program import run_program, user_code
 from spark_runner.driver.progress import SparkMonitor
 from spark_runner.protocol import exit_codes
 from spark_runner.protocol.announcement import announce, record_exit_code
@@ -22,9 +24,11 @@ from spark_runner.protocol.process import end_with_parent, keep_streams_apart, n
 from spark_runner.protocol.run_plan import RunPlan, SqlProgram
 from spark_runner.protocol.sizing import is_local_master
 from spark_runner.protocol.zookeeper import QueueError, Session, SessionSettings
+from spark_runner.sql.execution.inputs import refuse_missing_inputs
 
 # PySpark would tell Spark the line of Python of each operation: those of a script are all in this package.
 _OF_SCRIPTS = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+_OWN_LOGGERS = ("kazoo", "queues", "spark_runner")  # their warnings go to stderr
 _JVM_END_SECONDS = 60.0  # Spark's hooks take some of it; the killer sends KILL after the grace
 
 
@@ -32,6 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run the plan in the file that the only argument names; returns the exit code of the driver."""
     end_with_parent()
     keep_streams_apart()
+    for name in _OWN_LOGGERS:  # the logs of the program are its own: handlers of the root show none of these
+        logging.getLogger(name).propagate = False
     announce()
     exit_code = _drive(arguments)
     record_exit_code(exit_code)
@@ -98,8 +104,10 @@ def _run(plan: RunPlan, holder: AttemptHolder, jvm: Jvm) -> tuple[dict[str, Any]
 def _run_program(
     plan: RunPlan, holder: AttemptHolder, jvm: Jvm, facts: dict[str, Any]
 ) -> tuple[dict[str, Any], int]:
-    is_local = False
+    is_local, last_words = False, None
     try:
+        if isinstance(plan.program, SqlProgram):
+            refuse_missing_inputs(plan.program.script)
         holder.report("starting Spark")
         spark = jvm.session()
         is_local = is_local_master(str(getattr(spark.sparkContext, "master", "")))
@@ -107,15 +115,16 @@ def _run_program(
         facts |= watch.application
         name_application(watch.application)
         holder.attach_monitor(watch)
-        bad_rows = list[dict[str, Any]]()
+        bad_rows, last_words = list[dict[str, Any]](), LastWords()
         try:
             facts["tables"] = run_program(spark, plan, holder.report, bad_rows, holder.streams)
         finally:
             if bad_rows:
                 facts["bad_rows"] = bad_rows
     except SystemExit as ending:
-        return outcome.of_exit(ending)
+        return outcome.of_exit(ending, last_words)
     except BaseException as error:  # noqa: BLE001 - any end of the user's code is its outcome
         gone = jvm.gone()
-        return outcome.of_error(error if gone is None else gone, is_local=is_local), 1
+        code = user_code(plan) if gone is None else None
+        return outcome.of_error(error if gone is None else gone, is_local=is_local, code=code), 1
     return {"state": "succeeded"}, 0

@@ -31,7 +31,7 @@ _REFUSED = re.compile(
 
 
 class JvmGone(SparkRunnerError):
-    """The JVM that was to run a job, or ran it, has ended."""
+    """The JVM that ran a job, or was to run it, has exited."""
 
 
 class JvmEnds(SparkRunnerError):

@@ -1,5 +1,6 @@
 """The program of a job: a SQL script, a user's Python file, or the main class of a jar."""
 
+import contextlib
 import linecache
 import os
 import sys
@@ -7,14 +8,18 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import thread as pool_threads
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, assert_never
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j publishes no types
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spark_runner.connectors.base import Writer
+from spark_runner.driver.job_packages import use_packages
+from spark_runner.driver.python_error import UserCode
 from spark_runner.protocol.errors import SparkRunnerError
 from spark_runner.protocol.process import INCARNATION_VARIABLE, RUN_DIR_VARIABLE, RUN_VARIABLE
 from spark_runner.protocol.run_plan import JarProgram, PythonProgram, RunPlan, SqlProgram
@@ -92,6 +97,10 @@ def run_program(
     os.environ.setdefault(RUN_VARIABLE, plan.run)
     os.environ.setdefault(INCARNATION_VARIABLE, plan.incarnation)
     if not plan.warm:  # a shared JVM refuses all relative paths
+        if plan.packages is not None:
+            use_packages(
+                plan.packages
+            )  # first: their archive may be in the directory that Spark gave the driver
         set_working_directory(spark, plan.directory)
     match program := plan.program:
         case SqlProgram():
@@ -127,7 +136,7 @@ def _own_quarantine(plan: RunPlan) -> str:
 
 def _run_python(program: PythonProgram, directory: str, report: Callable[[str], None]) -> None:
     report(f"running {program.file}")
-    script = _script(program, directory)
+    script = script_of(program, directory)
     sys.argv = [str(script), *program.arguments]
     sys.path.insert(0, str(script.parent))  # as with `python job.py`: the modules beside it
     # The text is from the definition; the file of that name may have changed since.
@@ -172,7 +181,25 @@ def exit_code(ending: SystemExit) -> int:
     return 1
 
 
-def _script(program: PythonProgram, directory: str) -> Path:
+def user_code(plan: RunPlan) -> UserCode | None:
+    """The Python files of a job, for its errors; None for a script in SQL, and for a jar."""
+    if not isinstance(plan.program, PythonProgram):
+        return None
+    files, context = list[str](), SparkContext._active_spark_context  # noqa: SLF001 - no other way starts none
+    with contextlib.suppress(Exception):  # its JVM has ended
+        files = (context.getConf().get("spark.submit.pyFiles") or "").split(",") if context else []
+    program = plan.program
+    return UserCode(
+        program.file,
+        program.text,
+        plan.directory,
+        str(script_of(program, plan.directory)),
+        {PurePosixPath(file).name: file for file in files if file},
+    )
+
+
+@cache
+def script_of(program: PythonProgram, directory: str) -> Path:
     """The path that the program gets as its own file: the user's, or a copy if that is not accessible."""
     name = Path(program.file).name
     if is_accessible(directory):

@@ -6,7 +6,7 @@ _DEPTH = 3  # below the folder of the job records: bucket, job, node
 
 
 def adjustment_path(attempt_path: str) -> str:
-    """The node of the job of an attempt."""
+    """The limits of a job's pushes that an operator has changed. JSON: limits by target."""
     return f"{attempt_path.rpartition('/')[0]}/{ADJUSTMENT}"
 
 

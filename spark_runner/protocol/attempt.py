@@ -22,6 +22,7 @@ from spark_runner.protocol.zookeeper import (
     Create,
     Delete,
     Grant,
+    NodeData,
     Session,
     Set,
     Stat,
@@ -59,7 +60,11 @@ class AttemptState(StrEnum):
 
 
 def attempt_path(record_path: str, run_key: str, number: int) -> str:
-    """The node of an attempt; attempts count from 1 and are never reset."""
+    """One attempt, changed only by compare-and-set; attempts count from 1 and are never reset.
+
+    JSON: run key, number, state, backend and host; of its driver the start, the application and the
+    outcome.
+    """
     return f"{record_path}/attempt-{number}-{run_key}"
 
 
@@ -172,7 +177,11 @@ class Attempt:
         An attempt that became unreadable after its announcement has started, because only its driver writes
         it. Raises ValueError for an intent that cannot be read.
         """
-        found = session.get(path, wake)
+        return cls.found(path, session.get(path, wake))
+
+    @classmethod
+    def found(cls, path: str, found: NodeData | None) -> "Attempt | None":
+        """The attempt in a node that was read; otherwise as `watched`."""
         if found is None:
             return None
         try:
@@ -223,7 +232,7 @@ class Attempt:
 
     @property
     def alive(self) -> str:
-        """The path of the ephemeral node of the driver's session; its data is the progress."""
+        """The sign of life of a driver: an ephemeral of its session; JSON of its progress."""
         return f"{self.path}/alive"
 
     @property

@@ -1,7 +1,9 @@
 """Errors of `spark_runner`: one tree, whose messages are written for users."""
 
+from queues.model.errors import Error
 
-class SparkRunnerError(Exception):
+
+class SparkRunnerError(Error):
     """Starting, watching or running a Spark driver failed."""
 
 
@@ -27,6 +29,10 @@ class StoppedAtStart(SparkRunnerError):
 
 class RefusedAtStart(SparkRunnerError):
     """A cluster refused the application of a running driver before any user code ran."""
+
+
+class PackagesUnusable(SparkRunnerError):
+    """The packages of a job were installed for another Python or platform; no user code ran."""
 
 
 class KillError(SparkRunnerError):

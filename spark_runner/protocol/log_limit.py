@@ -7,9 +7,10 @@ imports this module, so it uses the standard library alone.
 import contextlib
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
+from spark_runner.protocol.plain_file import parse_json, read_plain
 from spark_runner.protocol.process import RUN_DIR_VARIABLE
 
 MAX_LOG_BYTES = 100 * 1024 * 1024  # of one log; with its older part, twice as much
@@ -17,6 +18,7 @@ _COPY_BYTES = 1 << 20
 _FOLLOWED = 4  # times the limit that may be written while a log is cut; output beyond that is lost
 LIMITED = ("stdout.log", "stderr.log", "spark.log")  # their writers have them open for appending
 OLDER = ".1"  # suffix of the older part of a log
+_MAX_NOTE_BYTES, _MAX_OFFSET = 1024, 1 << 62
 CUT = ".cut"  # suffix of the file that holds the `Cut` of a log
 
 
@@ -32,9 +34,12 @@ class Cut:
 def read_cut(log: Path) -> Cut:
     """The part that was cut from this log so far."""
     try:
-        return Cut(**json.loads(Path(f"{log}{CUT}").read_bytes()))
-    except (OSError, ValueError, TypeError, RecursionError):
+        cut = Cut(**parse_json(read_plain(Path(f"{log}{CUT}"), _MAX_NOTE_BYTES)))
+    except (OSError, ValueError, TypeError):
         return Cut()
+    # A driver of this user could write it.
+    is_sound = all(type(each) is int and 0 <= each < _MAX_OFFSET for each in astuple(cut))
+    return cut if is_sound else Cut()
 
 
 def limit_log(path: Path, max_bytes: int = MAX_LOG_BYTES) -> bool:

@@ -10,13 +10,14 @@ from typing import Any
 MAX_JSON_BYTES = 4 * 1024 * 1024
 
 
-def open_plain(path: Path, *, of: int | None = None) -> int:
+def open_plain(path: Path, *, of: int | None = None, links: bool = True) -> int:
     """Open a regular file to read; raises ValueError for anything else, and OSError.
 
     A pipe without a writer would block, and a device has no end. With `of`, the file must belong to that user
     and must not be a symbolic link: a user with write access to the folder could link to files of this user.
+    `links`: whether the file may be a symbolic link; OSError if it may not.
     """
-    follow = 0 if of is None else os.O_NOFOLLOW
+    follow = 0 if of is None and links else os.O_NOFOLLOW
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | follow)
     found = os.fstat(file)
     mode = found.st_mode

@@ -5,5 +5,5 @@ MAX_BYTES = 64 * 1024
 
 
 def positions_path(attempt_path: str) -> str:
-    """The node of an attempt."""
+    """How far the pushes of an attempt have delivered, for the next attempt; JSON of positions by target."""
     return f"{attempt_path}/positions"

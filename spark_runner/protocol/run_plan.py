@@ -112,6 +112,35 @@ Program = PythonProgram | JarProgram | SqlProgram
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPackages:
+    """The installed packages of a job: a folder for its Python path."""
+
+    folder: str  # absolute on the worker's host; else the name to which Spark unpacks their archive
+    python: str  # the version that they were installed for
+    platform: str
+    compiled: bool  # whether they run there alone
+
+    def to_json(self) -> dict[str, Any]:
+        """The form inside the document."""
+        return {
+            "folder": self.folder,
+            "python": self.python,
+            "platform": self.platform,
+            "compiled": self.compiled,
+        }
+
+    @classmethod
+    def of(cls, document: object) -> "PlannedPackages":
+        """Read that form; raises PlanError."""
+        keys = _Keys("its packages", document)
+        packages = cls(
+            keys.text("folder"), keys.text("python"), keys.text("platform"), keys.take("compiled", bool)
+        )
+        keys.finish()
+        return packages
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """One submission of one attempt: what to run, and how to report on it."""
 
@@ -128,6 +157,7 @@ class RunPlan:
     secrets: tuple[str, ...] = ()  # values that the driver masks in all that it reports
     references: Mapping[str, Any] = field(default_factory=dict)  # where references find their values
     delivered: Mapping[str, Any] = field(default_factory=dict)  # how far pushes of earlier attempts have come
+    packages: PlannedPackages | None = None  # of `requirements`
     warm: str = ""  # the run directory of the warm server whose JVM runs it; empty for its own JVM
 
     def to_json(self) -> dict[str, Any]:
@@ -149,6 +179,8 @@ class RunPlan:
             document["references"] = dict(self.references)
         if self.delivered:
             document["delivered"] = dict(self.delivered)
+        if self.packages is not None:
+            document["packages"] = self.packages.to_json()
         return in_warm_server(document, self.warm) if self.warm else document
 
     @classmethod
@@ -169,6 +201,7 @@ class RunPlan:
             secrets=keys.texts("secrets", []),
             references=keys.take("references", dict, default={}),
             delivered=keys.take("delivered", dict, default={}),
+            packages=PlannedPackages.of(keys.take("packages", dict)) if "packages" in keys else None,
             warm=keys.text("warm", ""),
         )
         keys.finish()

@@ -19,6 +19,7 @@ from queues.model.operations import (
     Set,
 )
 from queues.session import Session, SessionSettings, Stat, Wake, boottime
+from queues.session.wire import NodeData
 from queues.store.commit import commit
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Create",
     "Delete",
     "Grant",
+    "NodeData",
     "Operation",
     "OutcomeUnknown",
     "QueueError",

@@ -27,7 +27,7 @@ print(json.dumps([sys.version_info[:2], found.origin if found else ""]))
 
 
 class SparkUnusable(SparkRunnerError):
-    """The folder that an operator named as a Spark holds none, or one that is not supported."""
+    """The folder that an operator set for Spark contains no Spark, or one that is not supported."""
 
 
 @dataclass(frozen=True, slots=True)

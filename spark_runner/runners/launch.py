@@ -156,7 +156,6 @@ def spark_properties(
         **PAGES_OFF,
         "spark.ui.showConsoleProgress": "false",  # progress bars do not belong in a file
         _WAREHOUSE: str(directory.work / "spark-warehouse"),
-        "spark.local.dir": str(directory.scratch),  # a killed JVM would leave it in /tmp
     }
     if is_local(request.target.master):
         defaults |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
@@ -176,7 +175,7 @@ def spark_properties(
     java_options = [
         *more_java_options,
         f"-Dlog4j2.configurationFile={(directory.work / 'log4j2.properties').as_uri()}",
-        f"-Djava.io.tmpdir={directory.scratch}",  # like spark.local.dir, for the spark-<uuid> beside it
+        f"-Djava.io.tmpdir={directory.scratch}",  # for spark.local.dir too: a killed JVM leaves files
         f"-Dderby.system.home={directory.work}",  # Java's files would end up in the user's working directory
         f"-XX:ErrorFile={directory.work}/hs_err_pid%p.log",  # likewise
     ]

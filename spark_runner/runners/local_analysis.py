@@ -52,7 +52,7 @@ appender.console.layout.pattern = %p %c{1}: %m%n%ex{5}
 
 
 class AnalysisFailed(SparkRunnerError):
-    """The local Spark ended without an answer; its last log lines say why."""
+    """The local Spark stopped without a result; its last log lines say why."""
 
 
 def analyse(

@@ -109,12 +109,15 @@ def _mark(line: bytes) -> str:
 
 def _append(folder: Path, position: _Position, lines: list[bytes], asked: float) -> None:
     log = folder / _LOG
-    log.touch(mode=0o600)
-    with log.open("r+b") as file:
-        file.truncate(position.size)  # drop what was copied without a recorded position
-        file.seek(position.size)
-        file.writelines(line.partition(b" ")[2] for line in lines)
-    limit_log(log)
+    if not log.exists():
+        log.touch(mode=0o600)
+    # A file without news keeps its time: readers take a line as complete when its log has been quiet.
+    if lines or log.stat().st_size != position.size:
+        with log.open("r+b") as file:
+            file.truncate(position.size)  # drop what was copied without a recorded position
+            file.seek(position.size)
+            file.writelines(line.partition(b" ")[2] for line in lines)
+        limit_log(log)
     last = _mark(lines[-1]) if lines else position.last
     draft = folder / f".{_POSITION}"
     draft.touch(mode=0o600)

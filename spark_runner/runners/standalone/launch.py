@@ -43,7 +43,7 @@ def _staging_of(note: Path) -> Path:
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SUPERVISE = "spark.driver.supervise"
-_FILE_LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.files")
+_FILE_LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.files", "spark.archives")
 # The options of the driver's own JVM. The node shows them to all its users, so they are kept to a minimum.
 _JVM_PROPERTIES = (
     "spark.driver.memory",
@@ -91,8 +91,7 @@ def driver_request(
             f"{_SUPERVISE} would restart user code within one attempt; use `retry` instead"
         )
     properties = spark_properties(request, directory)
-    for name in ("spark.local.dir", _JAVA_OPTIONS):  # scratch files belong on the node's own disks
-        properties.pop(name)
+    properties.pop(_JAVA_OPTIONS)  # scratch files belong on the node's own disks
     log4j_uri = directory.write("log4j2.properties", LOG4J2_PROPERTIES).as_uri()  # no blanks, no quotes
     executors = directory.write("log4j2-executors.properties", TO_STDERR).as_uri()
     properties |= with_log_layout(request.conf, executors, EXECUTOR)

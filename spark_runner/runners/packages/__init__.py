@@ -1,0 +1,1 @@
+"""Python packages of jobs: installed once per host, into folders that are complete or absent."""
