@@ -7,7 +7,8 @@ from typing import Any
 from orchestrator.admin.job_changes import Operator
 from orchestrator.model.errors import AlreadyEnded, DefinitionError
 from orchestrator.model.granted_node import document_of, written
-from orchestrator.model.job import state_of, view_of
+from orchestrator.model.job import state_of
+from orchestrator.model.job_view import JobView
 from orchestrator.model.paths import Nodes
 from queues import (
     Check,
@@ -53,7 +54,7 @@ class Adjustments:
         path, pause, resume = f"{self._set.layout.record(job_id)}/{ADJUSTMENT}", [*pause], [*resume]
         for _ in range(_MAX_TRIES):
             record, version = self._set.read(job_id)
-            view = view_of(record)
+            view = JobView.of(record)
             if view.is_final:
                 raise AlreadyEnded(f"job {job_id!r} has already ended as {view.status}")
             found = self._session.get(path)

@@ -68,7 +68,7 @@ class Operator:
         entry in the audit trail.
         """
         state = state.evolve(actions=with_act(state.actions, act))
-        payload = state.model_dump(mode="json", exclude_defaults=True)
+        payload = state.to_payload()
         record = claim.record
         retry_on_conflict(
             lambda: claim.commit(

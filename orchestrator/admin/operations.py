@@ -7,10 +7,12 @@ never abandoned: only the queues `running` and `kill` supervise its driver.
 from collections.abc import Callable, Mapping
 
 from orchestrator.admin.job_changes import Operator
+from orchestrator.history.successes import KnownSuccesses
 from orchestrator.model.act import Act
 from orchestrator.model.errors import AlreadyEnded, MoveRefused, NotEnded
-from orchestrator.model.job import JobError, JobState, JobView, state_of, view_of
+from orchestrator.model.job import JobError, JobState, state_of
 from orchestrator.model.job_nodes import JobNodes
+from orchestrator.model.job_view import JobView
 from orchestrator.model.states import FINAL, Queue, Status
 from queues import LOW_LANE_SUFFIX, Claim, Operation, Record, timestamp
 from spark_runner.protocol.attempt import AttemptState
@@ -139,7 +141,8 @@ def reopened(state: JobState) -> JobState:
     Its counters restart. The number of its last attempt stays: the external names of its runs contain it.
     """
     now = timestamp()
-    reset = {name: JobState.model_fields[name].get_default() for name in _RESET}
+    fresh = JobState.enqueued(state.name)
+    reset = {name: getattr(fresh, name) for name in _RESET}
     times = {**state.times, Queue.ACCEPT.value: now}
     return state.evolve(**reset, status=Status.ACCEPT, updated=now, times=times)
 
@@ -151,8 +154,9 @@ class JobOperations:
     reason and not with the holder of the job. Only the second check, under the claim, decides.
     """
 
-    def __init__(self, operator: Operator, retention: Callable[[], float]) -> None:
+    def __init__(self, operator: Operator, retention: Callable[[], float], successes: KnownSuccesses) -> None:
         """`retention`: the seconds for which finish keeps a job."""
+        self._successes = successes
         self._set = operator.set
         self._operator = operator
         self._retention = retention
@@ -176,10 +180,10 @@ class JobOperations:
                 due=self._set.clock.now_ms(),
                 extra=lambda: self._operator.side_nodes.removals(claim.record, pool),
             )
-        return view_of(claim.record)
+        return JobView.of(claim.record)
 
     def _check_ended(self, record: Record, *, force: bool) -> None:
-        view = view_of(record)
+        view = JobView.of(record)
         if not view.is_final:
             raise NotEnded(f"job {view.id!r} has not ended: it is {view.status} in {view.queue}")
         if view.status is Status.SUCCESS and not force:
@@ -196,7 +200,7 @@ class JobOperations:
         with self._operator.claimed(job_id, force=force, remedy="wait, or move it by force") as claim:
             after = self._moved(claim.record, queue)
             if claim.queue == queue and after.status is state_of(claim.record).status:
-                return view_of(claim.record)
+                return JobView.of(claim.record)
             delay = self._retention() if queue is Queue.FINISH else 0.0
             route = _route(claim.record, queue) + (" by force" if force else "")
             act = self._operator.trail.act("move", route)
@@ -207,21 +211,25 @@ class JobOperations:
                 act=act,
                 # Nothing is due in dead: a replayed job keeps its due time.
                 due=None if queue is Queue.DEAD else self._set.clock.now_ms() + round(delay * 1000),
-                extra=lambda: self._extra_operations(claim, queue, act),
+                extra=lambda: self._extra_operations(claim, queue, act, after),
             )
-        return view_of(claim.record)
+        return JobView.of(claim.record)
 
     def _moved(self, record: Record, queue: Queue) -> JobState:
         source, job_nodes = Queue(record.queue), self._operator.job_nodes(record.id)
         after = moved(record.id, state_of(record), source, queue, job_nodes)
         return after if queue in _HOLDS_SLOTS else after.evolve(slot=None, name_slot=None)
 
-    def _extra_operations(self, claim: Claim, queue: Queue, act: Act) -> list[Operation]:
+    def _extra_operations(self, claim: Claim, queue: Queue, act: Act, after: JobState) -> list[Operation]:
         match queue:
             case Queue.KILL:  # a driver that no worker reaches obeys the request by itself
                 return self._operator.side_nodes.stop_creation(claim.record, act)
             case Queue.RUNNING:
                 return [*self._operator.side_nodes.stop_removals(claim.record)]
+            case Queue.FINISH if after.status is Status.SUCCESS:
+                now = self._set.clock.now_ms()
+                reported = self._successes.operations(after.name, claim.record, after.attempt, now)
+                return [*self._operator.side_nodes.removals(claim.record), *reported]
             case _:
                 return [*self._operator.side_nodes.removals(claim.record)]
 
@@ -244,7 +252,7 @@ class JobOperations:
                 due=due,
                 keeps_failures=True,
             )
-        return view_of(claim.record)
+        return JobView.of(claim.record)
 
     def _check_due(self, record: Record) -> None:
         queue = home_queue(state_of(record), Queue(record.queue))

@@ -28,6 +28,6 @@ def would_wait(
         pool=definition.pool,
         token=Token(id=_ID, due=int((time.time() + delay_seconds) * 1000), seq=0),
         nonce=new_nonce(),
-        payload=state.model_dump(mode="json", exclude_defaults=True),
+        payload=state.to_payload(),
     )
     return Waits(queue_set).of(record, state, lock=None, attempt=None)

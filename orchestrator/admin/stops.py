@@ -6,7 +6,8 @@ from orchestrator.admission.slots import Slots
 from orchestrator.audit.trail import Trail
 from orchestrator.model.act import Act
 from orchestrator.model.errors import AlreadyEnded, NotStreaming
-from orchestrator.model.job import JobView, state_of, view_of
+from orchestrator.model.job import state_of
+from orchestrator.model.job_view import JobView
 from orchestrator.model.paths import Nodes
 from orchestrator.model.stop_requests import is_request_for, request_to_stop
 from queues import (
@@ -111,7 +112,7 @@ class Stops:
             was_made = self._make(record, version, act, graceful=graceful)
             after = self._read_again(record)
             if was_made:
-                pool = None if after is None or view_of(after[0]).is_final else after[0].pool
+                pool = None if after is None or JobView.of(after[0]).is_final else after[0].pool
                 if pool != record.pool:  # no worker looks for the request in a pool that the job has left
                     self.withdraw(self._layout.stop(record.pool, job_id), record.run_key)
                 if pool in {record.pool, None}:
@@ -153,7 +154,7 @@ class Stops:
 
 
 def _unended(record: Record) -> JobView:
-    view = view_of(record)
+    view = JobView.of(record)
     if view.is_final:
         raise AlreadyEnded(f"job {record.id!r} has already ended as {view.status}")
     return view

@@ -74,12 +74,15 @@ class Waits:
         if any(self._limits_of(pool).paused for pool in (main, record.pool)):
             words = f"pool {main} is paused; `orchestrator queue resume {main}` ends that"
             return Waiting(reason=Reason.PAUSED, message=words)
+        left = self._left(state)
+        if (missing := self._without_worker(main)) is not None:
+            # The worker of `run` serves no pool, and installs the packages of its job.
+            return left if left is not None and left.reason == Reason.PACKAGES else missing
         return (
-            self._without_worker(main)
-            or self._at_cap(main)
+            self._at_cap(main)
             or self._at_high_water(main)
             or self._refused(main)
-            or self._left(state)
+            or left
             or Waiting(reason=Reason.TURN, message="it is due; the next worker that polls claims it")
         )
 
@@ -167,6 +170,8 @@ class Waits:
         if said is None or said.worker not in self._workers:
             return None
         words = f"worker {said.worker} deferred it at {local_time(said.at)}: {_line(said.message)}"
+        if said.reason == Reason.PACKAGES:
+            words = f"worker {said.worker} {_line(said.message)}"
         if said.reason == Reason.CONCURRENCY and (now := self._of_name(state.name)):
             words += f"; running now: {listed(now)}"
         return said.model_copy(update={"message": words})

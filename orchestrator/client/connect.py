@@ -1,35 +1,48 @@
 """The way to ZooKeeper and its queues: servers, login, session, and the jobs or client on it."""
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import queues
-from orchestrator.client.jobs import Jobs
-from orchestrator.config.settings import Settings
+from orchestrator.config.settings import Settings, hosts_origin
 from orchestrator.config.zookeeper import LoginFile
 from orchestrator.model.errors import ConfigUnreadable, NotRunning
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
-from orchestrator.policy.policy import Policy
 from queues import MAX_POOLS, Acl, Entrance, Layout, Session, SessionSettings
 
 if TYPE_CHECKING:
+    from orchestrator.client.jobs import Jobs
     from queues import QueueSet
+
+
+_START_SECONDS = 20.0  # a start takes two seconds, and ten times that on a machine with too much to do
+_LOOK_SECONDS = 0.05
 
 
 def find_zookeeper(settings: Settings) -> Settings:
     """The settings with the ZooKeeper to use: the configured one, else the one that this user runs here.
 
-    Raises NotRunning. Raises UnsafeDirectory where another user could name the server that runs here.
+    One that starts is waited for. Raises NotRunning. Raises UnsafeDirectory where another user could name the
+    server that runs here.
     """
     if settings.zookeeper_hosts:
         return settings
     # `queues` loads both when they are used: a configured address needs neither.
     queues.private_directory(settings.zookeeper_dir, make=False)
-    server = queues.running_server(settings.zookeeper_dir)
+    server, deadline = queues.running_server(settings.zookeeper_dir), time.monotonic() + _START_SECONDS
+    while server is None and queues.is_server_starting(settings.zookeeper_dir):
+        if time.monotonic() > deadline:
+            raise NotRunning(
+                "ZooKeeper starts here, or ends, and does not serve yet: try again when `orchestrator up` "
+                "has printed that it runs"
+            )
+        time.sleep(_LOOK_SECONDS)
+        server = queues.running_server(settings.zookeeper_dir)
     if server is None:
         raise NotRunning(
             "no ZooKeeper to talk to: set ZOOKEEPER_HOSTS, or start one here with `orchestrator up`"
@@ -64,7 +77,8 @@ def open_session(settings: Settings, hosts: str) -> AbstractContextManager[Sessi
             sasl=by_scheme.get("sasl"),
             digest=by_scheme.get("digest"),
             acl=settings.acl,
-        )
+        ),
+        origin=lambda: hosts_origin(settings),  # it reads the file again
     )
 
 
@@ -86,8 +100,11 @@ def build_queue_set(session: Session, settings: Settings, owner: str) -> "QueueS
     return QueueSet(session, Layout(settings.root), list(Queue), owner=owner, max_pools=limit, **_KIND)
 
 
-def build_jobs(session: Session, settings: Settings) -> Jobs:
+def build_jobs(session: Session, settings: Settings) -> "Jobs":
     """The part of the library API that enqueues jobs and waits for them."""
+    from orchestrator.client.jobs import Jobs  # noqa: PLC0415 - lazy: only submissions compile scripts
+    from orchestrator.policy.policy import Policy  # noqa: PLC0415 - likewise
+
     layout, limit = Layout(settings.root), _pool_limit(session, settings)
     entrance = Entrance(session, layout, list(Queue), owner=client_name(), max_pools=limit, **_KIND)
     return Jobs(entrance, Policy(settings.policy))

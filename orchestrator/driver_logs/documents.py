@@ -10,7 +10,7 @@ from orchestrator.logs.record.text import MAX_FIELD, MAX_MESSAGE, MAX_TRACE, cut
 from orchestrator.logs.spool.segments import create_line
 from spark_runner.runners.spark_log import SparkEvent, spark_event, task_in
 
-_LEVELS = {  # names in output: our name, and the number for the spool
+LEVELS = {  # names in output: our name, and the number for the spool
     "TRACE": ("trace", 5),
     "DEBUG": ("debug", 10),
     "INFO": ("info", 20),
@@ -21,8 +21,9 @@ _LEVELS = {  # names in output: our name, and the number for the spool
     "FATAL": ("critical", 50),
     "CRITICAL": ("critical", 50),
 }
-_INFO, _ERROR = _LEVELS["INFO"], _LEVELS["ERROR"]
+_INFO, _ERROR = LEVELS["INFO"], LEVELS["ERROR"]
 _LEVEL_NAME = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|SEVERE|FATAL|CRITICAL)\b")
+_MAX_AWAY_SECONDS = 31 * 86_400.0  # of an event: each day has an index, and calendars end
 _LEVEL_WITHIN = 80  # characters: after a time and a name, before the message
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.$]*)(?:: (?P<message>.*))?")
 _THREAD = re.compile(r'Exception in thread "[^"]*" ')
@@ -67,31 +68,33 @@ class Documents:
 
     def _built(self, record: ParsedRecord, epoch: float) -> tuple[bytes, int]:
         if not self._is_printed and (event := spark_event(record.data)) is not None:
-            return self._of_event(record.offset, event)
+            return self._of_event(record.offset, event, epoch)
         text = record.data.decode("utf-8", "replace")
         if record.kind is RecordKind.LINE:
             text = text.rstrip("\r\n")
             if self._is_printed:
                 return self._document(record.offset, epoch, _INFO, text, "")
-            return self._document(record.offset, epoch, _level_in(text), text, _task(task_in(text)))
+            return self._document(record.offset, epoch, level_in(text), text, _task(task_in(text)))
         level = _INFO if self._is_printed else _ERROR
         return self._of_trace(record, epoch, level, text)
 
-    def _of_event(self, offset: int, event: SparkEvent) -> tuple[bytes, int]:
+    def _of_event(self, offset: int, event: SparkEvent, epoch: float) -> tuple[bytes, int]:
         more = [self._named("log.logger", event.logger), self._named("process.thread.name", event.thread)]
         if event.stage is not None and event.task is not None:
             more.append(_task((event.stage, event.task)))
         if event.trace:
             more.append(self._trace(event.trace))
             more += self._error(event.trace.partition("\n")[0])
-        level = _LEVELS.get(event.level, _INFO)
-        return self._document(offset, event.time.timestamp(), level, event.message, "".join(more))
+        level, time = LEVELS.get(event.level, _INFO), event.time.timestamp()
+        if abs(time - epoch) > _MAX_AWAY_SECONDS:  # anyone can print an event
+            time = epoch
+        return self._document(offset, time, level, event.message, "".join(more))
 
     def _of_trace(
         self, record: ParsedRecord, epoch: float, level: tuple[str, int], text: str
     ) -> tuple[bytes, int]:
         lines = text.splitlines()
-        line = lines[0] if record.kind is RecordKind.JAVA else _last_word(lines)
+        line = lines[0] if record.kind is RecordKind.JAVA else naming_line(lines)
         more = self._trace(text) + "".join(self._error(_THREAD.sub("", line, count=1)))
         return self._document(record.offset, epoch, level, line, more)
 
@@ -140,12 +143,13 @@ def _task(task: tuple[int, int] | None) -> str:
     return f',"spark.stage_id":{task[0]},"spark.task_id":{task[1]}' if task else ""
 
 
-def _level_in(text: str) -> tuple[str, int]:
+def level_in(text: str) -> tuple[str, int]:
+    """The level that the beginning of a line names, `info` without one."""
     said = _LEVEL_NAME.search(text, 0, _LEVEL_WITHIN)
-    return _LEVELS[said[1]] if said else _INFO
+    return LEVELS[said[1]] if said else _INFO
 
 
-def _last_word(lines: list[str]) -> str:
+def naming_line(lines: list[str]) -> str:
     """The last line of a traceback that names an exception."""
     for line in reversed(lines):
         if line and not line.startswith((" ", "\t", ": ", "Caused by: ", "Suppressed: ", "Traceback (")):

@@ -42,8 +42,13 @@ def read_plan(directory: Path, run: str) -> Plan:
 
 
 def read_secrets(directory: Path) -> list[str]:
-    """The secret values of a job's settings, which another process than the collector may have written."""
-    return [str(value) for value in _read(directory / SECRETS).get("values", ())]
+    """The secret values of a job's settings, which another process than the collector may have written.
+
+    The plan has them, too: the file of secrets may be damaged, or removed.
+    """
+    found = _read(directory / SECRETS).get("values"), _read(directory / "plan.json").get("secrets")
+    lists = [values for values in found if isinstance(values, list)]
+    return [value for values in lists for value in values if isinstance(value, str)]
 
 
 def read_application(directory: Path) -> str:

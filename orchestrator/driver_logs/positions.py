@@ -4,14 +4,16 @@ A chunk is announced before its first document is appended. After a crash it is 
 same ids, times and index, so that a reader that drops known ids sees each document once.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from orchestrator.logs.files import write_json
+from spark_runner.protocol.plain_file import parse_json, read_plain
 
 POSITIONS = "collected.json"
+_MAX_BYTES = 64 * 1024
+_MAX_OFFSET, _MAX_TIME = 1 << 62, 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,16 @@ class Chunk:
     offset: int = 0
     upto: int = 0
     time: float = 0.0
+
+    @classmethod
+    def of(cls, document: Any) -> "Chunk":
+        """The chunk in a file that a driver of this user could write; raises ValueError, TypeError."""
+        chunk = cls(**document)
+        is_sound = all(type(each) is int and 0 <= each < _MAX_OFFSET for each in (chunk.offset, chunk.upto))
+        if not is_sound or not 0 <= chunk.time < _MAX_TIME:
+            message = "it holds no position"
+            raise ValueError(message)
+        return chunk
 
 
 class Positions:
@@ -64,8 +76,8 @@ class Positions:
 
     def _load(self) -> None:
         try:
-            found: dict[str, Any] = json.loads(self._path.read_bytes())
-            self._chunks = {stream: Chunk(**chunk) for stream, chunk in found["streams"].items()}
+            found: dict[str, Any] = parse_json(read_plain(self._path, _MAX_BYTES))
+            self._chunks = {stream: Chunk.of(chunk) for stream, chunk in found["streams"].items()}
             self.is_done = bool(found["done"])
         except FileNotFoundError:
             return

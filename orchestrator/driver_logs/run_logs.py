@@ -10,6 +10,7 @@ from orchestrator.driver_logs.documents import Documents
 from orchestrator.driver_logs.facts import Plan, own_fields, read_application, read_plan, read_secrets
 from orchestrator.driver_logs.folders import LogFolder
 from orchestrator.driver_logs.positions import Chunk, Positions
+from orchestrator.driver_logs.read_times import ReadTimes
 from orchestrator.driver_logs.stream import LogTail, ParsedChunk
 from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
@@ -39,10 +40,14 @@ class RunLogs:
         self.due = 0.0  # monotonic
         self._folder, self._spool, self._days, self._redactor = folder, spool, days, redactor
         self._run_directory = RunDirectory(directory)
-        self._positions = Positions(directory)
+        self._positions, self._times = Positions(directory), ReadTimes(directory)
         self._streams = [
             LogTail(
-                directory / f"{name}.log", name, self._positions.chunk(name), sliding=folder.sliding_bytes
+                directory / f"{name}.log",
+                name,
+                self._positions.chunk(name),
+                cut_at=self._cut_at,
+                sliding=folder.sliding_bytes,
             )
             for name in LOG_STREAMS
         ]
@@ -70,6 +75,9 @@ class RunLogs:
                 self._positions.is_done = True  # removed after the end of the job
                 return False
             logger.warning("the logs in {} cannot be collected: {}", self.directory, error)
+            self.due = time.monotonic() + _FULL_SECONDS
+        except Exception:  # noqa: BLE001 - nothing that one driver writes may stop the logs of the others
+            logger.exception("the logs in {} cannot be collected", self.directory)
             self.due = time.monotonic() + _FULL_SECONDS
         return False
 
@@ -120,6 +128,8 @@ class RunLogs:
         except OSError:
             stream.rewind()
             raise
+        if stream.name != "spark":  # its events have times
+            self._times.note(stream.name, found.upto, now)
         self._append(stream, found, now)
         return found
 
@@ -133,6 +143,10 @@ class RunLogs:
             raise SpoolFull
         stream.at = found.upto
         self._positions.commit(stream.name, found.upto)
+
+    def _cut_at(self, data: bytes, size: int) -> int:
+        self._redactor.add_of_job(read_secrets(self._plan_directory))  # it may be the first record
+        return self._redactor.cut_at(data, size)
 
     # ------------------------------------------------------------------ fields of its documents
     def _documents_of(self, stream: str) -> Documents:

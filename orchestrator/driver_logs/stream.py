@@ -1,12 +1,15 @@
 """One log that is read as it grows, also when its beginning is cut, in chunks of whole records."""
 
+import errno
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.driver_logs.positions import Chunk
 from orchestrator.driver_logs.records import ParsedRecord, records
+from orchestrator.logs.record.redaction import CUT_BEYOND_BYTES
 from spark_runner.protocol.log_limit import OLDER, Cut, read_cut
 from spark_runner.protocol.plain_file import open_plain
 
@@ -45,6 +48,11 @@ class CutLog:
                 return part
         return None
 
+    def bounds(self) -> tuple[int, int]:
+        """The offsets of the first byte of the present file, and behind its last one."""
+        total = read_cut(self.path).total
+        return total, total + _size(self.path)
+
     def _left_half_way(self, cut: Cut) -> Cut:
         """The state of a cut that was interrupted by a crash; the older part cannot be identified."""
         if _size(self.path) >= cut.pending:
@@ -80,8 +88,12 @@ def _pread(path: Path, size: int, offset: int) -> bytes:
     if size <= 0:
         return b""
     try:
-        file = open_plain(path)
+        file = open_plain(path, links=False)  # a driver could link to files of this user
     except (FileNotFoundError, ValueError):  # ValueError: a pipe or a device in its place
+        return b""
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
         return b""
     try:
         return os.pread(file, size, offset)
@@ -107,11 +119,15 @@ class ParsedChunk:
 class LogTail:
     """A log and the position up to which it was read.
 
-    `sliding`: a copy of this size contains the end of a log instead of its beginning, and is not read.
+    `cut_at`: where to cut a record that is too long, as `Redactor.cut_at`. `sliding`: a copy of this size
+    contains the end of a log instead of its beginning, and is not read.
     """
 
-    def __init__(self, path: Path, name: str, chunk: Chunk, *, sliding: int = 0) -> None:
+    def __init__(
+        self, path: Path, name: str, chunk: Chunk, *, cut_at: Callable[[bytes, int], int], sliding: int = 0
+    ) -> None:
         self.name = name
+        self._cut_at = cut_at
         self.at = chunk.offset
         self._log, self._sliding = CutLog(path), sliding
         self._again = chunk if chunk.offset < chunk.upto else None
@@ -180,7 +196,8 @@ class LogTail:
             return records(lines, part.offset, whole=True)
         found = records(part.data, part.offset, whole=False)
         if is_full and not found:  # a record as long as a chunk: the rest becomes another record
-            return records(part.data, part.offset, whole=True)
+            cut = self._cut_at(part.data, len(part.data) - CUT_BEYOND_BYTES)
+            return records(part.data[:cut], part.offset, whole=True)
         return found
 
     def _look(self) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """accept: a due job gets an attempt, which ZooKeeper stores before anything is submitted."""
 
 from orchestrator.admission.slots import SlotReservation
-from orchestrator.handlers import submission
+from orchestrator.handlers import packages, submission
 from orchestrator.handlers.actions import Action, Release, SetStatus
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.tuning import tuned_properties
@@ -38,6 +38,7 @@ def failed_in_accept(before: JobState, waited_seconds: float) -> JobState:
 def handle(job: JobContext) -> Action:
     """Write the intent, unless the job was stopped, has waited too long, or may not start here now."""
     context, state, record = job.context, job.state, job.claim.record
+    job.reads.read(job.stop_path, job.definition_path)
     request = job.stop_request()
     if request is not None:
         # A request for an earlier job of this id is removed; this job waits until it is due.
@@ -49,10 +50,11 @@ def handle(job: JobContext) -> Action:
     try:
         spark = job.spark
         place = context.drivers.runners.for_target(spark.target).place()
+        installing = packages.installing(job, spark)
     except SubmissionError as error:
         return _unplaced(job, error)
     number = state.attempt + 1
-    taken = _reserved(job, number)
+    taken = installing or _reserved(job, number)
     if isinstance(taken, Waiting):
         return _declined(job, taken)
     tuned = tuned_properties(job, spark, number)
@@ -73,6 +75,7 @@ def handle(job: JobContext) -> Action:
     changes = {
         "attempt": number,
         "place": place.to_json(),
+        "worker": job.claim.root.owner,
         "tuned": tuned,
         "checkpoint": _checkpoint(job, place.backend),
         "slot": taken.slot,
@@ -86,7 +89,9 @@ def handle(job: JobContext) -> Action:
 
 
 def _reserved(job: JobContext, number: int) -> SlotReservation | Waiting:
-    """The slots of the job, or why its pool or its name has none for it now."""
+    """The slots of the job, or why it cannot start on this worker, in its pool or with its name now."""
+    if job.context.leaving.is_set():  # such as a job whose attempt has failed here
+        return Waiting(reason=Reason.DRAINING, message="it starts no job any more")
     admission, definition, pool = job.context.admission, job.definition, job.claim.record.pool
     if (report := admission.high_water.report(pool)) is not None:
         return report.waiting(pool)

@@ -59,6 +59,7 @@ class Wait:
     """Nothing to do now: call the handler after so many seconds, or when the job is woken earlier."""
 
     seconds: float
+    calm_seconds: float = 0.0  # for so long a call is needed only if a node of the job has changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def pass_on_adjustment(job: JobContext, attempt: Attempt) -> None:
     session, path = job.context.session, adjustment_path(attempt.path)
     kept = Nodes(job.context.layout.root).adjustment(job.definition.name)
     for _ in range(_MAX_TRIES):
-        found, of_name = session.get_many([path, kept])
+        found, of_name = job.reads.get(path), job.reads.get(kept)
         said = {} if found is None else document_of(found[0])
         if said.get("run_key") != job.run_key:  # an earlier job of this id is gone, with its nodes
             if of_name is None:

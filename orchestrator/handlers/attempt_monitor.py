@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.handlers.warnings import is_other_kind, recordable_text
-from queues import boottime, timestamp
+from queues import boottime
 from spark_runner.protocol.attempt import AttemptState
 from spark_runner.runners.base import Runner, RunState, Submission
 
@@ -24,22 +24,25 @@ class BackendView:
     last_seen: str | None = None  # time of the last usable answer
     waits_for: str = ""  # why a driver or its executors do not start, once that has lasted for a while
     _waits_since: float | None = None  # monotonic; since then a driver or its executors do not start
-    _answer: frozenset[tuple[str, RunState]] = frozenset()
+    _answer: tuple[tuple[str, RunState], ...] = ()  # sorted
+    _last: Sequence[Submission] | None = None  # an answer without trouble
 
     def note_poll(
         self,
         submissions: Sequence[Submission] | None,
-        reason: str,
         *,
+        at: str,
+        reason: str,
         is_warned: bool,
         warn_after: int,
         waited_for: str,
     ) -> bool:
-        """Record an answer, None when there was none; True when a handler should look at the job.
+        """Record an answer at this time, None for none; True when a handler should look at the job.
 
         `waited_for` is the value of `waits_for` that a handler saw last.
         """
         self.polls += 1
+        self._last = None
         unknown = [found for found in submissions or () if found.state is RunState.UNKNOWN]
         if submissions is None or unknown:
             self.unknown += 1
@@ -47,12 +50,27 @@ class BackendView:
             self.note_silence(reason or (unknown[0].detail if unknown else ""))
             return self.unknown == warn_after
         was_unknown, self.unknown = self.unknown, 0
-        self.last_seen = timestamp()
+        self.last_seen = at
         before = self._answer
-        self._answer = frozenset((found.incarnation, found.state) for found in submissions)
+        self._answer = tuple(sorted({(found.incarnation, found.state) for found in submissions}))
         self._note_wait(submissions)
+        if not any(found.detail for found in submissions):
+            self._last = submissions
         is_news = self._answer != before or is_other_kind(self.waits_for, waited_for)
         return is_news or (was_unknown > 0 and is_warned)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the last answer means no trouble."""
+        return not (self.unknown or self.waits_for)
+
+    def note_same(self, submissions: Sequence[Submission], waited_for: str, at: str) -> bool:
+        """Record an answer that is the same as the last one and means no trouble; False for any other."""
+        if submissions != self._last or self.waits_for != waited_for:
+            return False
+        self.polls += 1
+        self.last_seen = at
+        return True
 
     def note_silence(self, reason: str) -> None:
         """Record why there is no usable answer."""

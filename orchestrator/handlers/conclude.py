@@ -49,6 +49,7 @@ def conclude(
     callback, calls = job.definition.callback, job.state.callback
     if calls.done or not callback.url:
         return Finish(status, changes, extra)
+    job.reads.forget()  # calls take time
     if (before := notices.before_end(job)) is not None:
         return before
     if "end" not in callback.on:

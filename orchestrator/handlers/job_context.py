@@ -1,22 +1,20 @@
 """The context of one job: its claim, its state, its attempts, and the shared parts of the worker."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from loguru import logger
 
 from orchestrator.callbacks.callback import CallbackDelivery
 from orchestrator.handlers.attempt_monitor import AttemptMonitor, BackendView
+from orchestrator.handlers.definition_cache import definition_in
+from orchestrator.handlers.read_ahead import ReadAhead
 from orchestrator.handlers.worker_context import WorkerContext
-from orchestrator.logs.record.redaction import REDACTOR, secrets_of
+from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.model.act import Act
 from orchestrator.model.definition import Definition
 from orchestrator.model.job import JobState
 from orchestrator.model.plan import Plan, decode_plan, plan_path
 from orchestrator.model.spark import Spark
-from orchestrator.model.states import Status
 from orchestrator.model.stop_requests import TIME_LIMIT, act_in, is_time_limit, request_to_stop
 from orchestrator.policy.rules import PolicyRefused
 from orchestrator.tuning.resources import with_resources
@@ -36,7 +34,7 @@ from queues import (
 from spark_runner.protocol.attempt import VERSION_STARTED, Attempt, attempt_path, earlier_path
 from spark_runner.protocol.errors import RefusedSubmission
 from spark_runner.protocol.stop_order import is_graceful
-from spark_runner.runners.base import Runner, Submission, SubmissionPlace
+from spark_runner.runners.base import SubmissionPlace
 
 
 class JobContext:
@@ -53,6 +51,8 @@ class JobContext:
         self.context = context
         self.recorded_run = 0  # the attempt that the history has recorded
         self.begun = 0  # the attempt that this claim announced: no other worker has submitted it
+        self.is_followed = False  # the running attempt was seen by this claim
+        self.is_adopted = False  # another worker has begun that attempt
         self.login: Login | None = None  # of the driver of the attempt whose node contains its digest
         self.monitor = AttemptMonitor(0)
         self.delivery: CallbackDelivery | None = None  # of the first event in the outbox
@@ -61,6 +61,13 @@ class JobContext:
         self.stops_gracefully = False  # the stop request that was read last lets a micro-batch end
         self._on_wake = on_wake
         self._state: tuple[int, JobState] | None = None
+        self._definition: Definition | None = None
+        self._spark: Spark | None = None
+        self.reads = ReadAhead(context.session)
+        self._watched = ("", 0)  # the attempt with a watch, and the connection of the watch
+        self.attempt_version = -1  # as it was read last
+        self._look_seconds = 0.0  # between two looks while it is calm
+        self._calm_until = 0.0  # monotonic
 
     def give_back(self) -> None:
         """Return the memory promised to its driver: the driver is visible by now, or does not start here."""
@@ -91,7 +98,7 @@ class JobContext:
         """The payload of the record; raises ValidationError when it is no JobState."""
         known = self._state
         if known is None or known[0] != self.claim.version:
-            known = self._state = (self.claim.version, JobState.model_validate(self.claim.record.payload))
+            known = self._state = (self.claim.version, JobState.from_payload(self.claim.record.payload))
         return known[1]
 
     @property
@@ -104,32 +111,46 @@ class JobContext:
         """The node of a request to stop."""
         return self.context.layout.stop(self.claim.record.pool, self.id)
 
-    @cached_property
+    @property
+    def definition_path(self) -> str:
+        """The node of the definition."""
+        return f"{self.record_path}/definition"
+
+    @property
     def definition(self) -> Definition:
         """The definition, read once; raises CorruptRecord when it cannot be read."""
-        found = self.context.session.get(f"{self.record_path}/definition")
+        if self._definition is None:
+            self._definition = self._read_definition()
+        return self._definition
+
+    def _read_definition(self) -> Definition:
+        found = self.reads.get(self.definition_path)
         if found is None:
             raise CorruptRecord(self.id, "it has no definition")
         try:
-            definition = Definition.model_validate(json.loads(found[0]))
+            definition, secrets = definition_in(found[0])
         except ValueError as error:
             raise CorruptRecord(self.id, f"its definition is damaged: {error}") from error
-        # Messages of this worker about the job may quote them.
-        REDACTOR.add_of_job(secrets_of(definition.model_dump(include={"variables", "spark", "arguments"})))
+        REDACTOR.add_of_job(secrets)  # messages of this worker about the job may quote them
         return definition
 
     def plan(self) -> Plan | None:
         """The plan of its SQL script, None without one; raises DefinitionError when it cannot be read."""
-        found = self.context.session.get(plan_path(self.record_path)) if self.definition.script else None
+        found = self.reads.get(plan_path(self.record_path)) if self.definition.script else None
         return None if found is None else decode_plan(found[0])
 
-    @cached_property
+    @property
     def spark(self) -> Spark:
         """The Spark settings: from the definition, else the defaults of this worker for the pool.
 
         Raises RefusedSubmission where the two contradict each other, and where the policy forbids them;
         CorruptRecord when the definition cannot be read.
         """
+        if self._spark is None:
+            self._spark = self._filled_spark()
+        return self._spark
+
+    def _filled_spark(self) -> Spark:
         pool = self.claim.record.pool.removesuffix(LOW_LANE_SUFFIX)
         try:
             filled = self.context.rules.spark_of(pool, self.definition.spark)
@@ -147,29 +168,69 @@ class JobContext:
         return with_resources(self.spark, self.state.tuned)
 
     # ------------------------------------------------------------------ attempt
+    @property
+    def attempt_path(self) -> str:
+        """The node of the last attempt, as this version names it."""
+        return attempt_path(self.record_path, self.run_key, self.state.attempt)
+
     def attempt(self) -> Attempt | None:
         """The last attempt as it is now, None before the first; a change of an open one wakes the job.
 
-        An open one is read twice: a watch on an ended attempt would stay until the job is removed.
+        An open one is read again for its watch, unless it has one: a watch on an ended attempt would stay
+        until the job is removed.
         """
-        attempt = self.last_attempt()
-        if attempt is not None and attempt.state.is_open:
-            attempt = self.last_attempt(self.wake)
-            if attempt is not None and not attempt.state.is_open:  # it has ended since the first read
-                self.context.session.forget(attempt.path, self.wake)
+        attempt, connection = self.last_attempt(), self.context.session.connections
+        if attempt is None or not attempt.state.is_open or self._watched == (attempt.path, connection):
+            return attempt
+        self._watched = (attempt.path, connection)  # first: the watch may fire before its read returns
+        try:
+            attempt = self.last_attempt(self.attempt_changed)
+        except BaseException:
+            self._watched = ("", 0)
+            raise
+        if attempt is not None:
+            self.reads.drop(attempt.alive)  # its driver may have started since
+            if not attempt.state.is_open:  # it has ended since the first read
+                self.context.session.forget(attempt.path, self.attempt_changed)
         return attempt
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a change of the last attempt wakes the job, unless its watch is lost."""
+        return self._watched == (self.attempt_path, self.context.session.connections)
+
+    @property
+    def watched_paths(self) -> tuple[str, str, str]:
+        """The stop request, the last attempt and its `alive`: the nodes whose changes need a handler."""
+        return self.stop_path, self.attempt_path, f"{self.attempt_path}/alive"
+
+    def note_calm(self, look_seconds: float, calm_seconds: float) -> None:
+        """Record for how long the job needs its handler only if one of its nodes changes; 0 = not at all."""
+        self._look_seconds, self._calm_until = look_seconds, time.monotonic() + calm_seconds
+        if calm_seconds > 0:
+            self._spark = None  # made anew when it is needed, perhaps in hours
+
+    def calm_seconds(self) -> float:
+        """Seconds until the next look at the job while it is calm; zero or less when it needs its handler."""
+        return min(self._look_seconds, self._calm_until - time.monotonic())
+
+    def attempt_changed(self) -> None:
+        """Call the handler again; the watch on the last attempt is used up."""
+        self._watched = ("", 0)
+        self.wake()
 
     def last_attempt(self, wake: Wake | None = None) -> Attempt | None:
         """The last attempt, with `wake` as its only watch; raises CorruptRecord where it is missing."""
         number = self.state.attempt
         if number == 0:
             return None
-        path, session = attempt_path(self.record_path, self.run_key, number), self.context.session
-        attempt = Attempt.watched(session, path, wake)
+        path, session = self.attempt_path, self.context.session
+        attempt = Attempt.watched(session, path, wake) if wake else Attempt.found(path, self.reads.get(path))
         if attempt is None:
             attempt = Attempt.watched(session, earlier_path(self.record_path, number), wake)
         if attempt is None or attempt.run_key != self.run_key:
             raise CorruptRecord(self.id, f"its attempt {number} is missing")
+        self.attempt_version = attempt.version
         return attempt
 
     def new_login(self, run: str) -> str:
@@ -239,36 +300,13 @@ class JobContext:
             or SubmissionPlace("")
         )
 
-    def submissions(self, runner: Runner, run: str) -> list[Submission] | None:
-        """Every submission of a run as its backend reports it; None when the backend does not answer.
-
-        An error of a backend is no error of the job: its handler decides about a long silence.
-        """
-        try:
-            return runner.find(run)
-        except Exception as error:  # noqa: BLE001 - a library of a backend may raise any error
-            logger.debug("{}: the backend {} does not answer: {}", self.id, runner.backend, error)
-            self.current_monitor().backend.note_silence(str(error))
-            return None
-
-    def note_poll(self, submissions: Sequence[Submission] | None, reason: str = "") -> None:
-        """Record the answer of a backend, None without one; a change wakes the job."""
-        if self.monitor.backend.note_poll(
-            submissions,
-            reason,
-            is_warned=self.state.status is Status.RUNNING_WARN,
-            warn_after=self.context.rules.limits().warn_after,
-            waited_for=self.monitor.warnings.waited_for,
-        ):
-            self.wake()
-
     # ------------------------------------------------------------------ stop
     def stop_request(self) -> tuple[Delete, bool] | None:
         """The removal of the stop node, and whether it is meant for this job; None without a node.
 
         Raises ClaimLost without a node when the job was claimed only for its stop request.
         """
-        found = self.context.session.get(self.stop_path)  # no watch: it would stay forever
+        found = self.reads.get(self.stop_path)  # no watch: it would stay forever
         if found is None:
             if self.claim.hold.for_stop:
                 raise self.claim.void()

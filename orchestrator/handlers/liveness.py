@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.polls import find_submissions
 from orchestrator.model.job import JobError
 from orchestrator.model.times import moment, seconds_between
 from queues import AccessDenied, NodeData, Set, decode, timestamp
@@ -17,16 +18,22 @@ _LEASE_MARGIN_SECONDS = 30.0  # a driver may need so long to notice the end of i
 def absence(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> float | None:
     """Seconds until the attempt counts as lost, None while its driver keeps `alive`; by CLOCK_BOOTTIME."""
     found = _alive(job, attempt)
-    if found is not None and found[1].owner:  # a persistent node outlives its driver and proves nothing
-        data, stat = found
-        monitor.life.note_alive(stat.modified, _application_id(data))
+    if found is not None and note_alive(monitor, found):
         return None
     return absence_limit(job) - monitor.life.note_absent()
 
 
+def note_alive(monitor: AttemptMonitor, found: NodeData) -> bool:
+    """Record the node `alive`; False for a persistent node, which outlives its driver and proves nothing."""
+    data, stat = found
+    if stat.owner:
+        monitor.life.note_alive(stat.modified, _application_id(data))
+    return bool(stat.owner)
+
+
 def _alive(job: JobContext, attempt: Attempt) -> NodeData | None:
     try:
-        return job.context.session.get(attempt.alive)
+        return job.reads.get(attempt.alive)
     except AccessDenied:  # a driver that closes it to its worker counts as absent
         return None
 
@@ -36,7 +43,7 @@ def observed_end(job: JobContext, attempt: Attempt, runner: Runner) -> Submissio
 
     A cluster that does not list a driver proves no end: it may still run on a node that is cut off.
     """
-    for found in job.submissions(runner, attempt.run) or ():
+    for found in find_submissions(job, runner, attempt.run) or ():
         if found.incarnation == attempt.incarnation:
             return found if found.is_end_observed and not found.may_run else None
     return None

@@ -57,9 +57,7 @@ def _running(job: JobContext, document: Mapping[str, Any], changes: Mapping[str,
     news = {**facts, **changes}
     shown = job.state.evolve(**news)
     if shown.status.queue is not Queue.RUNNING:  # it ended before a handler saw it run
-        shown = shown.model_copy(
-            update={"status": Status.RUNNING, "previous": Status.ACCEPT, "ended": None, "warning": None}
-        )
+        shown = shown.evolve(status=Status.RUNNING, previous=Status.ACCEPT, ended=None, warning=None)
     return _noted(job, "running", shown, news)
 
 
@@ -145,7 +143,9 @@ def alongside(job: JobContext, action: Action) -> Action:
             return SetStatus(job.state.status, with_running(job, monitor.seen()))
         action = Wait(min(action.seconds, _NAME_LOOK_SECONDS))
     step = _delivered_meanwhile(job)
-    return Wait(min(action.seconds, step)) if isinstance(step, float) else step
+    if not isinstance(step, float):
+        return step
+    return action if step == math.inf and job.delivery is None else Wait(min(action.seconds, step))
 
 
 def _delivered_meanwhile(job: JobContext) -> Action | float:

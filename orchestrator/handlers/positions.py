@@ -77,7 +77,7 @@ def keep_positions(job: JobContext) -> None:
 
 def _of_name(job: JobContext, path: str) -> tuple[dict[str, Any], int | None]:
     """The positions of a job name, and the version of their node; None without one."""
-    found = job.context.session.get(path)
+    found = job.reads.get(path)
     return ({}, None) if found is None else (document_of(found[0]), found[1].version)
 
 
@@ -87,7 +87,7 @@ def _of_driver(job: JobContext, attempt: str) -> tuple[dict[str, Any], int]:
     It is empty where its program made something else of the node: the worker passes it on to other drivers.
     """
     try:
-        found = job.context.session.get(positions_path(attempt))
+        found = job.reads.get(positions_path(attempt))
     except AccessDenied:
         return {}, 0
     if found is None or len(found[0]) > MAX_BYTES:

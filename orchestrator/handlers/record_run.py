@@ -18,6 +18,7 @@ from orchestrator.model.spark import Spark
 from queues import OutcomeUnknown, SessionLost, Unreachable
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission
+from spark_runner.protocol.positions_node import positions_path
 
 
 def record_run(job: JobContext) -> None:
@@ -30,6 +31,7 @@ def record_run(job: JobContext) -> None:
     history, state = job.context.reporting.history, job.state
     if state.attempt in {0, job.recorded_run}:
         return
+    job.reads.read(job.attempt_path, positions_path(job.attempt_path), job.stop_path)
     keep_positions(job)
     if history is None:
         job.recorded_run = state.attempt

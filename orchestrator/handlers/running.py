@@ -6,11 +6,14 @@ decide, never the memory of this worker.
 
 from collections.abc import Sequence
 
+from loguru import logger
+
 from orchestrator.handlers import submission, supervision
 from orchestrator.handlers.actions import Action, Keep, Release, SetStatus, Wait
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import killed
 from orchestrator.handlers.notices import alongside
+from orchestrator.handlers.polls import find_submissions
 from orchestrator.handlers.verdict import move_by, verdict_of_attempt
 from orchestrator.model.states import Status
 from spark_runner.protocol.attempt import Attempt, AttemptState, application_in
@@ -28,6 +31,7 @@ def handle(job: JobContext) -> Action:
 
 
 def _look(job: JobContext) -> Action:
+    job.reads.read(job.stop_path, job.attempt_path, *submission.first_read(job))
     is_stopped = job.is_stopped()
     if is_stopped and (step := _obey(job)) is not None:
         return step
@@ -56,11 +60,30 @@ def _follow(job: JobContext, attempt: Attempt, *, is_stopped: bool) -> Action:
     monitor.follow(attempt.run, job.context.drivers.runners.at(job.place(attempt)))
     if monitor.runner is None and (left := _left_to_its_host(job, attempt)) is not None:
         return left
+    if not job.is_followed:
+        job.is_followed = True
+        _note_adoption(job, attempt)
     if attempt.state is AttemptState.STARTED:
         return supervision.look(job, attempt, monitor)
     if is_stopped:  # a driver that starts now has this step refused, and ends by itself later
         return SetStatus(Status.KILL, monitor.seen(), extra=(killed(attempt),))
     return submission.look(job, attempt, monitor)
+
+
+def _note_adoption(job: JobContext, attempt: Attempt) -> None:
+    """Log that this worker follows a driver that it has not started, or that it had lost with its session."""
+    if job.begun == attempt.number:
+        return
+    begun_by, this_one = job.state.worker, job.claim.root.owner
+    what = "the driver" if attempt.state is AttemptState.STARTED else "the start"
+    job.is_adopted, adopted = begun_by != this_one, job.context.adopted
+    if not job.is_adopted or attempt.run in adopted:
+        logger.info("holds {} of {}, attempt {}, again", what, job.id, attempt.number)
+        return
+    adopted.add(attempt.run)
+    far = "" if job.current_monitor().runner else ": it is out of reach, and followed in ZooKeeper alone"
+    source = f"from worker {begun_by}" if begun_by else "from an earlier worker"
+    logger.info("adopted {} of {}, attempt {}, {}{}", what, job.id, attempt.number, source, far)
 
 
 def _left_to_its_host(job: JobContext, attempt: Attempt) -> Release | None:
@@ -94,7 +117,7 @@ def _settle(job: JobContext, attempt: Attempt) -> Wait | None:
     runner, monitor = job.context.drivers.runners.at(job.place(attempt)), job.current_monitor()
     if runner is None:
         return None
-    found = job.submissions(runner, attempt.run)
+    found = find_submissions(job, runner, attempt.run)
     if found is not None and _is_over(attempt, found):
         return None
     ended_by_itself = attempt.state in {AttemptState.SUCCEEDED, AttemptState.FAILED}

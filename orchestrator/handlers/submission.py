@@ -3,21 +3,25 @@
 import uuid
 from collections.abc import Sequence
 
-from orchestrator.handlers import supervision
+from orchestrator.handlers import packages, supervision
 from orchestrator.handlers.actions import Action, Keep, SetStatus, Wait
 from orchestrator.handlers.adjustments import pass_on_adjustment
 from orchestrator.handlers.attempt_monitor import AttemptMonitor
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.liveness import age
+from orchestrator.handlers.polls import find_submissions
 from orchestrator.handlers.positions import positions_before
 from orchestrator.handlers.submit_request import is_short, submit_request
 from orchestrator.handlers.verdict import Verdict, error_of, move_by, reported_error
 from orchestrator.model.backoff import jittered
 from orchestrator.model.errors import CorruptHistory, DefinitionError, HistoryNotFound
 from orchestrator.model.job import JobError
+from orchestrator.model.paths import Nodes
+from orchestrator.model.plan import plan_path
 from orchestrator.model.states import Status
 from queues import LOW_LANE_SUFFIX, SessionSettings, Set, timestamp
 from spark_runner.protocol import exit_codes
+from spark_runner.protocol.adjustment_node import adjustment_path
 from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.errors import RefusedSubmission, SubmissionError
 from spark_runner.runners.base import Runner, RunState, Submission
@@ -30,6 +34,16 @@ _MEMORY_CHECK_SECONDS = 1.0  # until the next check of the memory of this host
 _LOOK_SECONDS = 30.0  # unless a watch or a poll wakes the job earlier
 
 
+def first_read(job: JobContext) -> Sequence[str]:
+    """The nodes to read ahead for an attempt: those of its submission, or the sign of life of its driver."""
+    if not _is_ours_alone(job, 0):
+        return [f"{job.attempt_path}/alive"]
+    nodes, name = Nodes(job.context.layout.root), job.definition.name
+    paths = [nodes.position(name), adjustment_path(job.attempt_path), nodes.adjustment(name)]
+    paths += [nodes.history(name)] if job.context.reporting.history is not None else []
+    return [*paths, plan_path(job.record_path)] if job.definition.script else paths
+
+
 def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
     """Submit it, or wait for the driver to take it, or give it up."""
     runner = monitor.runner
@@ -37,7 +51,7 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
         # No driver has run, and this worker cannot detect a later one: the attempt is closed, so that a
         # late driver ends at once, and the job starts again with a new attempt.
         return SetStatus(Status.ACCEPT, extra=(_closed(attempt),))
-    submissions = job.submissions(runner, attempt.run)
+    submissions = find_submissions(job, runner, attempt.run)
     if submissions is None:
         return _unanswered(job, attempt, monitor)
     accidents = all(s.state is RunState.GONE or s.exit_code in _ACCIDENTS for s in submissions)
@@ -143,6 +157,7 @@ def _submit(job: JobContext, attempt: Attempt, runner: Runner, *, is_first: bool
             event_logs=job.context.rules.event_logs,
             installation=job.context.rules.installations.of(pool.removesuffix(LOW_LANE_SUFFIX)),
             delivered=positions_before(job, attempt),
+            environment=packages.environment(job, job.sized_spark),
         )
         pass_on_adjustment(job, attempt)
         hooks.fire(lambda hook: hook.before_submit(job.id, state, attempt.run))
@@ -170,7 +185,7 @@ def _is_short(job: JobContext) -> bool:
     if start not in {"", "auto"} or history is None:
         return start in {"fast", "warm"}
     try:
-        return is_short(history.read(job.definition.name))
+        return is_short(history.read(job.definition.name, job.reads.get))
     except (HistoryNotFound, CorruptHistory):
         return False
 

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.functions import offered_functions, packages_of
 from orchestrator.handlers.lakes import lakes_of, with_lakes
+from orchestrator.handlers.packages import folder_of, with_packages
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in, secrets_of
-from orchestrator.model.definition import CheckpointUse, Definition
+from orchestrator.model.definition import Definition
+from orchestrator.model.definition_parts import CheckpointUse
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, plan_references, program_of
 from orchestrator.model.schedule import FIRE_TIME
@@ -28,6 +31,7 @@ from spark_runner.protocol.attempt import Attempt, AttemptState
 from spark_runner.protocol.run_plan import PlannedJob, RunPlan, SqlProgram
 from spark_runner.runners.base import SubmitRequest
 from spark_runner.runners.installation import SparkInstallation
+from spark_runner.runners.packages.environment import Environment
 from spark_runner.sql.python_modules import file_names
 from spark_runner.sql.text.built_ins import values_of
 
@@ -74,6 +78,7 @@ def submit_request(
     references: ReferenceSettings | None = None,
     installation: SparkInstallation | None = None,
     delivered: Mapping[str, Any] | None = None,
+    environment: Environment | None = None,
 ) -> SubmitRequest:
     """The request for one submission of an attempt; raises DefinitionError, also where the policy refuses.
 
@@ -83,7 +88,8 @@ def submit_request(
     replace the packages of connectors, `functions` are those of the operator, `references` are the sources of
     values for the plan, `quarantine` is the URL of the folder for rows that do not fit, `checkpoints` are the
     folders for the progress of streams, `event_logs` those of Spark's event logs, `installation` is the Spark
-    of the pool, `delivered` is how far the pushes of earlier attempts have come.
+    of the pool, `delivered` is how far the pushes of earlier attempts have come, `environment` has the
+    packages of `requirements`.
     """
     policy.check(pool, definition, spark=spark, plan=plan)
     policy.check_files(pool, definition, spark.target)
@@ -102,6 +108,8 @@ def submit_request(
         conf = event_logs.prepared(pool, spark) | conf
     if spark.target.backend == "kubernetes":
         conf |= {f"{_MOUNT}{name}": folder for name, folder in references.mounts(scopes).items()}
+    if environment is not None:
+        conf = with_packages(conf, environment, spark.target)
     script = program.script if isinstance(program, SqlProgram) else None
     own = [*secrets_in({**definition.variables, **conf}), *secrets_of(definition.arguments)]
     secrets = [*own, *secrets_of(script), *_passwords(zookeeper)]
@@ -137,11 +145,13 @@ def submit_request(
         secrets=tuple(secrets),
         references=references.sources(scopes).to_json() if used else {},
         delivered=delivered or {},
+        packages=None if environment is None else environment.planned(folder_of(environment, spark.target)),
     )
     may_share = script is not None and not (
         script["names_files"]
         or script["needs_own_jvm"]
         or offered
+        or environment is not None
         or any(_of_connectors(connectors, connector_jars))
     )
     modules = {name for each in connectors.values() for name in each.python_packages()}
@@ -193,6 +203,7 @@ def spark_properties(
     return found.properties
 
 
+@cache  # it reads and parses a file: a fifth of the time of a submission
 def spark_version() -> str:
     """The version of the Spark that submits the jobs of this host."""
     return metadata.version("pyspark")

@@ -55,8 +55,12 @@ def look(job: JobContext, attempt: Attempt, monitor: AttemptMonitor) -> Action:
         ended is not None
     ):  # its session has not expired, or its backend is wrong: its own outcome has priority
         often = _CONTRADICTION_LOOK_SECONDS
-    hour_left = math.inf if left is not None else record_hour(job, attempt)
-    return Wait(min(often, run_left, stall_left, hour_left, math.inf if left is None else left))
+    if left is not None:
+        return Wait(min(often, run_left, stall_left, left))
+    handled_in = min(run_left, stall_left, record_hour(job, attempt))
+    has_trouble = ended is not None or monitor.runner is None or not monitor.backend.is_well
+    is_calm = job.state.status is Status.RUNNING and not has_trouble
+    return Wait(min(often, handled_in), calm_seconds=handled_in if is_calm else 0.0)
 
 
 def record_warning(job: JobContext, monitor: AttemptMonitor, warning: str | None) -> SetStatus | None:

@@ -19,7 +19,7 @@ def recordable_text(reason: str) -> str:
 
 def is_other_kind(text: str, stored: str) -> bool:
     """Whether the text differs from the stored one in more than numbers and ids."""
-    return _VARIABLE.sub("#", text) != _VARIABLE.sub("#", stored)
+    return text != stored and _VARIABLE.sub("#", text) != _VARIABLE.sub("#", stored)
 
 
 def rest_seconds(text: str, stored: str) -> float:

@@ -20,11 +20,13 @@ from orchestrator.handlers.checkpoints import Checkpoints
 from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.hooks import Hooks
 from orchestrator.history.history import History
+from orchestrator.history.successes import KnownSuccesses
 from orchestrator.model.limits import Limits
 from orchestrator.model.spark import Spark
 from orchestrator.policy.policy import Policy
 from orchestrator.tuning.store import KnownTunings
 from queues import EnsembleClock, Layout, Session
+from spark_runner.runners.packages.installer import Installer
 from spark_runner.runners.registry import Runners
 
 
@@ -35,6 +37,7 @@ class DriverControl:
     runners: Runners
     kill_grace: float  # seconds between TERM and KILL
     access: DriverAccess = field(default_factory=DriverAccess.model_construct)  # of drivers to ZooKeeper
+    installer: Installer | None = None  # of the Python packages of jobs; None: jobs cannot have any
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Reporting:
     hooks: Hooks = field(default_factory=Hooks)
     callbacks: Callbacks = field(default_factory=Callbacks)
     history: History | None = None
+    successes: KnownSuccesses | None = None  # None: no schedule follows a job
     tunings: KnownTunings | None = None  # None: nothing is tuned
     audit: AuditLog | None = None  # None: without logs
     archive: Archive | None = None  # None: jobs are removed without being archived
@@ -81,7 +85,10 @@ class Reporting:
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """The shared parts of one worker's handlers. `draining`: once set, no handler begins."""
+    """The shared parts of one worker's handlers.
+
+    `leaving`: while set, no job starts here. `draining`: once set, no handler begins.
+    """
 
     session: Session
     layout: Layout
@@ -90,4 +97,6 @@ class WorkerContext:
     admission: Admission
     rules: JobRules = field(default_factory=JobRules)
     reporting: Reporting = field(default_factory=Reporting)
+    leaving: threading.Event = field(default_factory=threading.Event)
+    adopted: set[str] = field(default_factory=set)  # runs that another worker has begun
     draining: threading.Event = field(default_factory=threading.Event)

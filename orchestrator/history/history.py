@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -168,7 +168,8 @@ class Ring:
 
         A run that ended before all runs of a full ring was dropped before, and is not stored again.
         """
-        if any(key_of(each) == key_of(run) for each in self.runs):
+        key = key_of(run)
+        if any(key_of(each) == key for each in self.runs):
             return self
         added = with_news(run, self.runs)
         if added is None:
@@ -206,10 +207,13 @@ class History:
         self._waiting: _Batch = defaultdict(list)
         self._has_folder = False
 
-    def read(self, name: str) -> Sequence[Run]:
-        """The last runs of a name, the latest last; raises HistoryNotFound, CorruptHistory."""
+    def read(self, name: str, get: Callable[[str], NodeData | None] | None = None) -> Sequence[Run]:
+        """The last runs of a name, the latest last; raises HistoryNotFound, CorruptHistory.
+
+        `get` returns the node, where the caller has read it already.
+        """
         path = self._nodes.history(check_id(name))
-        found = self._session.get(path)
+        found = (get or self._session.get)(path)
         if found is None:
             raise HistoryNotFound(name)
         try:

@@ -22,7 +22,7 @@ def about(record: Record, queue: str, state: JobState, *, action: str = TRANSITI
         "job.name": state.name,
         "job.queue": str(queue),
         "job.status": str(state.status),
-        "job.state": state.model_dump(mode="json", exclude_defaults=True, exclude={"outbox"}),
+        "job.state": state.to_payload(exclude={"outbox"}),
     }
     return logger.bind(
         job_id=record.id, run_key=record.run_key, pool=record.pool, attempt=state.attempt, fields=fields

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.model.definition import CheckpointUse, Definition
+from orchestrator.model.definition import Definition
+from orchestrator.model.definition_parts import CheckpointUse
 from orchestrator.model.errors import DefinitionError
 from spark_runner.connectors.errors import ConnectorError, OptionError
 from spark_runner.connectors.options import options_of

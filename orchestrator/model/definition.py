@@ -1,15 +1,17 @@
 """The definition of a job, as a user writes it; immutable once the job is enqueued."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from orchestrator.model.backoff import growing
+from orchestrator.model.definition_parts import Callback, CheckpointUse, Retry, Timeout
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.fields import DefinitionPart, Seconds, explain, text, texts
+from orchestrator.model.fields import DefinitionPart, explain, text, texts
+from orchestrator.model.program_files import PROGRAMS, looks_like_file, with_texts
+from orchestrator.model.requirements import checked_requirements
 from orchestrator.model.schedule import Schedule
 from orchestrator.model.spark import Spark
 from orchestrator.model.tuning import Tuning
@@ -18,118 +20,6 @@ from spark_runner.protocol.text import shortened
 
 MAX_DEFINITION_BYTES = 384 * 1024  # part of the multi that enqueues the job, whose limit is 768 KiB
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_URL = re.compile(r"https?://[^\s/]+(/\S*)?|\$\{env:[A-Za-z0-9_]+\}\S*")
-
-ErrorClass = Literal[
-    "user",
-    "memory",
-    "lost",
-    "no_outcome",  # the driver ended with exit code 0 and reported no outcome
-    "killed",  # the application was ended on its cluster
-    "submission",
-    "timeout",
-    "infrastructure",
-    "callback",
-]
-
-
-CallbackEvent = Literal["running", "warn", "end"]
-
-
-class Retry(DefinitionPart):
-    """How often, how soon and after which errors a failed job runs again."""
-
-    attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    delay: Annotated[Seconds, Field(ge=0)] = 30.0
-    factor: Annotated[float, Field(ge=1, le=10)] = 2.0
-    max_delay: Annotated[Seconds, Field(ge=0)] = 600.0
-    on: tuple[ErrorClass, ...] = ("lost", "submission", "infrastructure", "memory", "user")
-    submissions: Annotated[int, Field(ge=1, le=100)] = Field(
-        5,
-        description="tries to submit one attempt after transient failures; not counted as attempts",
-    )
-    reset_after: Annotated[Seconds, Field(ge=0)] | None = Field(
-        None,
-        description="an attempt that ran for this time clears the failures before it; 0 = never; "
-        "by default 1h in mode streaming, else never",
-    )
-
-    def delay_after(self, failures: int) -> float:
-        """The seconds to wait after this many failures in a row (1 = the first), before jitter."""
-        return growing(self.delay, self.max_delay, failures, factor=self.factor)
-
-
-class Timeout(DefinitionPart):
-    """Time limits; 0 = no limit, where that is allowed."""
-
-    queued: Annotated[Seconds, Field(ge=0)] = Field(
-        86_400.0, description="in accept after the job is due; then it fails"
-    )
-    submit: Annotated[Seconds, Field(ge=1)] = Field(
-        300.0, description="from the intent until the driver has started the attempt"
-    )
-    run: Annotated[Seconds, Field(ge=0)] | None = Field(
-        None,
-        description="of one attempt, from the start of its driver; then it is killed; "
-        "by default 2h, and no limit in mode streaming",
-    )
-    on_run: Literal["fail", "retry", "demote"] = Field(
-        "fail", description="after `run`: the job ends, gets another attempt, or one in the low lane"
-    )
-    stall: Annotated[Seconds, Field(ge=0)] = Field(
-        600.0, description="without progress; then the job is RUNNING_WARN until there is progress"
-    )
-    lease: Annotated[Seconds, Field(ge=5)] = Field(
-        900.0,
-        description="a driver without contact to ZooKeeper for this time ends itself and counts as lost",
-    )
-
-
-class Callback(DefinitionPart):
-    """The receiver of a job's events, and the events that it gets."""
-
-    url: str = Field("", description="http or https; the worker fills in ${env:NAME}; empty = no callback")
-    on: Annotated[tuple[CallbackEvent, ...], Field(min_length=1)] = Field(
-        ("end",), description="events to send: a driver runs, the job is RUNNING_WARN, the job has ended"
-    )
-    ignore_errors: bool = Field(False, description="drop an event whose first delivery fails")
-    attempts: Annotated[int, Field(ge=1, le=100)] = 5
-    timeout: Annotated[Seconds, Field(gt=0, le=300)] = 10.0
-
-    @field_validator("url")
-    @classmethod
-    def _is_url(cls, value: str) -> str:
-        if value and not (_URL.fullmatch(value) and value.isprintable()):
-            message = f"{value!r} is not an http or https address"
-            raise ValueError(message)
-        return value
-
-
-class CheckpointUse(DefinitionPart):
-    """How a script that reads streams begins, where earlier runs have left a checkpoint."""
-
-    start: Literal["continue", "resume", "fresh"] = Field(
-        "continue",
-        description="`continue` refuses the checkpoint of a changed script, `resume` takes it over, `fresh`"
-        " puts it away and reads all data anew",
-    )
-    positions: dict[str, str] = Field(
-        default_factory=dict,
-        description="by table, `*` = all: where it begins to read; for files a time, such as"
-        " 2026-11-01T00:00:00Z; needs `start: fresh`",
-    )
-
-    @field_validator("positions", mode="before")
-    @classmethod
-    def _as_text(cls, value: object) -> object:
-        return texts(value)
-
-    @model_validator(mode="after")
-    def _begins_anew(self) -> Self:
-        if self.positions and self.start != "fresh":
-            message = f"'positions' need 'start: fresh', not '{self.start}'"
-            raise ValueError(message)
-        return self
 
 
 def _check_name(value: str) -> str:
@@ -139,35 +29,102 @@ def _check_name(value: str) -> str:
 
 
 class Definition(DefinitionPart):
-    """A push job. `script` and `python` hold the text of the program itself."""
+    """A push job. `script` and `python` are text; a `Path` means the text of that file.
+
+    The constructor raises DefinitionError where a field is refused or a file cannot be read.
+    """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
-    name: Annotated[str, AfterValidator(_check_name)]
-    script: str = Field("", description="the text of a SQL script")
-    python: str = Field("", description="the text of a PySpark program")
-    jar: str = Field("", description="a jar that the worker or the cluster can read")
-    main_class: str = Field("", alias="class", description="the class of the jar whose main runs")
-    file: str = Field("", description="the name of the text in errors and tracebacks")
-    directory: str = Field(
-        "", description="the base of relative paths; an error where a driver does not have it"
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            script: str | Path = "",
+            python: str | Path = "",
+            jar: str = "",
+            main_class: str = "",
+            file: str = "",
+            directory: str = "",
+            arguments: Sequence[str | float] = (),
+            pool: str = DEFAULT_POOL,
+            spark: Spark | Mapping[str, Any] = ...,
+            tuning: Tuning | Mapping[str, Any] = ...,
+            retry: Retry | Mapping[str, Any] = ...,
+            timeout: Timeout | Mapping[str, Any] = ...,
+            callback: Callback | Mapping[str, Any] = ...,
+            concurrency: int = 0,
+            schedule: Schedule | Mapping[str, Any] = ...,
+            checkpoint: CheckpointUse | Mapping[str, Any] | None = None,
+            variables: Mapping[str, str | float] = ...,
+            requirements: Sequence[str] = (),
+            labels: Mapping[str, str | float] = ...,
+        ) -> None: ...
+
+    else:
+
+        def __init__(self, /, **fields: Any) -> None:
+            """Relative paths in a text refer to the working directory, unless `directory` is given."""
+            for field in PROGRAMS:
+                _refuse_file_name(field, fields.get(field))
+            super().__init__(**{"directory": str(Path.cwd())} | with_texts(fields))
+            _refuse_unfit(self, "Definition")
+
+        __init__.__pydantic_base_init__ = True  # see DefinitionPart
+
+    name: Annotated[str, AfterValidator(_check_name)] = Field(
+        description="name of the job, of its history and its tuning; A-Z, a-z, 0-9, '.', '_' and '-'"
     )
-    arguments: tuple[str, ...] = ()
-    pool: str = DEFAULT_POOL
+    script: str = Field(
+        default="", description="the file of a SQL script, or `{text: ...}`; in Python a Path, or the text"
+    )
+    python: str = Field(
+        default="",
+        description="the file of a PySpark program, or `{text: ...}`; in Python a Path, or the text",
+    )
+    jar: str = Field(default="", description="a jar that the worker or the cluster can read")
+    main_class: str = Field(
+        default="", alias="class", description="the class in the jar whose main method runs"
+    )
+    file: str = Field(default="", description="the name of a program given as text, in errors and tracebacks")
+    directory: str = Field(
+        default="", description="the base of relative paths; an error if the driver does not have it"
+    )
+    arguments: tuple[str, ...] = Field(default=(), description="arguments of a program; not for SQL scripts")
+    pool: str = Field(
+        default=DEFAULT_POOL,
+        description="the pool in which the job waits; the first job of a pool creates it",
+    )
     spark: Spark = Spark.model_construct()
     tuning: Tuning = Tuning.model_construct()
     retry: Retry = Retry.model_construct()
     timeout: Timeout = Timeout.model_construct()
     callback: Callback = Callback.model_construct()
     concurrency: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        0, description="most running jobs of this name, in all pools; 0 = no limit"
+        default=0, description="maximum number of running jobs with this name, in all pools; 0 = no limit"
     )
     schedule: Schedule = Schedule.model_construct()
     checkpoint: CheckpointUse | None = Field(
-        None, description="of a script that reads streams: how it uses its checkpoint; see docs/modes.md"
+        default=None,
+        description="how a script that reads streams uses its checkpoint; see docs/modes.md",
     )
-    variables: dict[str, str] = Field(default_factory=dict, description="${name} in the script")
-    labels: dict[str, str] = Field(default_factory=dict)
+    variables: dict[str, str] = Field(default_factory=dict, description="values of `${name}` in a SQL script")
+    requirements: tuple[str, ...] = Field(
+        default=(),
+        description="Python packages: name==version, installed once per host; see docs/python-packages.md",
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="names and values of your own, to find jobs by"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_texts(cls, document: object) -> object:
+        return with_texts(document) if isinstance(document, dict) else document
+
+    _are_packages = field_validator("requirements")(checked_requirements)
 
     @field_validator("variables", "labels", mode="before")
     @classmethod
@@ -204,7 +161,7 @@ class Definition(DefinitionPart):
     @field_validator("arguments", mode="before")
     @classmethod
     def _as_arguments(cls, value: object) -> object:
-        return [text(item) for item in value] if isinstance(value, list) else value
+        return [text(item) for item in value] if isinstance(value, list | tuple) else value
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
@@ -217,8 +174,18 @@ class Definition(DefinitionPart):
         if not self.script and self.variables:
             message = "'variables' are for SQL scripts; a program takes 'arguments'"
             raise ValueError(message)
+        if self.jar and self.requirements:
+            message = "'requirements' are Python packages; a jar takes 'spark.packages' and 'spark.jars'"
+            raise ValueError(message)
         if self.script and self.arguments:
             message = "'arguments' are for programs; a SQL script takes 'variables'"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _after_others(self) -> Self:
+        if self.name in self.schedule.after:
+            message = f"'schedule.after' names {self.name!r} itself: it would run after its own success"
             raise ValueError(message)
         return self
 
@@ -239,6 +206,30 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
         definition = Definition.model_validate(document)
     except ValidationError as error:
         raise DefinitionError(explain(error, Definition, source)) from error
+    _refuse_unfit(definition, source)
+    return definition
+
+
+def checked(definition: Definition) -> Definition:
+    """The definition, validated again: copies with other values and changes in its mappings were not.
+
+    Raises DefinitionError.
+    """
+    document = definition.model_dump(exclude_defaults=True, warnings=False)
+    return build_definition(document, shortened(str(definition.name), 100))
+
+
+def _refuse_file_name(field: str, value: object) -> None:
+    if isinstance(value, str) and looks_like_file(value):
+        shown = shortened(value, 100)
+        raise DefinitionError(
+            f"Definition: field {field!r} is the text of a program, and {shown!r} looks like the name of a"
+            f" file; write {field}=Path({shown!r}), or load the file with load_definition"
+        )
+
+
+def _refuse_unfit(definition: Definition, source: str) -> None:
+    """Raise DefinitionError for a definition that cannot be stored."""
     refuse_nul(definition.model_dump(), source)
     try:
         size = len(definition.model_dump_json().encode())
@@ -249,7 +240,6 @@ def build_definition(document: dict[str, Any], source: str) -> Definition:
             f"{source}: the definition is {size:,} bytes, the limit is {MAX_DEFINITION_BYTES:,}; "
             "keep data out of it and let it name files"
         )
-    return definition
 
 
 def refuse_nul(document: dict[str, Any], source: str) -> None:

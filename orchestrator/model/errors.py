@@ -1,9 +1,14 @@
 """Errors of `orchestrator`: one tree, each with a message for users."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from queues import Error
+from spark_runner.protocol.text import did_you_mean
+
+_NAMED_WORKERS = 10
 
 
-class OrchestratorError(Exception):
+class OrchestratorError(Error):
     """Base of every error of this package."""
 
 
@@ -36,7 +41,7 @@ class StateConflict(OrchestratorError):
 
 
 class NotEnded(StateConflict):
-    """The job has not ended yet, and the operation is for ended jobs."""
+    """The job has not ended yet, but the operation is only for ended jobs."""
 
 
 class NotDead(StateConflict):
@@ -67,7 +72,7 @@ class AttemptOpen(StateConflict):
 
 
 class NotStreaming(StateConflict):
-    """The job has no micro-batches after which it could end."""
+    """The job has no micro-batches, so it cannot stop after one."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(
@@ -82,11 +87,11 @@ class NotConfirmed(OrchestratorError):
 
 
 class WaitTimeout(OrchestratorError):
-    """The job did not end within the time to wait."""
+    """The job did not end in time."""
 
 
 class NoSuchAttempt(OrchestratorError):
-    """The job has no attempt of this number, so there are no logs of it."""
+    """The job has no attempt with this number, so there are no logs of it."""
 
 
 class LogsElsewhere(OrchestratorError):
@@ -100,8 +105,9 @@ class NotLeading(OrchestratorError):
 class ScheduleNotFound(OrchestratorError):
     """No schedule has this name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"no schedule has the name {name!r}; `schedule list` shows all")
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        hint = did_you_mean(name, known) or "; `schedule list` shows all"
+        super().__init__(f"no schedule has the name {name!r}{hint}")
         self.name = name
 
 
@@ -155,7 +161,7 @@ class CheckpointNotFound(OrchestratorError):
 
 
 class JobRunning(StateConflict):
-    """A job of this name is running, and the operation is for a name without one."""
+    """A job with this name is running, but the operation needs a name without a running job."""
 
     def __init__(self, name: str, job_id: str) -> None:
         holder = f"job {job_id!r}" if job_id else "a job, or a removal of its checkpoints,"
@@ -164,7 +170,7 @@ class JobRunning(StateConflict):
 
 
 class HistoryNotFound(OrchestratorError):
-    """No run of this name has ended, or its history was removed after a long time without one."""
+    """No run with this name has ended, or its history was removed after a long time without a run."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no run of a job named {name!r} is known; `job list --name {name}` shows its jobs")
@@ -212,8 +218,46 @@ class ConfigUnreadable(OrchestratorError):
         self.reason = reason
 
 
+class NoSuchWorker(OrchestratorError):
+    """No worker has this name now; the name of a worker is that of one process."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"there is no worker {name!r}; workers now: {', '.join(known[:_NAMED_WORKERS]) or 'none'}"
+            + (f" and {len(known) - _NAMED_WORKERS:,} more" if len(known) > _NAMED_WORKERS else "")
+        )
+        self.name = name
+
+
+class SeveralWorkers(StateConflict):
+    """Several workers run on the host, so its name does not identify one of them; nothing was changed."""
+
+    def __init__(self, host: str, names: Sequence[str]) -> None:
+        super().__init__(f"several workers run on {host!r}; name one of them: {', '.join(names)}")
+        self.names = names
+
+
+class CannotDrain(StateConflict):
+    """The worker belongs to a command that stops it, or its version cannot drain; nothing was changed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"worker {name!r} follows no request to drain: it belongs to `up` or `run`, which Ctrl-C ends, "
+            "or its version is older; TERM ends it, and its drivers continue"
+        )
+        self.name = name
+
+
+class NotDraining(StateConflict):
+    """The worker was not asked to drain, or the request was withdrawn."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"worker {name!r} is not asked to drain")
+        self.name = name
+
+
 class NoSuchPool(OrchestratorError):
-    """No pool has this name: its first job, or a worker that serves it by name, creates a pool."""
+    """No pool has this name; the first job of a pool, or a worker that serves it by name, creates it."""
 
     def __init__(self, pool: str, known: Sequence[str]) -> None:
         super().__init__(

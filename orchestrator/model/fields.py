@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from orchestrator.model.errors import DefinitionError
 from spark_runner.protocol.plain_file import check_plain
 from spark_runner.protocol.text import nearest, shortened, without_prefix
 
@@ -77,18 +78,18 @@ def check_files(part: BaseModel) -> None:
                 check_plain(path.expanduser())
 
 
-def explain(error: ValidationError, model: type[BaseModel], source: str) -> str:
-    """One line per error; for an unknown field with the nearest name."""
+def explain(error: ValidationError, model: type[BaseModel] | None, source: str) -> str:
+    """One line per error; for an unknown field with the nearest name. `model` None ignores unknown fields."""
     lines = [f"{source}: {line}" for line in islice(_lines(error, model), _MAX_ERRORS)]
     if (more := error.error_count() - len(lines)) > 0:
         lines.append(f"{source}: {more:,} more errors")
     return "\n".join(lines)
 
 
-def _lines(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
+def _lines(error: ValidationError, model: type[BaseModel] | None) -> Iterator[str]:
     for item in error.errors(include_url=False):
         name = shortened(".".join(str(part) for part in item["loc"]), _MAX_CHARACTERS)
-        if item["type"] == "extra_forbidden":
+        if item["type"] == "extra_forbidden" and model is not None:
             unknown = str(item["loc"][-1])
             known = _fields_at(model, item["loc"][:-1])
             near = nearest(unknown, known)
@@ -131,6 +132,26 @@ class DefinitionPart(BaseModel):
     # The validator of the whole definition checks its parts, so none builds its own validator. Their
     # defaults are constructed without one, too.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
+
+    def __init__(self, /, **fields: Any) -> None:
+        """Raise DefinitionError, with one line per error, where a field is refused."""
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise DefinitionError(explain(error, type(self), type(self).__name__)) from None
+
+    if not TYPE_CHECKING:  # a type checker would accept any attribute
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Raise DefinitionError: no part of a definition changes."""
+            kind = type(self).__name__
+            raise DefinitionError(
+                f"{kind}: {name!r} cannot be changed; make a new {kind} with the other value"
+            )
+
+    # The parts of a definition that is validated as a whole are constructed without it, as with BaseModel's
+    # own: so the errors of all parts are reported together.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # the mark of pydantic itself
 
 
 def texts(value: object) -> object:

@@ -1,20 +1,32 @@
-"""The state of a job in its record, and the view of it for users."""
+"""The state of a job, in the payload of its record."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import field, fields
+from operator import attrgetter
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.dataclasses import dataclass
 
 from orchestrator.logs.record.redaction import REDACTOR
+from orchestrator.logs.record.secret_patterns import is_secret
 from orchestrator.model.act import Act
 from orchestrator.model.fields import explain
-from orchestrator.model.states import FINAL, Queue, Status
+from orchestrator.model.states import Queue, Status
 from orchestrator.model.waiting import Waiting
-from queues import CorruptRecord, Record, timestamp
+from queues import CorruptRecord, Record, encode, timestamp
 from spark_runner.protocol.shortages import valid_shortage
 
-UNREADABLE = "unreadable"
-"""The error class in the view of a record that cannot be read."""
+MAX_LABEL_BYTES = 1_000
+"""Of the labels in a record, in JSON; the definition has all of them."""
 
 _MAX_CLASS, _MAX_MESSAGE, _MAX_TRACEBACK = 200, 4_000, 8_000
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -82,10 +94,9 @@ class Undelivered(BaseModel):
     at: str
 
 
-class JobState(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="ignore"))
+class JobState:  # no BaseModel: a worker keeps thousands, and one of those takes five times the memory
     """The payload of a job's record. It changes by copy; times are ISO 8601 in UTC."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
     mode: str = ""  # of a SQL script that reads streams; empty for `batch` and for programs
@@ -105,6 +116,7 @@ class JobState(BaseModel):
     application_id: str | None = None  # of the last attempt, once known
     history: str | None = None  # where Spark's history of the last attempt is found, once it has ended
     place: dict[str, Any] | None = None  # the backend and host of the last attempt
+    worker: str = ""  # the worker that began the last attempt
     tuned: dict[str, str] | None = None  # Spark properties that the tuning gave the last attempt
     checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
     unsent: int = 0  # the attempt that was given up before it was sent to its backend
@@ -124,16 +136,30 @@ class JobState(BaseModel):
     archive: str | None = None  # the only host that writes the job into its archive
     buried_from: dict[str, str] | None = None  # in dead: the former queue and status
     buried_error: JobError | None = None  # in dead: the error before the one that moved it there
-    times: dict[str, str] = {}  # queue -> when the job last entered it
+    times: dict[str, str] = field(default_factory=dict)  # queue -> when the job last entered it
     waiting: Waiting | None = None  # why the last worker that claimed it in accept deferred it
     submitted: Act | None = None  # the act that enqueued it
     actions: tuple[Act, ...] = ()  # the last acts of operators, oldest first
+    labels: dict[str, str] = field(default_factory=dict)  # of its definition, as many as `searchable` keeps
+
+    @classmethod
+    def from_payload(cls, payload: Mapping[str, Any]) -> "JobState":
+        """The state in the payload of a record; raises ValidationError."""
+        return _ADAPTER.validate_python(payload)
+
+    def to_payload(self, *, exclude: set[str] | None = None, with_defaults: bool = False) -> dict[str, Any]:
+        """The payload of a record: defaults are left out, so that records stay small and readable."""
+        payload: dict[str, Any] = _ADAPTER.dump_python(
+            self, mode="json", exclude_defaults=not with_defaults, exclude=exclude
+        )
+        return payload
 
     @classmethod
     def enqueued(
         cls,
         name: str,
         *,
+        labels: Mapping[str, str] | None = None,
         mode: str = "",
         trigger_seconds: float = 0.0,
         queued_limit: float = 0.0,
@@ -150,6 +176,7 @@ class JobState(BaseModel):
             updated=now,
             queued_limit=queued_limit,
             submitted=submitted,
+            labels=searchable(labels or {}),
             times={Queue.ACCEPT.value: now},
         )
 
@@ -171,89 +198,42 @@ class JobState(BaseModel):
         callback = changes.get("callback")
         if isinstance(callback, CallbackState) and callback.done and not self.callback.done:
             changes.setdefault("notices", self.notices + 1)
-        return self.model_copy(update=changes)
+        new = object.__new__(JobState)  # `replace` would validate again
+        for assign, value in zip(_ASSIGNMENTS.values(), _values(self), strict=True):
+            assign(new, value)
+        for name, value in changes.items():
+            _ASSIGNMENTS[name](new, value)
+        return new
 
 
-class JobView(BaseModel):
-    """A job as `job list` shows it."""
+_FIELDS = tuple(each.name for each in fields(JobState))
+_ASSIGNMENTS = {name: vars(JobState)[name].__set__ for name in _FIELDS}  # a third of `object.__setattr__`
+_values = attrgetter(*_FIELDS)
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
-    id: str
-    run_key: str = Field(exclude=True)
-    name: str
-    mode: str = ""  # `streaming` or `available-now`; empty for other jobs
-    pool: str
-    queue: Queue
-    status: Status
-    attempt: int
-    failures: int = 0
-    created: str
-    updated: str
-    started: str | None
-    ended: str | None
-    application_id: str | None = None
-    tuned: dict[str, str] | None = None  # Spark properties that the tuning gave the last attempt
-    history: str | None = None  # the page at Spark's history server, else the URL of the event log
-    checkpoint: str | None = None  # the URL of the folder of its checkpoints, if it reads streams
-    error: JobError | None
-    buried_error: JobError | None = None  # in dead: the error before the one that moved it there
-    warning: str | None = None
-    callback: CallbackState = CallbackState.model_construct()
-    undelivered: tuple[Undelivered, ...] = ()
-    times: dict[str, str]
-    submitted: Act | None = None
-    actions: tuple[Act, ...] = ()
+_ADAPTER = TypeAdapter(JobState)
 
-    @classmethod
-    def unreadable(cls, job_id: str, pool: str, queue: Queue, *, since: str, reason: str) -> "JobView":
-        """The view of a record that cannot be read: the queue and the time of its token, and the error.
 
-        It has no name. Its status is DEAD: the next worker that claims it moves it to dead.
-        """
-        return cls(
-            id=job_id,
-            run_key="",
-            name="",
-            pool=pool,
-            queue=queue,
-            status=Status.DEAD,
-            attempt=0,
-            created=since,
-            updated=since,
-            started=None,
-            ended=None,
-            error=JobError(error_class=UNREADABLE, message=reason),
-            times={},
-        )
+def searchable(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels that a record stores: the first ones, up to 1,000 bytes in JSON, none that holds a secret.
 
-    @property
-    def is_readable(self) -> bool:
-        """Whether its record could be read."""
-        return self.error is None or self.error.error_class != UNREADABLE
-
-    @property
-    def is_final(self) -> bool:
-        """Whether no worker will handle the job again."""
-        return self.queue is Queue.DEAD or (self.queue is Queue.FINISH and self.status in FINAL)
-
-    @classmethod
-    def of(cls, record: Record) -> "JobView":
-        """The view of a record; raises ValidationError for a payload that is not that of a job."""
-        state = JobState.model_validate(record.payload)
-        return cls(
-            id=record.id,
-            run_key=record.run_key,
-            pool=record.pool,
-            queue=Queue(record.queue),
-            **state.model_dump(),
-        )
+    ZooKeeper keeps all records in memory, and each change of a job writes its record, and logs it.
+    """
+    kept, left = dict[str, str](), MAX_LABEL_BYTES
+    for name, value in labels.items():
+        if is_secret(name):
+            continue
+        left -= len(encode({name: value}))
+        if left < 0:
+            break
+        kept[name] = value
+    return kept
 
 
 def state_of(record: Record) -> JobState:
     """The state that a record carries; raises CorruptRecord."""
     try:
-        return JobState.model_validate(record.payload)
+        return JobState.from_payload(record.payload)
     except ValidationError as error:
         raise CorruptRecord(record.id, f"its payload is not a job: {_mistakes(error)}") from error
 
@@ -270,14 +250,5 @@ def decode_job(job_id: str, data: bytes) -> tuple[Record, JobState | str] | None
         return record, str(error)
 
 
-def view_of(record: Record) -> JobView:
-    """The view of a record; raises CorruptRecord."""
-    try:
-        return JobView.of(record)
-    except ValueError as error:  # of the state, or an unknown queue
-        raise CorruptRecord(record.id, f"its payload is not a job: {_mistakes(error)}") from error
-
-
-def _mistakes(error: ValueError) -> str:
-    words = explain(error, JobState, "it") if isinstance(error, ValidationError) else str(error)
-    return words.replace("\n", "; ")
+def _mistakes(error: ValidationError) -> str:
+    return explain(error, None, "it").replace("\n", "; ")

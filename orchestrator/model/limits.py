@@ -17,23 +17,25 @@ class Limits(BaseModel):
         7 * 86_400.0, description="how long finish keeps jobs; `job wait` must see the end within this time"
     )
     retention_count: Annotated[int, Field(ge=0)] = Field(
-        10_000, description="most finished jobs kept per pool"
+        10_000, description="maximum number of finished jobs kept per pool"
     )
     warn_after: Annotated[int, Field(ge=1)] = Field(
-        3, description="unknown answers of a backend in a row; then a job is RUNNING_WARN"
+        3, description="consecutive unknown answers of a backend; then a job is RUNNING_WARN"
     )
     handler_errors: Annotated[int, Field(ge=1, le=100)] = Field(
-        5, description="errors of handlers in a row; then the job moves to dead"
+        5, description="consecutive errors of handlers; then the job moves to dead"
     )
     cpu_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
         0.0,
-        description="percent of time that work waits for a processor; above it no job is claimed; 0 = off",
+        description="percentage of time that work waits for a CPU; above it, no job is claimed; 0 = off",
     )
     memory_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
-        20.0, description="percent of time that work waits for memory; above it no job is claimed; 0 = off"
+        20.0,
+        description="percentage of time that work waits for memory; above it, no job is claimed; 0 = off",
     )
     max_pools: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        MAX_POOLS, description="most pools that jobs may create, low lanes included; more are refused"
+        MAX_POOLS,
+        description="maximum number of pools that jobs may create, low lanes included; more are refused",
     )
     memory_guard: bool = Field(
         True, description="claim no job whose driver declares more memory than is free"

@@ -1,6 +1,6 @@
 """Limits of a definition whose default depends on the mode of its script."""
 
-from orchestrator.model.definition import Retry, Timeout
+from orchestrator.model.definition_parts import Retry, Timeout
 
 STREAMING = "streaming"
 """The mode of a script that runs until it is stopped."""

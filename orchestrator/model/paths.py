@@ -15,22 +15,44 @@ class Nodes:
         return f"{self.root}/workers"
 
     def worker(self, name: str) -> str:
-        """The ephemeral node in which a worker announces itself."""
+        """The announcement of a worker: an ephemeral node of its session.
+
+        JSON: host, boot id, pid, session, version, slots, pools, the backends it sees, its running jobs, and
+        why it refuses new ones.
+        """
         return f"{self.workers}/{name}"
 
     @property
+    def drains(self) -> str:
+        """The folder of the requests to drain workers."""
+        return f"{self.root}/drains"
+
+    def drain(self, worker: str) -> str:
+        """The request to drain one worker. A worker's name belongs to one process and is never used again."""
+        return f"{self.drains}/{worker}"
+
+    @property
     def leader(self) -> str:
-        """The ephemeral node of the leader."""
+        """The leader: an ephemeral node of its session.
+
+        JSON: worker, host, pid, session, and the time since which it leads.
+        """
         return f"{self.root}/leader"
 
     @property
     def term(self) -> str:
-        """The node that each election writes: its version fences writes of an earlier leader."""
+        """The node that each election writes: its version fences writes of an earlier leader.
+
+        JSON: as the node of the leader.
+        """
         return f"{self.config}/leader-term"
 
     @property
     def config(self) -> str:
-        """The node with the limits of all workers; those of the pools are below it."""
+        """The limits of all workers, which `config set` changes; those of the pools are below it.
+
+        JSON: limits by name, without those that have their default.
+        """
         return f"{self.root}/config"
 
     @property
@@ -43,12 +65,15 @@ class Nodes:
         return f"{self.capped}/{pool}"
 
     def slot(self, pool: str, number: int) -> str:
-        """The slot of one running job of a capped pool; it exists while the job runs, held or not."""
+        """The slot of one running job of a capped pool; it exists while the job runs, held or not.
+
+        JSON: id, run key and attempt of the job.
+        """
         return f"{self.slots(pool)}/{number}"
 
     @property
     def named(self) -> str:
-        """The folder of the job names with a limit of running jobs."""
+        """The folder of the job names with a limit on running jobs."""
         return f"{self.root}/named"
 
     def name_slots(self, name: str) -> str:
@@ -56,7 +81,10 @@ class Nodes:
         return f"{self.named}/{name}"
 
     def name_slot(self, name: str, number: int) -> str:
-        """The slot of one running job of a name with limited `concurrency`."""
+        """The slot of one running job of a name with limited `concurrency`.
+
+        JSON: id, run key and attempt of the job.
+        """
         return f"{self.name_slots(name)}/{number}"
 
     def water_reports(self, pool: str) -> str:
@@ -64,7 +92,10 @@ class Nodes:
         return f"{self.root}/high-water/{pool}"
 
     def water_report(self, pool: str, worker: str) -> str:
-        """The ephemeral node in which a worker reports the fullest of these jobs."""
+        """The report of a worker on the fullest of these jobs: an ephemeral node of its session.
+
+        JSON: worker, job, push, the share of its buffer that is full, `high_water`, and the time.
+        """
         return f"{self.water_reports(pool)}/{worker}"
 
     @property
@@ -73,8 +104,20 @@ class Nodes:
         return f"{self.root}/schedules"
 
     def schedule(self, name: str) -> str:
-        """The node of one periodic job."""
+        """One periodic job, until an operator removes it.
+
+        JSON: definition, compiled plan, whether it is paused, its last fire, and who registered it.
+        """
         return f"{self.schedules}/{name}"
+
+    @property
+    def successes(self) -> str:
+        """The folder of the last success of each job name that a schedule waits for."""
+        return f"{self.root}/successes"
+
+    def success(self, name: str) -> str:
+        """The last success of one name; without this node, workers do not record successes of the name."""
+        return f"{self.successes}/{name}"
 
     @property
     def connections(self) -> str:
@@ -82,7 +125,10 @@ class Nodes:
         return f"{self.root}/connections"
 
     def connection(self, name: str) -> str:
-        """The node of one connection."""
+        """One named connection, until an operator removes it.
+
+        JSON: connector and options; secrets are references, never values.
+        """
         return f"{self.connections}/{name}"
 
     @property
@@ -91,7 +137,10 @@ class Nodes:
         return f"{self.root}/adjustments"
 
     def adjustment(self, name: str) -> str:
-        """The node with those of one job name."""
+        """The kept limits of one job name, which `job adjust --keep` sets.
+
+        JSON: limits by target.
+        """
         return f"{self.adjustments}/{name}"
 
     @property
@@ -100,7 +149,10 @@ class Nodes:
         return f"{self.root}/positions"
 
     def position(self, name: str) -> str:
-        """The node with those of one job name."""
+        """How far the pushes of one job name have read their sources.
+
+        JSON: positions by target and lane.
+        """
         return f"{self.positions}/{name}"
 
     @property
@@ -109,7 +161,10 @@ class Nodes:
         return f"{self.root}/audit"
 
     def audit_entry(self, name: str) -> str:
-        """The node of one such change."""
+        """One change of an operator, until the leader has put it into a log spool.
+
+        JSON: time, login, host, action, object and detail.
+        """
         return f"{self.audit}/{name}"
 
     @property
@@ -118,7 +173,10 @@ class Nodes:
         return f"{self.root}/history"
 
     def history(self, name: str) -> str:
-        """The ring of the last runs of one name."""
+        """The ring of the last runs of one name.
+
+        JSON: for each run its job, attempt, outcome, times, settings and measurements.
+        """
         return f"{self.histories}/{name}"
 
     @property
@@ -127,5 +185,21 @@ class Nodes:
         return f"{self.root}/tuning"
 
     def tuning(self, name: str) -> str:
-        """The node with the last decisions for one name, and what operators have set for it."""
+        """The last decisions on the resources of one name, and what operators have set for it.
+
+        JSON: pins, caps, mode, and decisions with their reasons.
+        """
         return f"{self.tunings}/{name}"
+
+    @property
+    def log_requests(self) -> str:
+        """The folder of requests for logs, with a folder for each state directory that holds logs."""
+        return f"{self.root}/log-requests"
+
+    def log_requests_of(self, store: str) -> str:
+        """The folder of requests to the workers of one state directory."""
+        return f"{self.log_requests}/{store}"
+
+    def log_request(self, store: str, name: str) -> str:
+        """One request for a page of logs: an ephemeral node of its reader."""
+        return f"{self.log_requests_of(store)}/{name}"

@@ -32,7 +32,7 @@ _IN_DEFINITION = ("file", "source", "directory")
 
 
 def plan_path(record_path: str) -> str:
-    """The path of the node with the plan of a job."""
+    """The compiled plan of a SQL script, created with the job; JSON of its steps, without the script."""
     return f"{record_path}/{_NODE}"
 
 
@@ -120,8 +120,13 @@ def program_of(definition: Definition, plan: Plan | None) -> Program:
             "its script has no plan, because an older version submitted it; submit the job again"
         )
     _check_shape(plan)
-    text = {"file": _file(definition), "source": definition.script, "directory": definition.directory}
-    return SqlProgram({**plan, **text})
+    return SqlProgram(with_text(definition, plan))
+
+
+def with_text(definition: Definition, plan: Plan, file: str = "") -> dict[str, Any]:
+    """A plan with the text of its script; errors show the name `file`, or that of the definition."""
+    text = {"file": file or _file(definition), "source": definition.script, "directory": definition.directory}
+    return {**plan, **text}
 
 
 def mode_of(plan: Plan | None) -> str:

@@ -3,15 +3,17 @@
 from datetime import datetime
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from orchestrator.model.fields import Seconds
+from orchestrator.model.fields import DefinitionPart, Seconds
+from queues import InvalidName, check_id
 from spark_runner.protocol.text import nearest, shortened
 
 _MAX_CRON_CHARACTERS = 1_000
 _FIELDS = 5  # cronsim accepts a sixth, for seconds, which no other cron reads in the same way
 _MAX_EVERY_SECONDS = 366 * 86_400.0
 _HOW = "write five fields: minute, hour, day of month, month, day of week, for example '0 6 * * 1-5'"
+_MAX_AFTER = 50
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
@@ -19,31 +21,39 @@ FIRE_TIME = "fire_time"
 """The label of each run, and the variable of a SQL script, that holds the fire time of the run."""
 
 
-class Schedule(BaseModel):
-    """The rule by which a job recurs; without `cron` and `every` it runs once, when it is submitted."""
+class Schedule(DefinitionPart):
+    """When a periodic job runs; without a schedule, a job runs once, when it is submitted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    cron: str = Field("", description="five fields, as in crontab, in the local time of `timezone`")
-    every: Seconds = Field(0.0, description="whole seconds, at least 1s, counted from 1970 in UTC")
-    timezone: str = Field("UTC", description="of `cron`: a name such as Europe/Berlin")
+    cron: str = Field(default="", description="five fields, as in crontab, in the local time of `timezone`")
+    every: Seconds = Field(
+        default=0.0, description="a period of whole seconds, at least 1s, counted from 1970 in UTC"
+    )
+    after: tuple[str, ...] = Field(
+        default=(),
+        description="names of jobs; a run follows when all of them have succeeded since the last run",
+    )
+    timezone: str = Field(default="UTC", description="time zone of `cron`, such as Europe/Berlin")
     overlap: Literal["skip", "queue"] = Field(
-        "skip", description="whether a run is skipped or queued while the one before has not ended"
+        default="skip",
+        description="whether a run is skipped or queued while the last one has not ended; with `after`,"
+        " `skip` lets it wait",
     )
     catch_up: bool = Field(
-        False, description="whether fire times that were missed while no worker led get a run later"
+        default=False, description="whether fire times that were missed while no worker led get a run later"
     )
 
     @property
     def is_set(self) -> bool:
         """Whether the job is periodic."""
-        return bool(self.cron or self.every)
+        return bool(self.cron or self.every or self.after)
 
     @property
     def when(self) -> str:
-        """The rule in one line: the cron expression, or `every 10m`."""
+        """The rule in one line: the cron expression, `every 10m`, or `after load, clean`."""
         if self.cron:
             return self.cron
+        if self.after:
+            return f"after {', '.join(self.after)}"
         size, unit = next(entry for entry in _UNITS if self.every % entry[0] == 0)
         return f"every {self.every / size:.0f}{unit}"
 
@@ -61,6 +71,28 @@ class Schedule(BaseModel):
         if not (1 <= value <= _MAX_EVERY_SECONDS) or value % 1:
             message = f"{value:g} s is not a period: give whole seconds, from 1s to 366d"
             raise ValueError(message)
+        return value
+
+    @field_validator("after", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) and value else value or ()
+
+    @field_validator("after")
+    @classmethod
+    def _are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(value) > _MAX_AFTER:
+            message = f"it has {len(value):,} names, the limit is {_MAX_AFTER}"
+            raise ValueError(message)
+        for name in value:
+            try:
+                check_id(name)  # the names of jobs are valid ids
+            except InvalidName as error:
+                message = f"{shortened(name, 100)!r} is not the name of a job"
+                raise ValueError(message) from error
+            if value.count(name) > 1:
+                message = f"it names {name!r} more than once"
+                raise ValueError(message)
         return value
 
     @field_validator("timezone")
@@ -112,13 +144,17 @@ class Schedule(BaseModel):
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
-        if self.cron and self.every:
-            message = "give exactly one of 'cron' and 'every'"
+        if bool(self.cron) + bool(self.every) + bool(self.after) > 1:
+            message = "give exactly one of 'cron', 'every' and 'after'"
+            raise ValueError(message)
+        if self.after and (self.timezone != "UTC" or self.catch_up):
+            name = "catch_up" if self.catch_up else "timezone"
+            message = f"{name!r} is for fire times, and 'after' has none"
             raise ValueError(message)
         if self.every and self.timezone != "UTC":
             message = "'timezone' applies to 'cron' only; 'every' counts from 1970 in UTC"
             raise ValueError(message)
         if not self.is_set and (self.timezone != "UTC" or self.overlap != "skip" or self.catch_up):
-            message = "the schedule has no rule: give 'cron' or 'every'"
+            message = "the schedule has no rule: give 'cron', 'every' or 'after'"
             raise ValueError(message)
         return self

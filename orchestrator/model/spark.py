@@ -37,9 +37,16 @@ def _filled(own: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
 class Driver(DefinitionPart):
     """The resources of the driver process; 0 and empty = Spark's default."""
 
-    cores: Annotated[int, Field(ge=0, le=1024)] = 0
-    memory: str = Field("", description="heap in Spark's notation, for example 1g; empty = Spark's default")
-    overhead: str = Field("", description="beside the heap: Python, threads, buffers; in the same notation")
+    cores: Annotated[int, Field(ge=0, le=1024)] = Field(
+        default=0, description="processor cores of a driver on a cluster"
+    )
+    memory: str = Field(
+        default="", description="heap in Spark's notation, for example 1g; empty = Spark's default"
+    )
+    overhead: str = Field(
+        default="",
+        description="memory beside the heap, for Python, threads and buffers; in the same notation",
+    )
 
     _is_memory = field_validator("memory", "overhead")(checked_memory)
 
@@ -47,10 +54,14 @@ class Driver(DefinitionPart):
 class Executor(DefinitionPart):
     """The resources of the executors, except with a local master; 0 and empty = Spark's default."""
 
-    instances: Annotated[int, Field(ge=0, le=100_000)] = 0
-    cores: Annotated[int, Field(ge=0, le=1024)] = 0
-    memory: str = Field("", description="heap of each, in the notation of the driver's")
-    overhead: str = Field("", description="beside the heap of each, on YARN and Kubernetes")
+    instances: Annotated[int, Field(ge=0, le=100_000)] = Field(default=0, description="number of executors")
+    cores: Annotated[int, Field(ge=0, le=1024)] = Field(
+        default=0, description="tasks that each executor runs at once"
+    )
+    memory: str = Field(default="", description="heap of each executor, in the same notation")
+    overhead: str = Field(
+        default="", description="memory beside the heap of each executor, on YARN and Kubernetes"
+    )
 
     _is_memory = field_validator("memory", "overhead")(checked_memory)
 
@@ -58,60 +69,82 @@ class Executor(DefinitionPart):
 class Standalone(DefinitionPart):
     """Options of standalone clusters."""
 
-    rest: str = Field("", description="host:port,host:port of the masters' REST; empty = their hosts, 6066")
-    ui: str = Field("", description="host:port,host:port of the masters' pages; empty = their hosts, 8080")
-    staging: str = Field("", description="a folder that all nodes share, for cluster mode; empty = state_dir")
+    rest: str = Field(
+        default="",
+        description="host:port,host:port of the masters' REST servers; empty = port 6066 of their hosts",
+    )
+    ui: str = Field(
+        default="",
+        description="host:port,host:port of the masters' web pages; empty = port 8080 of their hosts",
+    )
+    staging: str = Field(
+        default="", description="a folder that all nodes share, for cluster mode; empty = state_dir"
+    )
 
 
 class Yarn(DefinitionPart):
     """Options of YARN."""
 
-    queue: str = Field("", description="empty = YARN's default")
+    queue: str = Field(default="", description="queue of the application; empty = YARN's default")
     resource_manager: str = Field(
-        "", description="http(s)://host:port,... of its pages; empty = from yarn-site.xml"
+        default="", description="http(s)://host:port,... of its web pages; empty = from yarn-site.xml"
     )
 
 
 class Kubernetes(DefinitionPart):
     """Options of Kubernetes."""
 
-    namespace: str = Field("", pattern=_LABEL, description="empty = default")
-    service_account: str = Field("", pattern=_LABEL, description="of the driver")
-    image: str = Field("", description="with Java and Spark, and except for jars with Python and PySpark")
-    driver: Literal["", "jvm", "python"] = Field(
-        "", description="of a jar: jvm = Java only; python = measured like other jobs; empty = jvm"
+    namespace: str = Field(default="", pattern=_LABEL, description="namespace of the pods; empty = default")
+    service_account: str = Field(default="", pattern=_LABEL, description="service account of the driver")
+    image: str = Field(
+        default="",
+        description="container image with Java, Spark and (not needed for a jar) Python and PySpark",
     )
-    pod_template: str = Field("", description="a file on the worker's host, for driver and executors")
-    context: str = Field("", description="of the worker's kubeconfig; empty = its current one")
+    driver: Literal["", "jvm", "python"] = Field(
+        default="", description="for a jar: jvm = Java only; python = measured like other jobs; empty = jvm"
+    )
+    pod_template: str = Field(
+        default="", description="pod template for driver and executors: a file on the worker's host"
+    )
+    context: str = Field(
+        default="", description="context of the worker's kubeconfig; empty = its current one"
+    )
 
 
 class Spark(DefinitionPart):
-    """Where and how Spark runs; empty = the worker's setting for the pool, else Spark's default."""
+    """Where and how Spark runs; empty = the worker's setting for the pool, or Spark's default."""
 
     master: str = Field(
-        "",
+        default="",
         description="local[*], spark://host:7077, yarn, k8s://https://host:port, or a plug-in's; "
         "empty = local[*]",
     )
     deploy_mode: Literal["", "client", "cluster"] = Field(
-        "", description="client = the driver runs on the worker's host; empty = cluster on k8s, else client"
+        default="",
+        description="client = the driver runs on the worker's host; empty = cluster on k8s, otherwise client",
     )
     conf: dict[str, str] = Field(default_factory=dict, description="Spark properties")
     start: Literal["", "auto", "fast", "full", "warm"] = Field(
-        "",
-        description="fast = a JVM for short jobs, full = for long ones; empty, auto = by its last runs; "
-        "warm = SQL in a JVM that the pool keeps, where possible, else fast",
+        default="",
+        description="fast = a JVM for short jobs, full = one for long jobs; empty, auto = by the last runs; "
+        "warm = SQL in a JVM that the pool keeps running, if possible, otherwise fast",
     )
     driver: Driver = Driver.model_construct()
     executor: Executor = Executor.model_construct()
-    packages: tuple[str, ...] = Field((), description="group:artifact:version, fetched by Spark")
-    jars: tuple[str, ...] = ()
-    py_files: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    packages: tuple[str, ...] = Field(
+        default=(), description="Maven packages, group:artifact:version, which Spark fetches"
+    )
+    jars: tuple[str, ...] = Field(default=(), description="jars on the class path of driver and executors")
+    py_files: tuple[str, ...] = Field(
+        default=(), description=".py, .zip and .egg files that the program imports"
+    )
+    files: tuple[str, ...] = Field(
+        default=(), description="files that are copied into the working directory of each executor"
+    )
     standalone: Standalone = Standalone.model_construct()
     yarn: Yarn = Yarn.model_construct()
     kubernetes: Kubernetes = Kubernetes.model_construct()
-    options: dict[str, str] = Field(default_factory=dict, description="for the runner of a plug-in")
+    options: dict[str, str] = Field(default_factory=dict, description="options for the runner of a plug-in")
 
     def filled(self, defaults: "Spark") -> "Spark":
         """A copy whose empty fields are those of `defaults`; it has the properties of both, its own win.

@@ -62,8 +62,8 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.RUNNING: frozenset(
         {
             Status.RUNNING_WARN,  # its backend does not answer, or it makes no progress
-            Status.SUCCESS,  # by the outcome of the attempt, or the exit of its driver
-            Status.ERROR_FAIL,  # by the outcome of the attempt, or the exit of its driver; or lost
+            Status.SUCCESS,  # the outcome of the attempt, or its driver's exit, says so
+            Status.ERROR_FAIL,  # the outcome of the attempt, or its driver's exit, says so; or it is lost
             Status.KILL,  # killed on request, or at its time limit
             Status.ACCEPT,  # the intent was closed before a driver started: nothing has run
             Status.DEAD,  # its handler failed too often
@@ -81,23 +81,23 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     ),
     Status.SUCCESS: frozenset(
         {
-            Status.ERROR_FAIL,  # by the answer to its callback
+            Status.ERROR_FAIL,  # the reply to its callback says so
             Status.DEAD,  # its handler failed too often
         }
     ),
     Status.ERROR_FAIL: frozenset(
         {
-            Status.ACCEPT,  # attempts are left: retried after a delay; or by the answer to its callback
-            Status.SUCCESS,  # by the answer to its callback
-            Status.CANCEL,  # killed while it failed; or by the answer to its callback
+            Status.ACCEPT,  # attempts are left: retried after a delay; or the reply to its callback says so
+            Status.SUCCESS,  # the reply to its callback says so
+            Status.CANCEL,  # killed while it failed; or the reply to its callback says so
             Status.DEAD,  # its handler failed too often, or it exceeded its time limit in the low lane
         }
     ),
     Status.KILL: frozenset(
         {
-            Status.SUCCESS,  # the driver ended first; or by the answer to its callback
-            Status.ERROR_FAIL,  # the driver failed first; killed at its time limit; or by its callback
-            Status.CANCEL,  # no driver had started; or by the answer to its callback
+            Status.SUCCESS,  # the driver ended first; or the reply to its callback says so
+            Status.ERROR_FAIL,  # the driver failed first; killed at its time limit; or its callback says so
+            Status.CANCEL,  # no driver had started; or the reply to its callback says so
             Status.DEAD,  # its handler failed too often
         }
     ),

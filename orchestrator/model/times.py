@@ -6,6 +6,20 @@ _MAX_CHARACTERS = 40
 _TOLERANCE = timedelta(minutes=5)
 
 
+def to_text(at: int) -> str:
+    """Epoch milliseconds as nodes store them: ISO 8601, UTC, with milliseconds unless they are zero."""
+    precision = "milliseconds" if at % 1000 else "seconds"
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def from_text(text: str) -> int:
+    """Epoch milliseconds of such a text; raises ValueError."""
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1000)
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
+
+
 def moment(timestamp: object) -> datetime | None:
     """A stored time in the time zone of this machine; None for anything else."""
     if not isinstance(timestamp, str):
@@ -35,11 +49,28 @@ def no_later(timestamp: object, written_ms: int) -> object:
 
 
 def local_time(timestamp: object) -> str:
-    """A stored time in local time, for users; anything else unchanged."""
+    """A stored time in local time with its zone, for users; anything else unchanged."""
     if timestamp is None:
         return ""
     found = moment(timestamp)
-    return str(timestamp) if found is None else found.strftime("%Y-%m-%d %H:%M:%S")
+    return str(timestamp) if found is None else found.strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def ago(timestamp: object, now: datetime | None = None) -> str:
+    """A stored time relative to now: `12 s ago`, `3 min ago`, `2 h ago`, `5 d ago`; anything else unchanged.
+
+    A time of the near future, from a host whose clock is ahead, is `now`.
+    """
+    found = moment(timestamp)
+    if found is None:
+        return local_time(timestamp)
+    seconds = ((now or datetime.now(UTC)) - found).total_seconds()
+    if seconds < -_TOLERANCE.total_seconds():
+        return local_time(timestamp)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return "now"
 
 
 def seconds_between(start: object, end: object) -> float | None:

@@ -28,16 +28,20 @@ ResourceName = Literal[
 
 
 class Tuning(DefinitionPart):
-    """How the resources of its runs are tuned; see docs/tuning.md."""
+    """How the resources of the job are tuned; see docs/tuning.md."""
 
     mode: Literal["", "off", "suggest", "apply"] = Field(
-        "", description="suggest = decisions are shown, apply = runs get them; empty = that of the pool"
+        default="",
+        description="suggest = decisions are shown, apply = runs get them; empty = that of the pool",
     )
-    pinned: tuple[ResourceName, ...] = Field((), description="resources that stay as the definition says")
+    pinned: tuple[ResourceName, ...] = Field(
+        default=(), description="resources that keep the values of the definition"
+    )
     parameters: Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9._-]{1,40}$")] = Field(
-        "",
-        description="a name for runs that need alike; empty = by variables and arguments, without digits",
+        default="",
+        description="a name for runs with similar needs; empty = by variables and arguments, without digits",
     )
     input: Annotated[float, Field(ge=0, le=2**50)] = Field(
-        0, description="size of what the run reads, in any unit that its other runs use, too; 0 = unknown"
+        default=0,
+        description="size of what the run reads, in any unit that the other runs use too; 0 = unknown",
     )

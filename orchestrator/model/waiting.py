@@ -21,6 +21,7 @@ class Reason(StrEnum):
     SLOTS = "slots"
     PRESSURE = "pressure"
     MEMORY = "memory"
+    PACKAGES = "packages"  # the Python packages of the job are being installed on the host
     DRAINING = "draining"
     TURN = "turn"  # nothing blocks it
 

@@ -5,6 +5,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +15,7 @@ from loguru import logger
 
 from orchestrator.handlers.warnings import recordable_text
 from orchestrator.loop import Loop
+from orchestrator.model.act import Act
 from orchestrator.model.paths import Nodes
 from orchestrator.model.waiting import Waiting
 from queues import (
@@ -37,6 +40,16 @@ _STOP_SECONDS = 0.5  # the session removes the node without an answer
 _MAX_NAMED = 100  # jobs; the others are only counted
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a worker does now: slots used, jobs held, ids of those that run, and how many were adopted."""
+
+    used: int
+    held: int
+    running: Sequence[str]
+    adopted: int
+
+
 class Announcement:
     """Creates the node in each session, and writes it again when it has changed."""
 
@@ -47,18 +60,20 @@ class Announcement:
         name: str,
         *,
         slots: int,
-        pools: Sequence[str] | None,
+        pools: Mapping[str, int] | None,
         places: Sequence[SubmissionPlace],
         sparks: Mapping[str, str] = MappingProxyType({}),
-        running: Callable[[], list[str]],
+        load: Callable[[], Load],
+        draining: Callable[[], Act | None] | None = None,
         refused: Callable[[], Waiting | None] = lambda: None,
         log_trouble: Callable[[], str] = lambda: "",
         refresh_seconds: float = _REFRESH_SECONDS,
     ) -> None:
         self._session, self._path, self._folder = session, nodes.worker(name), nodes.workers
-        self._name, self._slots, self._running = name, slots, running
+        self._name, self._slots, self._load, self._draining = name, slots, load, draining or (lambda: None)
+        self._drains = draining is not None
         self._refused, self._log_trouble = refused, log_trouble
-        self._pools = pools  # None = all
+        self._pools = pools  # with weights; None = all
         self._places = [place.to_json() for place in places]
         self._sparks = dict(sparks)
         self._refresh_seconds = refresh_seconds
@@ -66,6 +81,7 @@ class Announcement:
         self._generation = -1
         self._written = b""
         self._written_refusal = ""  # the reason in `_written`
+        self._written_drain: Act | None = None  # likewise
         self._refresh_at = 0.0  # monotonic
         self._guard = threading.Lock()
         self._loop = Loop("announcement", self._step, first=min(_LOOK_SECONDS, refresh_seconds))
@@ -91,6 +107,10 @@ class Announcement:
                     session, [Delete(self._path)], time.monotonic() + _STOP_SECONDS, sent=False
                 )
 
+    def look(self) -> None:
+        """Write the node soon, because something has changed."""
+        self._loop.wake()
+
     def missing(self) -> str:
         """Why the node is missing; empty when it exists as far as this worker can see."""
         is_there = self._generation == self._session.generation
@@ -102,14 +122,15 @@ class Announcement:
             session = self._session
             if session.state is not SessionState.CONNECTED:
                 return
-            generation, refused = session.generation, self._refused()
-            data = encode(self._document(refused))
+            generation, refused, draining = session.generation, self._refused(), self._draining()
+            data = encode(self._document(refused, draining))
             if generation != self._generation or session.exists(self._path) is None:
                 self._create(data)
             elif data != self._written:
                 commit(session, [Set(self._path, data, -1)])
             self._generation, self._written = generation, data
             self._written_refusal = refused.reason if refused else ""
+            self._written_drain = draining
             self._refresh_at = time.monotonic() + self._refresh_seconds
 
     def _create(self, data: bytes) -> None:
@@ -122,14 +143,21 @@ class Announcement:
                 logger.warning("another worker is announced as {}", self._name)
 
     def _step(self) -> float:
-        refused = self._refused()
+        refused, draining = self._refused(), self._draining()
         is_news = (refused.reason if refused else "") != self._written_refusal
-        if is_news or self._generation != self._session.generation or time.monotonic() >= self._refresh_at:
+        # Who waits for the end of a drain sees the jobs that are left.
+        if (
+            is_news
+            or draining is not None
+            or draining is not self._written_drain
+            or self._generation != self._session.generation
+            or time.monotonic() >= self._refresh_at
+        ):
             self.announce()
         return min(_LOOK_SECONDS, self._refresh_seconds)
 
-    def _document(self, refused: Waiting | None) -> dict[str, Any]:
-        running = self._running()
+    def _document(self, refused: Waiting | None, draining: Act | None) -> dict[str, Any]:
+        load = self._load()
         return {
             "host": os.uname().nodename,
             "boot": current_boot_id(),
@@ -138,17 +166,24 @@ class Announcement:
             "version": _version(),
             "since": self._since,
             "slots": self._slots,
-            "pools": self._pools,
+            "pools": None if self._pools is None else sorted(self._pools),
+            "weights": self._pools or {},  # of turns, where they replace those of the pools
             "places": self._places,  # where this worker can see and stop drivers
             "sparks": self._sparks,  # the version by pool; * = all other pools
-            "running": len(running),
-            "jobs": running[:_MAX_NAMED],
+            "used": load.used,  # of the slots
+            "held": load.held,
+            "running": len(load.running),
+            "adopted": load.adopted,  # of those that run: the drivers that another worker has started
+            "jobs": load.running[:_MAX_NAMED],
+            "drains": self._drains,  # whether it follows requests of operators to drain
+            "draining": None if draining is None else draining.note(),  # the request that it follows
             # Why it accepts no new job, null when it does.
             "refuses": refused and {"reason": refused.reason, "message": recordable_text(refused.message)},
             "logs": recordable_text(self._log_trouble()),  # why its log records are not delivered
         }
 
 
+@cache
 def _version() -> str:
     try:
         return version("spark-job-orchestrator")

@@ -13,6 +13,7 @@ from orchestrator.handlers.worker_context import WorkerContext
 from orchestrator.model.states import Queue
 from orchestrator.worker.event_log import log_transition
 from orchestrator.worker.in_flight import JobsInFlight
+from orchestrator.worker.quiet_looks import QuietLooks
 from orchestrator.worker.timers import Timers
 from orchestrator.worker.transitions import JobTransition, Transitions
 from queues import (
@@ -69,11 +70,13 @@ class JobDispatcher:
             in_flight=self.in_flight,
             abandons_on=(OutcomeUnknown, SessionLost, Unreachable),
         )
-        self.timers = Timers(self._dispatcher.put)
+        self._looks = QuietLooks(context.session, ready=self._dispatcher.put, park=self._park_calm)
+        self.timers = Timers(self._dispatcher.put, on_due=self._looks.put)
 
     def start(self) -> None:
         """Start the threads."""
         self.timers.start()
+        self._looks.start()
         self._dispatcher.start()
 
     def take(self, claim: Claim) -> None:
@@ -83,7 +86,7 @@ class JobDispatcher:
     @property
     def checks(self) -> dict[str, Callable[[], str]]:
         """One check per part; each returns why the part makes no progress, empty while it does."""
-        return {**self._dispatcher.checks, "timers": self.timers.trouble}
+        return {**self._dispatcher.checks, "timers": self.timers.trouble, "quiet-looks": self._looks.trouble}
 
     def drain(self, seconds: float) -> bool:
         """Release all jobs; False when handlers of some still run after `seconds`.
@@ -92,6 +95,7 @@ class JobDispatcher:
         """
         is_drained = self._dispatcher.drain(seconds)
         self.timers.stop()
+        self._looks.stop(0)
         return is_drained
 
     # ------------------------------------------------------------------ policy of the dispatcher
@@ -105,7 +109,7 @@ class JobDispatcher:
 
     def recall(self) -> list[JobContext]:
         """Take out the jobs that wait for a timer."""
-        return self.timers.empty()
+        return [*self._looks.empty(), *self.timers.empty()]
 
     def ended(self, item: JobContext) -> None:
         """Remove the timer of a job, and the resources that are reserved for its driver."""
@@ -115,6 +119,7 @@ class JobDispatcher:
     def handle(self, item: JobContext) -> Action | None:
         """The action of the job's handler; None when the job waits for a timer."""
         self.timers.begin(item)
+        item.reads.forget()
         item.claim.check()
         with logger.contextualize(job_id=item.id, run_key=item.run_key, pool=item.claim.record.pool):
             action = self._action(item)
@@ -124,8 +129,12 @@ class JobDispatcher:
             return Release()
         if self.in_flight.note(item):  # the handler found its driver on another host: it needs no slot here
             self.freed()
+        item.note_calm(action.seconds, action.calm_seconds)
         self.timers.park(item, action.seconds)
         return None
+
+    def _park_calm(self, item: JobContext, seconds: float) -> None:
+        self.timers.park(item, seconds)  # they are made after the looks
 
     def prepare(self, item: JobContext, outcome: Action) -> Prepared:
         """The transition of an action."""

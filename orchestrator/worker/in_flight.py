@@ -81,6 +81,11 @@ class JobsInFlight(InFlight[JobContext]):
         with self._guard:
             return [job for job, (queue, _) in self._where.items() if queue is Queue.RUNNING]
 
+    def ids(self) -> frozenset[str]:
+        """The ids of all jobs in flight."""
+        with self._guard:
+            return frozenset(self._jobs)
+
     def __len__(self) -> int:
         with self._guard:
             return len(self._where)

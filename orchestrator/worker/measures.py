@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from orchestrator.handlers.hooks import Hook
-from orchestrator.model.definition import ErrorClass
+from orchestrator.model.definition_parts import ErrorClass
 from orchestrator.model.job import JobState
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.times import seconds_between
@@ -22,7 +22,7 @@ _END_OF = {Status.SUCCESS: "success", Status.KILL: "kill", Status.CANCEL: "kill"
 # Drivers can report any error class: unknown ones share one label, so that the number of series is bounded.
 _CLASSES = (*get_args(ErrorClass), "definition", "handler")  # the last two are never retried
 _OTHER = "other"
-_DECLINES = (Reason.CAP, Reason.HIGH_WATER, Reason.CONCURRENCY, Reason.MEMORY)
+_DECLINES = (Reason.CAP, Reason.HIGH_WATER, Reason.CONCURRENCY, Reason.MEMORY, Reason.PACKAGES)
 _MAX_POOLS = 200  # as of the depth of queues
 _REFUSALS = (Reason.SLOTS, Reason.PRESSURE, Reason.DRAINING)
 
@@ -35,13 +35,13 @@ class JobMeasures(Hook):
         self._attempts = Counter("orchestrator_attempts", description, ("end",), registry=registry)
         description = "Jobs that have reached finish, by status"
         self._finished = Counter("orchestrator_jobs_finished", description, ("status",), registry=registry)
-        description = "Jobs that were claimed and released in accept, by the missing resource"
+        description = "Jobs that were claimed in accept and released, by the missing resource"
         self._declined = Counter("orchestrator_jobs_declined", description, ("reason",), registry=registry)
         description = "Errors of handlers"
         self._errors = Counter("orchestrator_handler_errors", description, registry=registry)
         self._seconds = Histogram(
             "orchestrator_state_seconds",
-            "Time that jobs have spent in a queue, when they leave it",
+            "Time that jobs spent in a queue, recorded when they leave it",
             ("queue",),
             registry=registry,
             buckets=_STATE_SECONDS,
@@ -111,7 +111,7 @@ class WorkerMeasures(Collector):
             held.add_metric((queue.value,), in_flight.count(queue))
         yield held
         description = (
-            "Drivers of the jobs in flight; of those beyond reach this worker sees only the attempts"
+            "Drivers of the jobs in flight; of those beyond reach, this worker sees only the attempts"
         )
         drivers = GaugeMetricFamily("orchestrator_drivers", description, labels=("reach",))
         beyond = in_flight.count_out_of_reach()

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from loguru import logger
 
 from orchestrator.handlers.job_context import JobContext
+from orchestrator.handlers.polls import note_poll
 from orchestrator.loop import Loop
+from queues import timestamp
 from spark_runner.runners.base import Runner
 
 _POLL_SECONDS = 1.0
@@ -53,12 +55,14 @@ class Polling:
             if id(runner) not in self._failing:
                 logger.warning("the backend {} does not answer: {}", runner.backend, error)
             self._failing.add(id(runner))
+            at = timestamp()
             for job in jobs:
-                job.note_poll(None, str(error))
+                note_poll(job, None, at=at, reason=str(error))
             return
         self._failing.discard(id(runner))
+        at = timestamp()  # of all: thousands of equal texts take time and memory
         for job in jobs:
-            job.note_poll(answers.get(job.monitor.run))
+            note_poll(job, answers.get(job.monitor.run), at=at)
 
 
 _COPY_SECONDS = 5.0

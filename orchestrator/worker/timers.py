@@ -14,8 +14,11 @@ from orchestrator.loop import Loop
 class Timers:
     """Holds waiting jobs without a thread each; `ready` receives a job when it is woken. Thread-safe."""
 
-    def __init__(self, ready: Callable[[JobContext], None]) -> None:
-        self._ready = ready
+    def __init__(
+        self, ready: Callable[[JobContext], None], *, on_due: Callable[[JobContext], None] | None = None
+    ) -> None:
+        """`on_due` receives a job instead of `ready` when its time is over."""
+        self._ready, self._on_due = ready, on_due or ready
         self._guard = threading.Lock()
         self._parked: dict[JobContext, int] = {}  # the ticket of each job; others in the heap are void
         self._woken: set[JobContext] = set()  # woken while a handler ran
@@ -99,5 +102,5 @@ class Timers:
                     break
             pause = self._heap[0][0] - now if self._heap else math.inf
         for job in due:
-            self._ready(job)
+            self._on_due(job)
         return min(pause, 3600.0)

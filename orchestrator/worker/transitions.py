@@ -62,6 +62,8 @@ class Transitions:
             case Finish(status, changes, extra):
                 request = job.stop_request()
                 removal = () if request is None else (request[0],)
+                if status is Status.SUCCESS:
+                    extra += self._success(job)
                 retention = self._context.rules.limits().retention
                 return self._change(
                     job, status, changes, (*extra, *removal), queue=Queue.FINISH, delay=retention
@@ -84,7 +86,7 @@ class Transitions:
                 step = job.claim.removal(extra) if is_due else job.claim.transition(release=True)
                 return JobTransition(job, step, before=job.state if is_due else None, removes=is_due)
             case Release(extra, waiting):
-                payload = None if waiting is None else _payload(job.state.evolve(waiting=waiting))
+                payload = None if waiting is None else job.state.evolve(waiting=waiting).to_payload()
                 # A transition, so that an orderly release does not count as a claim that ended its worker.
                 step = job.claim.transition(payload=payload, extra=extra, release=True)
                 return JobTransition(job, step, waiting=waiting)
@@ -126,7 +128,7 @@ class Transitions:
         # A transition that only changes messages: the job made no progress.
         is_same = queue is source and not (delay or pool or (extra and makes_progress))
         step = job.claim.transition(
-            payload=_payload(after),
+            payload=after.to_payload(),
             claims=job.claim.record.claims if is_same else 0,
             queue=queue,
             pool=pool,
@@ -139,6 +141,14 @@ class Transitions:
     def _audit(self, job: JobContext) -> None:
         if self._context.reporting.audit is not None:
             self._context.reporting.audit.write_submission(job.claim.record)
+
+    def _success(self, job: JobContext) -> tuple[Operation, ...]:
+        """The operation that reports the success to the schedules that wait for the name; mostly none."""
+        if self._context.reporting.successes is None:
+            return ()
+        return self._context.reporting.successes.operations(
+            job.state.name, job.claim.record, job.state.attempt, self._context.clock.now_ms()
+        )
 
     def _freed_slots(self, job: JobContext, before: JobState, news: dict[str, Any]) -> tuple[Operation, ...]:
         """The operations that free the slots of a running job; clears their numbers in `news`."""
@@ -172,7 +182,7 @@ class Transitions:
             news["waiting"] = Waiting(reason=Reason.BACKOFF, message=recordable_text(str(error)))
         after = state.evolve(**news)
         due = self._context.clock.now_ms() + round(delay * 1000)
-        step = job.claim.transition(payload=_payload(after), due=due, release=True)
+        step = job.claim.transition(payload=after.to_payload(), due=due, release=True)
         return JobTransition(job, step, state, after, job.claim.queue, Queue(job.claim.queue))
 
     def _dead_letter(
@@ -202,11 +212,6 @@ class Transitions:
             note = {"reason": reason.message, "queue": job.claim.queue, "since": timestamp()}
             step = job.claim.transition(queue=Queue.DEAD, extra=extra, release=True, error=note)
         return JobTransition(job, step, before, None, job.claim.queue, Queue.DEAD)
-
-
-def _payload(state: JobState) -> dict[str, Any]:
-    # Defaults are left out: records stay small and readable.
-    return state.model_dump(mode="json", exclude_defaults=True)
 
 
 def _reason(error: Exception) -> JobError:

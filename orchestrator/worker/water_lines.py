@@ -95,7 +95,7 @@ class WaterLines:
             return _LOOK_SECONDS
         running = self._running()
         limits, paths = self._limits(running), dict[str, JobContext]()
-        for job in running:
+        for job in running if limits else ():
             if _main(job) in limits and (path := _progress_path(job)):
                 paths[path] = job
         lines = dict.fromkeys(limits, 0.0)
@@ -128,7 +128,9 @@ class WaterLines:
 
     def _limits(self, running: Sequence[JobContext]) -> dict[str, float]:
         """`high_water` of each pool that has one and runs a job here; from memory while none changes."""
-        limits = {pool: self._pools.limits(pool)[0].high_water for pool in map(_main, running)}
+        served = {job.claim.record.pool for job in running}
+        main = {pool.removesuffix(LOW_LANE_SUFFIX) for pool in served}
+        limits = {pool: self._pools.limits(pool)[0].high_water for pool in main}
         return {pool: limit for pool, limit in limits.items() if limit}
 
     def _line(self, path: str, found: NodeData | None, before: _JobLine | None) -> WaterLine:

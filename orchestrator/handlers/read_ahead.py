@@ -1,0 +1,36 @@
+"""Reads of the nodes of one job: those that its handler is sure to need in one request."""
+
+from queues import AccessDenied, NodeData, Session
+
+
+class ReadAhead:
+    """Returns each node once as it was read ahead, and then as it is now. Used by one thread at a time."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._found: dict[str, NodeData | None] = {}  # and not used yet
+
+    def read(self, *paths: str) -> None:
+        """Read these nodes in one request, which costs little more than a read of one."""
+        try:
+            self._found |= zip(paths, self._session.get_many(paths), strict=True)
+        except AccessDenied:  # to one of them: each is read, or refused, by itself
+            self.forget()
+
+    def get(self, path: str) -> NodeData | None:
+        """A node as it was read ahead; without that, as it is now."""
+        if path not in self._found:
+            return self._session.get(path)
+        found = self._found[path]
+        self.drop(path)
+        return found
+
+    def drop(self, path: str) -> None:
+        """Forget one node that may have changed since."""
+        self._found.pop(path, None)
+        if not self._found:
+            self.forget()  # an emptied dictionary keeps its size
+
+    def forget(self) -> None:
+        """Forget all that was read ahead: the handler begins, or time has passed."""
+        self._found = {}
