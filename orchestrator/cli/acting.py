@@ -11,7 +11,7 @@ from orchestrator.cli.options import OutputFormat, Verbosity
 from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.logs.visible import visible
 from orchestrator.model.errors import NotConfirmed
-from orchestrator.model.job import JobView
+from orchestrator.model.job_view import JobView
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -1,7 +1,9 @@
 """The root of the command line: its commands, its options, and errors as exit codes."""
 
-import os
+import signal
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Annotated
 
@@ -12,6 +14,7 @@ from orchestrator.cli.lazy import Command, lazy_app, leave_out_plugins
 from spark_runner.protocol.text import without_prefix
 
 _USAGE, _INTERRUPTED = 2, 130  # as in `exits`, which imports all errors and is slow to load
+_CLOSED_PIPE = 128 + signal.SIGPIPE  # as of programs that the signal ends; 0 would be the success of a job
 
 app = lazy_app(
     [
@@ -26,14 +29,25 @@ app = lazy_app(
             "Write a SQL script and a definition that run at once.",
         ),
         Command(
+            "init",
+            "orchestrator.cli.init:init",
+            "Write a file of settings: each with its description and default.",
+            is_quick=True,
+        ),
+        Command(
+            "doctor",
+            "orchestrator.cli.doctor:doctor",
+            "Check this host before its first run: Java, memory, disks, ports, clock.",
+        ),
+        Command(
             "up",
             "orchestrator.cli.serve:up",
             "Run ZooKeeper and a worker in the foreground, for development.",
         ),
         Command(
             "worker",
-            "orchestrator.cli.serve:worker",
-            "Run the jobs of the configured ZooKeeper until TERM or Ctrl-C.",
+            "orchestrator.cli.worker:app",
+            "Run the jobs of the configured ZooKeeper; list and drain workers.",
         ),
         Command("job", "orchestrator.cli.job:app", "Submit, inspect, stop and retry jobs."),
         Command("sql", "orchestrator.cli.sql:app", "Check and try SQL scripts."),
@@ -41,7 +55,11 @@ app = lazy_app(
         Command(
             "config", "orchestrator.cli.config:app", "Show settings, and change the limits of all workers."
         ),
-        Command("schedule", "orchestrator.cli.schedule:app", "Inspect, pause and remove periodic jobs."),
+        Command(
+            "schedule",
+            "orchestrator.cli.schedule:app",
+            "Inspect, run, backfill, pause and remove periodic jobs.",
+        ),
         Command(
             "tuning",
             "orchestrator.cli.tuning:app",
@@ -104,23 +122,51 @@ def run_app(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(args=arguments, standalone_mode=False)
-    except BrokenPipeError:  # the reader of the output has closed the pipe
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the flush at exit
-        return 0
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as ended:  # typer replaces the error of a closed pipe by the other
+        if not isinstance(ended, BrokenPipeError) and not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        return _CLOSED_PIPE
     except KeyboardInterrupt:
         return Interrupt.received_exit_code() or _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost handler: each error becomes a message and an exit code
-        if (code := Interrupt.received_exit_code()) is not None:  # the signal explains later errors
-            return code
-        show = getattr(error, "show", None)
-        if callable(show):  # a usage error, which typer reports
-            if isinstance(message := getattr(error, "message", None), str):
-                # pydantic checks the values of options, and typer passes its words on
-                error.message = without_prefix(message)  # type: ignore[attr-defined]  # as above
-            show()
-            return int(getattr(error, "exit_code", _USAGE))
-        return _explain(error)
+        return _report(error, sys.argv[1:] if arguments is None else arguments)
+    if code == _INTERRUPTED:  # typer's code for KeyboardInterrupt, which SIGTERM raises, too
+        return Interrupt.received_exit_code() or _INTERRUPTED
     return int(code or 0)
+
+
+def _report(error: Exception, words: Sequence[str]) -> int:
+    if (code := Interrupt.received_exit_code()) is not None:  # the signal explains later errors
+        return code
+    show = getattr(error, "show", None)
+    if not callable(show):
+        return _explain(error)
+    # A usage error, which typer reports.
+    if isinstance(message := getattr(error, "message", None), str):
+        # pydantic checks the values of options, and typer passes its words on
+        error.message = without_prefix(message)  # type: ignore[attr-defined]  # as above
+    with suppress(OSError):  # stderr is closed: the exit code is the same
+        show()
+        if hint := _for_the_program(error, words):
+            typer.echo(hint, err=True)
+    return int(getattr(error, "exit_code", _USAGE))
+
+
+def _for_the_program(error: Exception, words: Sequence[str]) -> str | None:
+    """How an unknown option reaches a program; None where no program takes arguments, as with SQL scripts."""
+    option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    if type(error).__name__ != "NoSuchOption" or context is None:
+        return None
+    takes_arguments = any(each.name == "arguments" for each in context.command.params)
+    if not takes_arguments or any(word.lower().endswith(".sql") for word in words):
+        return None
+    from orchestrator.logs.visible import visible  # noqa: PLC0415 - for this hint alone
+
+    return visible(
+        f"If {option} is for the program, write -- before its arguments: "
+        f"{context.command_path} SCRIPT -- {option} ..."
+    )
 
 
 def _explain(error: Exception) -> int:

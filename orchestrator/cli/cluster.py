@@ -1,34 +1,31 @@
 """`orchestrator cluster`: the status of the cluster, its problems and their fixes."""
 
 import sys
-from collections.abc import Sequence
-from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli.acting import confirm
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exits import Exit
+from orchestrator.cli.findings import report, show_findings
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     show_page,
-    show_rows,
     stderr_console,
     stdout_console,
     table,
 )
+from orchestrator.cli.worker.rows import workers_table
 from orchestrator.doctor.ensemble import ServerStatus
-from orchestrator.doctor.findings import Finding, in_order
+from orchestrator.doctor.findings import in_order
 from orchestrator.doctor.rights import check_settings
 from orchestrator.doctor.status import ClusterStatus
 from orchestrator.model.errors import NotConfirmed
 from orchestrator.model.states import Queue
-from orchestrator.model.times import local_time
 
 app = typer.Typer(no_args_is_help=True, help="Inspect workers and pools; find and fix problems.")
 
+_DROP_POOLS = ("spark", "weight", "cap", "success", "kill", "fail", "paused")
 _SHOWN_PER_KIND = 20  # in a table; JSON output has all
 
 
@@ -47,36 +44,20 @@ def status(
 def _show_status(now: ClusterStatus) -> None:
     console = stdout_console()
     facts = [
-        ("zookeeper", ", ".join(map(_server, now.servers))),
+        *(("zookeeper", _server(server)) for server in now.servers),
         ("session", now.session),
         ("latency", f"{now.latency_ms:.1f} ms"),
         ("root", now.root),
         ("leader", now.leader or "none"),
         ("config", now.config_error or ", ".join(f"{name} = {value}" for name, value in now.config.items())),
     ]
+    shown = ""
     for name, value in facts:
         if value:
-            console.print(f"{name:<10} {value}", markup=False, soft_wrap=True)
+            console.print(f"{name if name != shown else '':<10} {value}", markup=False, soft_wrap=True)
+            shown = name
     console.print()
-    if now.workers:
-        rows = [
-            [
-                w.name,
-                w.host,
-                str(w.pid),
-                w.slots,
-                w.running,
-                local_time(w.since or None),
-                w.version,
-                w.session,
-            ]
-            for w in now.workers
-        ]
-        console.print(
-            table(["worker", "host", "pid", "slots", "running", "since", "version", "session"], rows)
-        )
-    else:
-        console.print("no workers")
+    console.print(workers_table(now.workers) if now.workers else "no workers")
     console.print()
     pools = [
         [
@@ -88,11 +69,15 @@ def _show_status(now: ClusterStatus) -> None:
         ]
         for p in now.pools
     ]
-    console.print(table(["pool", "weight", "cap", "paused", "spark", *Queue], pools))
+    console.print(table(["pool", "weight", "cap", "paused", "spark", *Queue], pools, _DROP_POOLS))
 
 
 def _server(server: ServerStatus) -> str:
-    return server.address if server.reached else f"{server.address} (not reached: {server.error})"
+    if not server.reached:
+        return f"{server.address}  not reached: {server.error}"
+    if not server.role:
+        return f"{server.address}  reached, role unknown: {server.error}"
+    return f"{server.address}  {server.role}  {server.version}".rstrip()
 
 
 def _binding(weight: int | None, cap: int | None) -> tuple[object, object]:
@@ -122,38 +107,8 @@ def doctor(
         fixable = [finding for finding in found if finding.fixable]
         if fix and fixable:
             if not yes:
-                _show_findings(fixable, stderr_console())
+                show_findings(fixable, stderr_console())
             confirm(f"Fix these findings ({len(fixable):,})?", yes=yes)
             found = client.doctor.fix(found)
         found = in_order([*found, *check_settings(settings)])
-    if output is OutputFormat.TABLE:
-        _show_findings(found, stdout_console())
-    else:
-        show_rows([finding.model_dump(mode="json") for finding in found], {}, output)
-    left = sum(finding.is_left for finding in found)
-    if not quiet:
-        words = f"findings left: {left:,}" if left else "no problems left"
-        fixed = sum(finding.fixed for finding in found)
-        stderr_console().print(words + (f"; fixed: {fixed:,}" if fixed else ""), markup=False)
-    if left:
-        raise typer.Exit(Exit.FAILED)
-
-
-def _show_findings(found: Sequence[Finding], console: Console) -> None:
-    for severity, of_severity in groupby(found, key=lambda finding: finding.severity):
-        console.print(f"{severity}s", style="bold")
-        for _, of_kind in groupby(of_severity, key=lambda finding: finding.kind):
-            _show_kind(list(of_kind), console)
-
-
-def _show_kind(findings: Sequence[Finding], console: Console) -> None:
-    for finding in findings[:_SHOWN_PER_KIND]:
-        mark = "fixed: " if finding.fixed else ""
-        lines: list[Any] = [f"  {finding.kind}  {finding.path}", f"    {mark}{finding.what}"]
-        if finding.remedy and not finding.fixed:
-            lines.append(f"    -> {finding.remedy}")
-        for line in lines:
-            console.print(line, markup=False)
-    if len(findings) > _SHOWN_PER_KIND:
-        more = len(findings) - _SHOWN_PER_KIND
-        console.print(f"  {findings[0].kind}  and {more:,} more (-o json shows all)", markup=False)
+    report(found, output, quiet=quiet)

@@ -4,17 +4,24 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from orchestrator.client.connect import build_jobs, find_zookeeper, open_session
-from orchestrator.client.jobs import Jobs
+from orchestrator.client.connect import (
+    build_jobs,
+    build_queue_set,
+    client_name,
+    find_zookeeper,
+    open_session,
+)
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.model.errors import NotRunning
 
 if TYPE_CHECKING:
+    from orchestrator.admin.views import Views
     from orchestrator.client.client import Client
+    from orchestrator.client.jobs import Jobs
 
 
 @contextmanager
-def connected_jobs() -> Iterator[Jobs]:
+def connected_jobs() -> Iterator["Jobs"]:
     """Jobs in the configured or running ZooKeeper; raises NotRunning, Unreachable."""
     settings = find_zookeeper(load_settings())
     with open_session(settings, settings.zookeeper_hosts) as session:
@@ -39,6 +46,18 @@ def reached_zookeeper(settings: Settings, *, start_own: bool = True) -> Iterator
                 raise
             found = own_server.own_or_running_server(settings, stack)
         yield found
+
+
+@contextmanager
+def connected_views() -> Iterator["Views"]:
+    """Views of jobs, which load in half the time of a client; the ZooKeeper and errors of `connected`."""
+    from orchestrator.admin.views import Views  # noqa: PLC0415 - lazy: other commands need no views
+
+    with (
+        reached_zookeeper(load_settings()) as settings,
+        open_session(settings, settings.zookeeper_hosts) as session,
+    ):
+        yield Views(build_queue_set(session, settings, owner=client_name()))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The exit codes, and the errors that lead to each."""
 
+from contextlib import suppress
 from enum import IntEnum
 
 import typer
@@ -19,6 +20,7 @@ from orchestrator.model.errors import (
     InvalidTuning,
     NoSuchAttempt,
     NoSuchPool,
+    NoSuchWorker,
     NotConfirmed,
     NotRunning,
     OrchestratorError,
@@ -34,6 +36,7 @@ from queues import (
     CorruptRecord,
     DataDirectoryInUse,
     IdTaken,
+    InvalidEnsemble,
     InvalidLimit,
     InvalidName,
     ItemHeld,
@@ -42,8 +45,10 @@ from queues import (
     OutcomeUnknown,
     PoolInUse,
     QueueError,
+    QueueFull,
     SessionLost,
     TooLarge,
+    TooManyPools,
     Unreachable,
     UnsafeDirectory,
 )
@@ -55,14 +60,14 @@ from spark_runner.sql.text.errors import SqlError
 class Exit(IntEnum):
     """The exit codes that scripts may rely on."""
 
-    OK = 0
-    FAILED = 1  # the job, or the operation
+    OK = 0  # the command, or the job that it ran, succeeded
+    FAILED = 1  # the job or the operation failed
     USAGE = 2  # the command line, a definition or a script was refused; nothing was enqueued
     UNREACHABLE = 3  # ZooKeeper cannot be reached, or refuses access
-    NOT_FOUND = 4
-    CONFLICT = 5
-    TIMEOUT = 6
-    INTERRUPTED = 130
+    NOT_FOUND = 4  # no job, pool, schedule, connection or the like has this name
+    CONFLICT = 5  # the id is taken, or the state does not allow the operation; nothing was changed
+    TIMEOUT = 6  # the job did not end in time
+    INTERRUPTED = 130  # stopped by Ctrl-C; another signal gives 128 plus its number, a closed pipe 141
 
 
 _MAX_CHARACTERS = 20_000  # of an error message, which may quote a text of any size
@@ -73,6 +78,7 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
             ItemNotFound,
             NoSuchAttempt,
             NoSuchPool,
+            NoSuchWorker,
             ScheduleNotFound,
             HistoryNotFound,
             ConnectionNotFound,
@@ -91,6 +97,8 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
             ClaimLost,
             Conflict,
             PoolInUse,
+            QueueFull,
+            TooManyPools,
             DataDirectoryInUse,
         ),
         Exit.CONFLICT,
@@ -106,8 +114,8 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], Exit], ...] = (
             NotConfirmed,
             SqlError,
             InvalidName,
+            InvalidEnsemble,
             InvalidLimit,
-            InvalidTuning,
             TooLarge,
         ),
         Exit.USAGE,
@@ -125,12 +133,19 @@ def explain_error(error: Exception, *, verbose: bool) -> Exit:
         logger.opt(exception=error).error("{}", type(error).__name__)
     for types, code in _CODES:
         if isinstance(error, types):
-            typer.echo(visible(f"error: {_words(error)}"), err=True)
+            _say(f"error: {_words(error)}")
             return code
-    message = f"error: unexpected {type(error).__name__}: {_words(error)} (-v shows the traceback)"
-    typer.echo(visible(message), err=True)
+    _say(f"error: unexpected {type(error).__name__}: {_words(error)} (-v shows the traceback)")
     return Exit.FAILED
 
 
+def _say(message: str) -> None:
+    with suppress(OSError):  # stderr is closed: the exit code is the same
+        typer.echo(visible(message), err=True)
+
+
 def _words(error: Exception) -> str:
-    return shortened(REDACTOR.mask(str(error)), _MAX_CHARACTERS)
+    words = str(error)
+    if isinstance(error, ItemNotFound):  # a queue has items; for users these are jobs
+        words = f"no job has the id {error.item_id!r}; `orchestrator job list` shows all"
+    return shortened(REDACTOR.mask(words), _MAX_CHARACTERS)

@@ -62,10 +62,10 @@ class LazyGroup(TyperGroup):
             formatter.write_dl(rows)
 
 
-def lazy_app(commands: Sequence[Command], **options: Any) -> typer.Typer:
+def lazy_app(commands: Sequence[Command], *, no_args_is_help: bool = True, **options: Any) -> typer.Typer:
     """A Typer with these commands."""
     group = type("Group", (LazyGroup,), {"lazy": tuple(commands)})
-    app = typer.Typer(cls=group, no_args_is_help=True, rich_markup_mode=None, **options)
+    app = typer.Typer(cls=group, no_args_is_help=no_args_is_help, rich_markup_mode=None, **options)
     app.callback()(_no_options)  # typer requires a callback if it has no command
     return app
 
@@ -87,11 +87,17 @@ def leave_out_plugins() -> None:
         _Plugins.left_out = True
 
 
+def enable_plugins() -> None:
+    """Enable the plugins of pydantic again, unless the user has disabled them."""
+    if _Plugins.left_out:
+        _Plugins.left_out = False
+        del os.environ[_PLUGINS]
+
+
 def _load(command: Command) -> Any:
     module, _, attribute = command.target.partition(":")
-    if not (command.is_quick or attribute == _GROUP) and _Plugins.left_out:
-        _Plugins.left_out = False
-        del os.environ[_PLUGINS]  # drivers and other child processes may use plugins
+    if not (command.is_quick or attribute == _GROUP):
+        enable_plugins()  # drivers and other child processes may use them
     target = getattr(import_module(module), attribute)
     from orchestrator.logs.console import configure_loguru  # noqa: PLC0415 - not for help and completion
 

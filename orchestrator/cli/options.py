@@ -2,6 +2,7 @@
 
 import math
 import re
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -10,7 +11,9 @@ import typer
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.model.errors import DefinitionError, SettingsError
 from orchestrator.model.fields import parse_seconds
+from orchestrator.model.states import Status
 from queues import check_pool
+from spark_runner.protocol.text import did_you_mean, shortened
 
 _MAX_WEIGHT = 1000  # the maximum of pools
 _WEIGHT = re.compile(r"[0-9]{0,4}")
@@ -65,9 +68,27 @@ Verbose = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Show only errors.")]
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the data on stdout.")]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job.")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="-- ARGUMENT",
+        show_default=False,
+        help="Arguments of a program, instead of those of its definition.",
+    ),
+]
 Variables = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Set a variable: ${NAME} in the script."),
+]
+MetricsAddress = Annotated[
+    str | None,
+    typer.Option(metavar="[HOST:]PORT", help="Serve /metrics, /livez and /readyz; default: not served."),
+]
+Slots = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=20_000, help="The number of jobs that run at once; default: half the processors."
+    ),
 ]
 Watch = Annotated[
     float | None,
@@ -117,6 +138,46 @@ def parse_seconds_of(option: str, text: str | None) -> float | None:
         return parse_seconds(text)
     except ValueError as error:
         raise DefinitionError(f"{option}: {error}") from error
+
+
+def parse_since(text: str | None) -> datetime | None:
+    """The time of --since in UTC, None without one; one without a zone is local. Raises DefinitionError."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        seconds = parse_seconds_of("--since", text) or 0.0
+        moment = datetime.now(UTC) - timedelta(seconds=seconds)
+    try:
+        return moment.astimezone(UTC)
+    except (OverflowError, ValueError) as error:  # the first and the last days that datetime has
+        raise DefinitionError(f"--since {text!r}: this time is out of range") from error
+
+
+def parse_labels(assignments: list[str] | None) -> dict[str, str]:
+    """The labels of `--label`; raises DefinitionError for one without `=`, or with two values."""
+    labels = dict[str, str]()
+    for assignment in assignments or []:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name:
+            raise DefinitionError(f"--label {assignment!r}: write NAME=VALUE")
+        if labels.setdefault(name, value) != value:
+            raise DefinitionError(
+                f"--label: {name!r} cannot be {labels[name]!r} and {value!r}; all must match"
+            )
+    return labels
+
+
+def parse_statuses(texts: list[str] | None) -> list[Status]:
+    """The statuses of `--status`, each option with one or several; raises DefinitionError."""
+    names = [name.strip().upper() for text in texts or [] for name in text.split(",")]
+    known = [status.value for status in Status]
+    for name in names:
+        if name not in known:
+            near = did_you_mean(name, known) or f"; expected {', '.join(known)}"
+            raise DefinitionError(f"--status {shortened(name, 100)!r} is unknown{near}")
+    return [Status(name) for name in names]
 
 
 def parse_checkpoint(*, resume: bool, fresh: bool, positions: list[str] | None) -> dict[str, Any] | None:

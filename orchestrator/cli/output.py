@@ -1,31 +1,30 @@
 """Data on stdout, a table for people and JSON for programs; the end of a job as message and exit code."""
 
-import contextlib
-import io
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import Any, TypeVar
 
 import typer
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.documents import print_json
+from orchestrator.cli.documents import print_json, print_json_rows
 from orchestrator.cli.exits import Exit
+from orchestrator.cli.grid import Cell, Grid
 from orchestrator.cli.options import OutputFormat
+from orchestrator.cli.page import repeat
 from orchestrator.logs.record.redaction import REDACTOR
 from orchestrator.logs.visible import visible
-from orchestrator.model.job import JobView
+from orchestrator.model.job_view import JobView
 from orchestrator.model.states import Status
 from orchestrator.model.times import seconds_between
 
 T = TypeVar("T")
 
+_FACT_INDENT = 10
 _MAX_PLAIN_WIDTH = 400  # a pipe has no width; this is wide enough that no cell is folded
 
 
@@ -36,8 +35,14 @@ class _SafeConsole(Console):
     """
 
     def print(self, *objects: Any, **named: Any) -> None:
-        """Print with secrets masked in texts."""
+        """Print with secrets masked in texts; a pipe gets lines of any length."""
+        if not self.file.isatty():
+            named.setdefault("crop", False)
         super().print(*(REDACTOR.mask(each) if isinstance(each, str) else each for each in objects), **named)
+
+    def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002 - the signature of rich
+        """Leave the cursor as it is: rich would hide it, and a killed process cannot show it again."""
+        return False
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of a renderable, text escaped; the control segments of rich stay as they are."""
@@ -65,36 +70,61 @@ def exit_as(job: JobView, *, quiet: bool) -> None:
         raise typer.Exit(Exit.FAILED)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table with numbers aligned to the right."""
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=False)
-    for index, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
-        made.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*[Text(_cell(value)) for value in row])  # data is never read as markup
-    return made
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], drop: Sequence[str] | None = None
+) -> Grid:
+    """A table with numbers aligned to the right, which fits the terminal.
+
+    `drop` has the headings of the columns that a narrow terminal leaves out, the least important one first;
+    without it these are all but the first, from the right. The others are cut.
+    """
+    numeric = [
+        bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        for index in range(len(columns))
+    ]
+    known = dict[str, Cell]()  # most texts of ten thousand rows repeat others
+
+    def cell(value: object) -> Cell:
+        if type(value) is not str:
+            return _cell(value)
+        found = known.get(value)
+        if found is None:
+            found = known[value] = _cell(value)
+        return found
+
+    return Grid(
+        [_cell(column).text for column in columns],
+        [[cell(value) for value in row] for row in rows],
+        right=numeric,
+        drop=range(len(columns) - 1, 0, -1) if drop is None else [columns.index(each) for each in drop],
+    )
 
 
-def _cell(value: object) -> str:
+def _cell(value: object) -> Cell:
     if value is None:
-        return ""
+        return Cell("")
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return visible(REDACTOR.mask(str(value)))  # before rich measures the columns
+        return Cell(f"{value:,}")
+    text, style = REDACTOR.mask(str(value)), str(value.style) if isinstance(value, Text) else ""
+    if text.isascii() and text.isprintable():  # most of ten thousand rows
+        return Cell(text, style)
+    # Before the columns are measured.
+    return Cell(visible(text).replace("\r", "").replace("\n", r"\n").expandtabs(1), style)
 
 
-def show_rows(rows: Sequence[dict[str, Any]], columns: dict[str, str], output: OutputFormat) -> None:
+def show_rows(
+    rows: Sequence[dict[str, Any]],
+    columns: dict[str, str],
+    output: OutputFormat,
+    drop: Sequence[str] | None = None,
+) -> None:
     """Write documents as a JSON array, as JSON lines, or as a table of `columns` (key -> heading)."""
     match output:
-        case OutputFormat.JSON:
-            print_json(list(rows))
-        case OutputFormat.JSONL:
-            for row in rows:
-                print_json(row, output)
+        case OutputFormat.JSON | OutputFormat.JSONL:
+            print_json_rows(rows, output)
         case OutputFormat.TABLE:
             cells = [[row[key] for key in columns] for row in rows]
-            stdout_console().print(table(list(columns.values()), cells))
+            stdout_console().print(table(list(columns.values()), cells, drop))
 
 
 def show_page(
@@ -116,37 +146,36 @@ def show_page(
     repeat(show_once, watch)
 
 
-def repeat(show: Callable[[], None], seconds: float | None) -> None:
-    """Show once, or every `seconds` until interrupted."""
-    while True:
-        if seconds is not None and sys.stdout.isatty():
-            _show_anew(show)
-        else:
-            show()
-        if seconds is None:
-            return
-        sys.stdout.flush()
-        time.sleep(seconds)
+_STATUS_STYLES = {  # each can be read on a dark and on a light terminal
+    Status.RUNNING: "bold",
+    Status.RUNNING_WARN: "bold magenta",
+    Status.SUCCESS: "green",
+    Status.ERROR_FAIL: "red",
+    Status.KILL: "magenta",
+    Status.CANCEL: "magenta",
+    Status.DEAD: "bold red",
+}
 
 
-class _Page(io.StringIO):
-    """What a terminal shows next."""
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # that of the terminal, which may have no lines for tables
-        return sys.__stdout__.encoding if sys.__stdout__ else "utf-8"
-
-    def isatty(self) -> bool:
-        return True
+def shown_status(status: Status) -> Text:
+    """A status in its colour."""
+    return Text(status, style=_STATUS_STYLES.get(status, ""))
 
 
-def _show_anew(show: Callable[[], None]) -> None:
-    """Replace what the terminal shows, at once: it is not empty while ZooKeeper is asked."""
-    page = _Page()
-    with contextlib.redirect_stdout(page):
-        show()
-    stdout_console().clear()
-    sys.stdout.write(page.getvalue())
+def show_fact(name: str, value: str) -> None:
+    """Write `name: value` to stdout; a terminal gets lines that are folded between words, below the value."""
+    console = stdout_console()
+    lines = visible(REDACTOR.mask(f"{name + ':':<{_FACT_INDENT}}{value}")).splitlines()
+    if console.file.isatty():
+        folded = TextWrapper(
+            width=max(2 * _FACT_INDENT, console.width),
+            subsequent_indent=" " * _FACT_INDENT,
+            break_long_words=False,  # a path can be copied
+            break_on_hyphens=False,
+            replace_whitespace=False,
+        )
+        lines = [part for line in lines for part in folded.wrap(line)]
+    console.print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 def short_path(location: str) -> str:

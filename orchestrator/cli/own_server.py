@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def own_or_running_server(settings: Settings, stack: ExitStack) -> Settings:
     deadline = time.monotonic() + _NEIGHBOUR_SECONDS
     while True:
         try:
-            return stack.enter_context(_served(settings, settings.zookeeper_dir, owner=_TRANSIENT))
+            return stack.enter_context(_served(settings, settings.zookeeper_dir, owner=_TRANSIENT))[0]
         except DataDirectoryInUse:
             if (running := running_server(settings.zookeeper_dir)) is not None:
                 return with_own_server(settings, running.address, settings.zookeeper_dir)
@@ -34,8 +34,10 @@ def own_or_running_server(settings: Settings, stack: ExitStack) -> Settings:
 
 
 @contextmanager
-def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
+def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool, Callable[[], None]]]:
     """The settings with the ZooKeeper for `run`, and whether the job can be inspected afterwards.
+
+    The third part raises ServerEnded once a server of this command has ended by itself.
 
     It is the configured ensemble; else the server that `up` or `zookeeper` runs with this state directory;
     else a server that ends with the command. If another `run` uses the state directory, that server has its
@@ -43,12 +45,12 @@ def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
     """
     prepare_directories(settings)
     if settings.zookeeper_hosts:
-        yield settings, True
+        yield settings, True, _never
         return
     with ExitStack() as stack:
-        kept = True
+        kept, check = True, _never
         try:
-            found = stack.enter_context(_served(settings, settings.zookeeper_dir, owner=_TRANSIENT))
+            found, check = stack.enter_context(_served(settings, settings.zookeeper_dir, owner=_TRANSIENT))
         except DataDirectoryInUse:
             running = running_server(settings.zookeeper_dir)
             if running is not None and running.owner != _TRANSIENT:
@@ -56,13 +58,19 @@ def zookeeper_for_run(settings: Settings) -> Iterator[tuple[Settings, bool]]:
             else:
                 # The server of another `run` ends with its job: this job needs its own server.
                 private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="orchestrator-")))
-                found, kept = stack.enter_context(_served(settings, private, owner=_TRANSIENT)), False
-        yield found, kept
+                found, check = stack.enter_context(_served(settings, private, owner=_TRANSIENT))
+                kept = False
+        yield found, kept, check
 
 
 @contextmanager
-def zookeeper_for_others(settings: Settings, *, owner: str, port: int | None) -> Iterator[Settings]:
-    """The settings with a server that other commands find; raises DataDirectoryInUse, PortTaken."""
+def zookeeper_for_others(
+    settings: Settings, *, owner: str, port: int | None
+) -> Iterator[tuple[Settings, Callable[[], None]]]:
+    """The settings with a server that other commands find; raises DataDirectoryInUse, PortTaken.
+
+    The second part raises ServerEnded once the server has ended by itself.
+    """
     prepare_directories(settings)
     with _served(settings, settings.zookeeper_dir, owner=owner, port=port, long_run=True) as found:
         yield found
@@ -71,7 +79,11 @@ def zookeeper_for_others(settings: Settings, *, owner: str, port: int | None) ->
 @contextmanager
 def _served(
     settings: Settings, data_dir: Path, *, owner: str, port: int | None = None, long_run: bool = False
-) -> Iterator[Settings]:
+) -> Iterator[tuple[Settings, Callable[[], None]]]:
     config = ServerConfig(data_dir, owner=owner, port=port or 0, long_run=long_run, closed=True)
     with EmbeddedZooKeeper(config) as server:
-        yield with_own_server(settings, server.hosts, data_dir)
+        yield with_own_server(settings, server.hosts, data_dir), server.check_running
+
+
+def _never() -> None:
+    """The check of a server that another process runs, and reports itself."""

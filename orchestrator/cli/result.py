@@ -1,11 +1,9 @@
 """The result of a job: a table of its INSERTs, the first rows of each, and commands for details."""
 
-import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,48 +17,30 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
-from orchestrator.model.job import JobView
+from orchestrator.model.job_view import JobView
 from orchestrator.model.states import Status
 from spark_runner.protocol.attempt import run_name
-from spark_runner.runners.base import Runner, SubmissionPlace
+from spark_runner.runners.base import SubmissionPlace
 from spark_runner.runners.registry import Runners
 
-_MAX_STDOUT_BYTES = 64 * 1024  # the last bytes that the program printed; `job logs` has all of them
+_FRAME = '  File "'
 
 
-@dataclass(frozen=True, slots=True)
-class LocalResult:
-    """The user's data, rows and printed text, which stay on the disk of the node that ran the job."""
-
-    tables: list[dict[str, Any]] = field(default_factory=list)  # with columns and preview
-    stdout: str = ""
-
-
-def local_result(runners: Runners, detail: JobDetail) -> LocalResult:
-    """The rows and the printed text of the submission of the last attempt."""
+def local_tables(runners: Runners, detail: JobDetail) -> list[dict[str, Any]]:
+    """The tables of the last attempt with their first rows, which stay on the disk of its node."""
     attempt = detail.attempts[-1] if detail.attempts else {}
     place, incarnation = SubmissionPlace.of(attempt.get("place")), attempt.get("incarnation")
     runner = runners.at(place.of_files) if place else None
     if runner is None:
-        return LocalResult()
+        return []
     run = run_name(detail.run_key, attempt["attempt"])
     for submission in runner.find(run):
         if submission.incarnation == incarnation:
-            tables = (submission.outcome or {}).get("tables", [])
-            return LocalResult(tables, _printed(runner, run, submission.incarnation))
-    return LocalResult()
+            return list((submission.outcome or {}).get("tables", []))
+    return []
 
 
-def _printed(runner: Runner, run: str, incarnation: str) -> str:
-    text = b""
-    for log in runner.logs(run):
-        if log.incarnation == incarnation and log.stream == "stdout" and not log.executor:
-            with contextlib.suppress(FileNotFoundError):
-                text = (text + log.path.read_bytes())[-_MAX_STDOUT_BYTES:]
-    return text.decode(errors="replace")
-
-
-def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> None:
+def show_result(detail: JobDetail, local: list[dict[str, Any]], output: OutputFormat) -> None:
     """Write the result to stdout, and the error to stderr."""
     job = detail.job
     recorded = detail.attempts[-1].get("tables") if detail.attempts else None
@@ -70,7 +50,10 @@ def show_result(detail: JobDetail, local: LocalResult, output: OutputFormat) -> 
     elif job.status is Status.SUCCESS:
         _show_tables(detail.attempts[-1] if tables else {}, local)
     if job.error is not None and job.status is not Status.SUCCESS:
-        stderr_console().print(f"error: {job.error.message}", markup=False, style="red")
+        words = stderr_console()
+        words.print(f"error: {job.error.message}", markup=False, style="red", soft_wrap=True)
+        if job.error.traceback.count(_FRAME) > 1:  # a single one says no more than the message
+            words.print(f"\n{job.error.traceback.rstrip()}", markup=False, soft_wrap=True)
 
 
 def show_end(job: JobView, root: str | None) -> None:
@@ -96,17 +79,15 @@ def program_name() -> str:
     return called.name if shutil.which(called.name) else os.path.relpath(called)
 
 
-def _show_tables(attempt: Mapping[str, Any], local: LocalResult) -> None:
+def _show_tables(attempt: Mapping[str, Any], local: list[dict[str, Any]]) -> None:
     console = stdout_console()
-    if local.stdout:
-        console.print(local.stdout.rstrip("\n"), markup=False, soft_wrap=True)
     if (wrote := written(attempt)) is None:
         return
     console.print(wrote)
     if (bad := set_aside(attempt)) is not None:
         console.print()
         console.print(bad)
-    for item in local.tables:
+    for item in local:
         if item["preview"]:
             console.print(f"\nfirst rows of {item['target']}", markup=False, style="bold")
             console.print(table(item["columns"], item["preview"]))

@@ -6,13 +6,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from orchestrator.cli.connect import reached_zookeeper
 from orchestrator.cli.interrupt import Interrupt
-from orchestrator.cli.options import Quiet, Verbose, Verbosity, parse_pools
+from orchestrator.cli.options import MetricsAddress, Quiet, Slots, Verbose, Verbosity, parse_pools
 from orchestrator.cli.output import stderr_console
 from orchestrator.cli.own_server import zookeeper_for_others
 from orchestrator.client.client import Client
@@ -25,7 +27,7 @@ from orchestrator.metrics.server import serving
 from orchestrator.model.errors import AlreadyEnded
 from orchestrator.model.states import Queue
 from orchestrator.worker.worker import Worker
-from queues import ItemNotFound, find_java, run_zkcli
+from queues import InvalidEnsemble, ItemNotFound, Session, Unreachable, find_java, run_zkcli
 
 _CHECK_SECONDS = 1.0
 _LOOK_SECONDS = 0.2
@@ -33,16 +35,6 @@ _SETTLE_SECONDS = 20.0  # after the two kill signals: verdicts, moves, the shutd
 _ON_THEIR_WAY = (Queue.RUNNING, Queue.SUCCESS, Queue.FAIL, Queue.KILL)
 Port = Annotated[
     int | None, typer.Option(min=1, max=65535, help="The port of ZooKeeper; default: a free port.")
-]
-Slots = Annotated[
-    int | None,
-    typer.Option(
-        min=1, max=20_000, help="The number of jobs that run at once; default: half the processors."
-    ),
-]
-MetricsAddress = Annotated[
-    str | None,
-    typer.Option(metavar="[HOST:]PORT", help="Serve /metrics, /livez and /readyz; default: not served."),
 ]
 
 
@@ -64,8 +56,9 @@ def up(
     settings = _settings(slots, metrics_address)
     find_java()
     _log(verbose, quiet)
+    _say(quiet, f"ZooKeeper and a worker start, with their data in {settings.state_dir}")
     with ExitStack() as stack:
-        settings = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
+        settings, check_zookeeper = stack.enter_context(zookeeper_for_others(settings, owner="up", port=port))
         hosts = settings.zookeeper_hosts
         logs = stack.enter_context(open_logs(settings))
         session = stack.enter_context(open_session(settings, hosts))
@@ -76,7 +69,7 @@ def up(
         _say(quiet, f"ZooKeeper and a worker run at {hosts}; Ctrl-C ends them. In another terminal:")
         _say(quiet, "  orchestrator job submit examples/flights.sql --wait")
         while not interrupt.wait(_CHECK_SECONDS):
-            pass
+            check_zookeeper()
         served.stop_accepting()
         _stop_running_jobs(build_client(session, settings), served, quiet, grace=settings.kill_grace)
     raise typer.Exit(interrupt.exit_code)
@@ -106,60 +99,109 @@ def _stop_running_jobs(client: Client, served: Worker, quiet: bool, *, grace: fl
 
 
 def worker(
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME[=WEIGHT]", help="Serve only these pools; default: all pools."),
-    ] = None,
-    slots: Slots = None,
-    metrics_address: MetricsAddress = None,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
+    pool: list[str] | None, slots: int | None, metrics_address: str | None, verbose: int, quiet: bool
 ) -> None:
-    """Run the jobs of the configured ZooKeeper until TERM or Ctrl-C.
-
-    The signal drains the worker: it starts no new job, running drivers continue, and the next worker on this
-    host adopts them. A second signal ends the process at once.
-
-    Example: orchestrator worker --slots 4 --pool default=3 --pool reports=1
-    """
+    """Run a worker until a signal, or until it has drained on request: the body of the command."""
     interrupt = Interrupt.install()
     interrupt.force_when_repeated()
     settings, pools = _settings(slots, metrics_address), parse_pools(pool)
     find_java()
     prepare_directories(settings)
     _log(verbose, quiet)
-    settings = find_zookeeper(settings)
     with ExitStack() as stack:
+        with interrupt.breaking():  # a server that starts is waited for
+            settings = find_zookeeper(settings)
         logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
-            session = stack.enter_context(open_session(settings, settings.zookeeper_hosts))
+            session = _session_of_worker(settings, stack, quiet)
         served = build_worker(session, settings, pools=pools, logs=logs)
         stack.enter_context(serving(settings.metrics, served.metrics.registry, served.probes))
         served.start()
-        while not interrupt.wait(_CHECK_SECONDS):
+        while not interrupt.wait(_CHECK_SECONDS) and not served.is_drained:
             pass
         served.drain()
-    if not interrupt.is_terminate:
+    if interrupt.is_set() and not interrupt.is_terminate:
         raise typer.Exit(interrupt.exit_code)
 
 
-def zookeeper(port: Port = None, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Run a ZooKeeper server in the foreground, from the jars of PySpark.
+def _session_of_worker(settings: Settings, stack: ExitStack, quiet: bool) -> Session:  # typer's flag
+    """A session; the servers of an ensemble may start at the same time. Raises Unreachable, AccessDenied."""
+    began, limit = time.monotonic(), settings.worker_connect_timeout
+    while True:
+        try:
+            return stack.enter_context(open_session(settings, settings.zookeeper_hosts))
+        except Unreachable as error:
+            waited = time.monotonic() - began
+            if waited + settings.connect_timeout / 2 >= limit:  # another try would end too late
+                raise Unreachable(error.hosts, waited, error.origin) from error
+            _say(
+                quiet,
+                f"waiting for ZooKeeper at {error.hosts} ({error.origin}): no answer for {waited:.0f} s; "
+                f"this worker gives up after {limit:.0f} s",
+            )
 
-    Example: orchestrator zookeeper --port 2181
+
+def zookeeper(
+    port: Port = None,
+    ensemble: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST[:PORTS],...",
+            help="Be one server of these; PORTS are PORT:QUORUM:ELECTION, default 2181:2888:3888.",
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("--id", min=1, help="Which of them; default: the one with an address of this host."),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The key and the certificate of all servers of the ensemble, PEM."),
+    ] = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The password that clients of the ensemble log in with."),
+    ] = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Run a ZooKeeper server in the foreground, from the jars of PySpark: alone, or as one of an ensemble.
+
+    An ensemble of three serves while two of them run. All servers have the same two files.
+
+    Example: orchestrator zookeeper --ensemble zk1,zk2,zk3 --certificate ensemble.pem --password-file password
     """
     interrupt = Interrupt.install()
     settings = load_settings()
     _log(verbose, quiet)
-    with zookeeper_for_others(settings, owner="zookeeper", port=port) as found:
+    if ensemble is None:
+        if number is not None or certificate is not None or password_file is not None:
+            raise InvalidEnsemble("--id, --certificate and --password-file are for a server of an --ensemble")
+        _serve_alone(settings, port, interrupt, quiet)
+    else:
+        # Loaded where it is used: it needs TLS and hashes, which are slow to load.
+        from orchestrator.cli.ensemble import read_ensemble, serve_member  # noqa: PLC0415
+
+        if port is not None:
+            raise InvalidEnsemble("the ports of an ensemble stand in --ensemble, not in --port")
+        described = read_ensemble(ensemble, number, certificate, password_file)
+        prepare_directories(settings)
+        serve_member(settings, described, interrupt, partial(_say, quiet))
+    if not interrupt.is_terminate:
+        raise typer.Exit(interrupt.exit_code)
+
+
+def _serve_alone(
+    settings: Settings, port: int | None, interrupt: Interrupt, quiet: bool
+) -> None:  # typer's flag
+    _say(quiet, f"ZooKeeper starts, with its data in {settings.zookeeper_dir}")
+    with zookeeper_for_others(settings, owner="zookeeper", port=port) as (found, check):
         _say(quiet, f"ZooKeeper runs at {found.zookeeper_hosts}; Ctrl-C ends it. Commands with this state")
         _say(quiet, "directory find it and log in automatically. For other programs of this user:")
         for line in _exports(found):
             _say(quiet, f"  {line}")
         while not interrupt.wait(_CHECK_SECONDS):
-            pass
-    if not interrupt.is_terminate:
-        raise typer.Exit(interrupt.exit_code)
+            check()
 
 
 def zkcli(context: typer.Context) -> None:

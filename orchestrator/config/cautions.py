@@ -34,7 +34,7 @@ class Caution(NamedTuple):
 def cautions(settings: Settings) -> Iterator[Caution]:
     """The exposures of the settings in force."""
     for name, file in _secret_files(settings):
-        if readers := _readers(file):
+        if readers := readers_of(file):
             what = f"{name} is in {file}, which {readers} may read"
             yield Caution(Exposure.READABLE_FILE, str(file), what, f"`chmod go= {file}`")
     login, group = settings.zookeeper_login, settings.zookeeper_group
@@ -79,7 +79,8 @@ def _secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
     yield from ((name, file) for name, file in named if file is not None)
 
 
-def _readers(file: Path) -> str:
+def readers_of(file: Path) -> str:
+    """Who else may read a file with a secret of this user; empty if none may."""
     try:
         found = file.stat()
     except OSError:  # its reader reports the error

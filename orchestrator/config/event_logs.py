@@ -18,19 +18,24 @@ _LEAST_FILE_BYTES = 10 << 20
 
 
 class EventLogSettings(BaseModel):
-    """The event logs of a pool; without `url` there are none."""
+    """The event logs of a pool; without `url`, Spark writes none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    url: str = Field("", description="of a folder: file:///..., s3a://..., hdfs://...; empty = no event logs")
-    compress: bool = True
+    url: str = Field(
+        "", description="URL of a folder: file:///..., s3a://..., hdfs://...; empty = no event logs"
+    )
+    compress: bool = Field(True, description="whether Spark compresses the event logs")
     file_size: str = Field(
-        "128m", description="a further file begins at this size; empty = one file per application"
+        "128m", description="size at which a new file begins; empty = one file per application"
     )
     retention: Annotated[Seconds, Field(ge=0)] = Field(
-        7 * 86400.0, description="after the end of an application, in folders of file: URLs; 0 = keep all"
+        7 * 86400.0,
+        description="time after the end of an application, in folders with file: URLs; 0 = keep all",
     )
-    history_server: str = Field("", description="its URL, for links: http://history:18080; empty = none")
+    history_server: str = Field(
+        "", description="URL of the history server, for links: http://history:18080; empty = none"
+    )
 
     _is_memory = field_validator("file_size")(checked_memory)
 

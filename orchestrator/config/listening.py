@@ -13,14 +13,18 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 
 class Listening(BaseModel):
-    """The listener, off by default. An address beyond loopback requires a token, and TLS to protect it."""
+    """The listener, which is off by default. An address beyond loopback requires a token and TLS."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    address: str = Field("", description="[host:]port, loopback without a host; empty = off")
-    token_file: Path | None = Field(None, description="contains the bearer token that readers send")
-    certificate_file: Path | None = Field(None, description="PEM; with it the server accepts TLS only")
-    key_file: Path | None = Field(None, description="absent = the key is in certificate_file")
+    address: str = Field("", description="[host:]port; without a host, loopback; empty = off")
+    token_file: Path | None = Field(None, description="file with the bearer token that readers send")
+    certificate_file: Path | None = Field(
+        None, description="certificate in PEM format; with it, the server accepts only TLS"
+    )
+    key_file: Path | None = Field(
+        None, description="key of the certificate; absent = it is in certificate_file"
+    )
 
     @field_validator("address", mode="before")
     @classmethod

@@ -78,7 +78,9 @@ def _shown(name: str, value: Any) -> Any:
 def _has(document: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     found: Any = document
     for name in path:
-        if not isinstance(found, Mapping) or name not in found:
+        if not isinstance(found, Mapping):
+            return True  # a text that stands for a table, such as that of `checkpoints`
+        if name not in found:
             return False
         found = found[name]
     return True

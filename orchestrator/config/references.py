@@ -19,20 +19,33 @@ _Provider = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-
 
 
 class SecretScope(BaseModel):
-    """One scope of secrets: exactly one kind of source; a secret of Kubernetes may also have a folder."""
+    """One scope of secrets, with exactly one kind of source; `kubernetes` may also have a `folder`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    folder: AbsolutePath | None = Field(None, description="a file for each key, on the host of the driver")
+    folder: AbsolutePath | None = Field(
+        None,
+        description="folder on the host of the driver, with a file for each key",
+        examples=["/run/secrets/database"],
+    )
     kubernetes: _SecretName | None = Field(
-        None, description="a secret of the namespace of the driver, which its pod mounts at `folder`"
+        None,
+        description="secret in the namespace of the driver, which its pod mounts at `folder`",
+        examples=["orchestrator-secrets"],
     )
     environment_prefix: _Prefix | None = Field(
-        None, description="the key with this prefix is a variable of the driver"
+        None,
+        description="prefix of variables of the driver; the key follows it",
+        examples=["SECRET_"],
     )
-    provider: _Provider | None = Field(None, description="an entry point of a package of the driver's Python")
+    provider: _Provider | None = Field(
+        None, description="entry point of a package in the driver's Python", examples=["vault"]
+    )
     options: dict[str, str] = Field(
-        default_factory=dict, max_length=_MAX_OPTIONS, description="of the provider; they hold no secrets"
+        default_factory=dict,
+        max_length=_MAX_OPTIONS,
+        description="options of the provider, without secrets",
+        examples=[{"url": "https://vault:8200"}],
     )
 
     @model_validator(mode="after")
@@ -56,15 +69,15 @@ class SecretScope(BaseModel):
 
 
 class ReferenceSettings(BaseModel):
-    """The values that references in options of tables may have; without it they have none."""
+    """The sources of the values of references; without this table, references have no values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     environment: tuple[_Pattern, ...] = Field(
-        (), description="variables of the driver, as ${env:NAME}; * matches any characters"
+        (), description="variables of the driver for ${env:NAME}; * matches any characters"
     )
     secrets: dict[str, SecretScope] = Field(
-        default_factory=dict, description="by scope, as ${secret:scope/key}"
+        default_factory=dict, description="by scope, for ${secret:scope/key}"
     )
 
     @field_validator("environment", mode="before")

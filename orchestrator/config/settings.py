@@ -19,7 +19,7 @@ from pydantic import (
 from orchestrator.config.event_logs import EventLogSettings
 from orchestrator.config.listening import Listening, is_loopback
 from orchestrator.config.references import ReferenceSettings
-from orchestrator.config.sources import PREFIX, from_environment, from_file, merged
+from orchestrator.config.sources import PREFIX, from_environment, from_file, merged, names
 from orchestrator.config.tables import ALL_POOLS, ArchiveSettings, DriverSettings, PoolPolicy, WarmSettings
 from orchestrator.config.tuning import PoolTuning
 from orchestrator.config.zookeeper import DriverAccess, GroupLogin, LoginFile, TlsFiles
@@ -57,6 +57,20 @@ def config_file() -> Path:
     return Path(base).expanduser() / _NAME / "config.toml"
 
 
+def hosts_origin(settings: "Settings") -> str:
+    """What names the ZooKeeper of these settings, in words for an error."""
+    for variable in names(Settings, "zookeeper_hosts"):
+        if settings.zookeeper_hosts and os.environ.get(variable) == settings.zookeeper_hosts:
+            return variable
+    if settings.zookeeper_login is not None and settings.zookeeper_login.own_server:
+        return f"the state directory {settings.state_dir}"
+    try:
+        in_file = file_settings().get("zookeeper_hosts") == settings.zookeeper_hosts
+    except SettingsError:  # another user's file, or one with a mistake: these settings are not from it
+        in_file = False
+    return f"zookeeper_hosts in {config_file()}" if in_file else "zookeeper_hosts"
+
+
 def file_settings() -> dict[str, Any]:
     """The settings in the TOML file; raises SettingsError when it exists, or is named, and cannot be read."""
     file, named = config_file(), bool(os.environ.get(_CONFIG))
@@ -80,42 +94,57 @@ class Settings(BaseModel):
     zookeeper_hosts: str = Field(
         "",
         validation_alias=AliasChoices(f"{PREFIX}ZOOKEEPER_HOSTS", "ZOOKEEPER_HOSTS"),
-        description="host:port,host:port or host:port,host:port/folder; empty = an embedded server",
+        description="host:port,host:port or host:port,host:port/folder; empty = the server that `up` or"
+        " `zookeeper` runs on this host",
     )
     zookeeper_tls: TlsFiles | None = Field(None, description="encryption of the connection")
-    zookeeper_login: LoginFile | None = Field(None, description="user and password file")
+    zookeeper_login: LoginFile | None = Field(
+        None, description="the login: a user, and a file with its password"
+    )
     zookeeper_group: GroupLogin | None = Field(
         None,
-        description="a second login, shared by a team: with acl creator it owns the nodes of each member",
+        description="a second login, shared by a team: with acl creator it owns the nodes of all members;"
+        " see docs/operating.md",
     )
     zookeeper_acl: Acl | None = Field(
         None,
         description="creator = only this login may use its nodes; the default with a login or certificate",
+        examples=["open"],
     )
     zookeeper_drivers: DriverAccess = Field(
         default_factory=DriverAccess.model_construct,
-        description="login and certificate of drivers, where servers require one",
+        description="login and certificate of drivers, if the servers require one",
     )
     root: str = Field("/orchestrator", description="the node below which the orchestrator keeps everything")
     session_timeout: Annotated[Seconds, Field(ge=1, le=300)] = Field(
-        10.0, description="the server may grant less, by default at most 40 s"
+        10.0, description="timeout of a session; the server may grant less, by default at most 40 s"
     )
-    connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = 10.0
-    state_dir: Path = Field(default_factory=_state_dir, description="runs, logs, embedded ZooKeeper")
+    connect_timeout: Annotated[Seconds, Field(ge=1, le=60)] = Field(
+        10.0, description="time until ZooKeeper counts as unreachable"
+    )
+    worker_connect_timeout: Annotated[Seconds, Field(ge=1, le=3600)] = Field(
+        120.0, description="time for which a worker that starts waits for ZooKeeper"
+    )
+    state_dir: Path = Field(
+        default_factory=_state_dir, description="directory of runs, logs and the embedded ZooKeeper"
+    )
     cache_dir: Path = Field(
-        default_factory=_cache_dir, description="data that can be rebuilt: class archives of drivers"
+        default_factory=_cache_dir,
+        description="directory of data that can be rebuilt: class archives of drivers; see docs/start.md",
     )
     class_archives: bool = Field(
         True,
-        description="build class archives, with which drivers start faster (up to 800 MB for each Spark)",
+        description="build class archives, which let drivers start faster (up to 800 MB for each Spark)",
     )
     slots: Annotated[int, Field(ge=1, le=20_000)] = Field(
         default_factory=lambda: max(1, usable_processors() // 2),
-        description="jobs that a worker runs at once",
+        description="jobs that a worker runs at once; by default half the processors that it may use",
     )
     spark: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
-        description="by pool, * = all: defaults for the part spark of definitions, and spark_home",
+        description="by pool, * = all: defaults for the table spark of definitions; see docs/backends.md; and"
+        " spark_home; see docs/spark-lines.md",
+        examples=[{"*": {"driver": {"memory": "1g"}}}],
     )
     tuning: dict[str, PoolTuning] = Field(
         default_factory=dict,
@@ -126,22 +155,27 @@ class Settings(BaseModel):
     )
     connector_jars: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
-        description="by connector: jars that Spark loads instead of its packages, as hosts without a"
-        " Maven repository need",
+        description="by connector: jars that Spark loads instead of its packages, for hosts without a"
+        " Maven repository",
+        examples=[{"kafka": ["/opt/jars/kafka-clients-3.9.1.jar"]}],
     )
     functions: dict[_FunctionName, _Target] = Field(
         default_factory=dict,
-        description="of the platform, for all scripts: name -> module:function of a package on the workers",
+        description="functions for all scripts: name = module:function of a package on the workers;"
+        " see docs/functions.md",
+        examples=[{"mask_mail": "our_functions.text:mask_mail"}],
     )
     quarantine: str = Field(
         "",
         description="URL of a folder that all nodes share, for rows that do not fit; empty = the folder of"
-        " the run, for drivers of this host",
+        " the run, for drivers of this host; see docs/bad-rows.md",
     )
     checkpoints: dict[str, str] = Field(
         default_factory=dict,
         description="by pool, * = all: URL of a folder that all nodes share, for the progress of jobs that"
-        " read streams; a text is that of all pools; empty = `checkpoints` in the state_dir, for local Spark",
+        " read streams; a text applies to all pools; empty = `checkpoints` in state_dir, for local Spark;"
+        " see docs/modes.md",
+        examples=["file:///shared/checkpoints"],
     )
     event_logs: dict[str, EventLogSettings] = Field(
         default_factory=dict,
@@ -150,10 +184,11 @@ class Settings(BaseModel):
     )
     warm: WarmSettings = Field(
         default_factory=WarmSettings.model_construct,
-        description="lifetime of the servers of pools with spark start = warm",
+        description="lifetime of the servers of pools with spark start = warm; see docs/start.md",
     )
     drivers: DriverSettings = Field(
-        default_factory=DriverSettings.model_construct, description="environment and user of drivers"
+        default_factory=DriverSettings.model_construct,
+        description="environment and user of drivers; see docs/backends.md",
     )
     references: ReferenceSettings = Field(
         default_factory=ReferenceSettings.model_construct,
@@ -164,32 +199,33 @@ class Settings(BaseModel):
     )
     archive: ArchiveSettings = Field(
         default_factory=ArchiveSettings.model_construct,
-        description="destination of jobs at the end of `retention`",
+        description="destination of jobs at the end of `retention`; see docs/archive.md",
     )
     logs: LogSettings = Field(
-        default_factory=LogSettings.model_construct, description="destinations of log records"
+        default_factory=LogSettings.model_construct,
+        description="the log spool, and the target of logs; see docs/logs.md",
     )
     metrics: Listening = Field(
         default_factory=Listening.model_construct,
-        description="address at which a worker serves metrics and probes",
+        description="address at which a worker serves metrics and probes; see docs/operating.md",
     )
     cpu_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
         0.0,
-        description="percent of time that work waits for a processor; above it no job is claimed; 0 = off",
+        description="percentage of time that work waits for a CPU; above it, no job is claimed; 0 = off",
     )
     memory_pressure_limit: Annotated[float, Field(ge=0, le=100)] = Field(
         20.0,
-        description="percent of time that work waits for memory; above it no job is claimed; 0 = off",
+        description="percentage of time that work waits for memory; above it, no job is claimed; 0 = off",
     )
     memory_guard: bool = Field(
         True, description="claim no job whose driver declares more memory than is free"
     )
     kill_grace: Annotated[Seconds, Field(ge=0, le=600)] = Field(
-        10.0, description="between TERM and KILL of a driver"
+        10.0, description="time between SIGTERM and SIGKILL of a driver"
     )
 
     scrub_interval: Annotated[Seconds, Field(ge=1)] = Field(
-        600.0, description="between searches for damage in the queues"
+        600.0, description="time between searches for damage in the queues"
     )
 
     @field_validator("state_dir", "cache_dir")

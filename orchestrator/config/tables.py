@@ -29,16 +29,18 @@ class ArchiveSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    url: str = Field("", description="of Elasticsearch; empty = JSONL files in `dir`")
-    index: str = Field("orchestrator-jobs", description="one index, no alias that rolls over")
+    url: str = Field("", description="URL of Elasticsearch; empty = JSONL files in `dir`")
+    index: str = Field("orchestrator-jobs", description="name of one index, not of an alias that rolls over")
     key_file: AbsolutePath | None = Field(
-        None, description="an API key in base64, where the server asks for one"
+        None, description="file with an API key in base64, if the server requires one"
     )
     ca_file: AbsolutePath | None = Field(
         None, description="CA certificates of the server; absent = the system's list"
     )
     dir: AbsolutePath | None = Field(
-        None, description="of the JSONL files; absent = `archive` in the state_dir"
+        None,
+        description="directory of the JSONL files; absent = `archive` in state_dir",
+        examples=["/var/lib/spark-job-orchestrator/archive"],
     )
 
     @field_validator("url")
@@ -67,44 +69,52 @@ _Patterns = tuple[_Pattern, ...] | None
 
 
 class PoolPolicy(BaseModel):
-    """Lists of patterns, in which `*` matches any characters; None = as for all pools, [] = nothing.
+    """What definitions may use, as lists of patterns; `*` matches any characters, and [] allows nothing.
 
-    Without a list all values are allowed, except for `contexts` and where `orchestrator.policy` documents
-    another default.
+    A pool without a list has that of `*`. Without any list, all values are allowed, except for `contexts` and
+    where `orchestrator.policy` documents another default.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    masters: _Patterns = Field(None, description="of Spark, and addresses of a cluster's pages")
-    namespaces: _Patterns = Field(None, description="of Kubernetes")
+    masters: _Patterns = Field(None, description="masters of Spark, and addresses of a cluster's web pages")
+    namespaces: _Patterns = Field(None, description="namespaces of Kubernetes")
     contexts: _Patterns = Field(
-        None, description="of the worker's kubeconfig; its current one is always allowed"
+        None, description="contexts of the worker's kubeconfig; its current one is always allowed"
     )
-    callback_hosts: _Patterns = Field(None, description="host, or host:port")
-    environment: _Patterns = Field(None, description="variables, as ${env:NAME} and for executors and pods")
+    callback_hosts: _Patterns = Field(None, description="receivers of callbacks: host, or host:port")
+    environment: _Patterns = Field(None, description="variables for ${env:NAME}, executors and pods")
     secrets: _Patterns = Field(
-        None, description="scope/key, as ${secret:scope/key} in scripts and connections"
+        None, description="scope/key, for ${secret:scope/key} in scripts and connections"
     )
-    packages: _Patterns = Field(None, description="group:artifact:version")
-    repositories: _Patterns = Field(None, description="URLs of repositories, and of files from elsewhere")
+    packages: _Patterns = Field(None, description="Maven packages: group:artifact:version")
+    repositories: _Patterns = Field(
+        None, description="URLs of Maven repositories, and of files on other systems"
+    )
     files: _Patterns = Field(
         None,
-        description="of the worker's host in cluster mode; with run_as, None = files that all users may read",
+        description="files of the worker's host, in cluster mode; with run_as, by default those that all"
+        " users may read",
     )
-    images: _Patterns = Field(None, description="of containers on Kubernetes")
-    service_accounts: _Patterns = Field(None, description="of drivers and executors on Kubernetes")
-    conf: _Patterns = Field(None, description="names of Spark properties that definitions set")
-    connectors: _Patterns = Field(None, description="of tables in scripts")
-    functions: _Patterns = Field(None, description="of the platform, in scripts; in lower case")
+    images: _Patterns = Field(None, description="container images on Kubernetes")
+    service_accounts: _Patterns = Field(
+        None, description="service accounts of drivers and executors on Kubernetes"
+    )
+    conf: _Patterns = Field(None, description="names of Spark properties in definitions")
+    connectors: _Patterns = Field(None, description="connectors of tables in scripts")
+    requirements: _Patterns = Field(
+        None, description="names of Python packages in definitions, in lower case with -"
+    )
+    functions: _Patterns = Field(None, description="functions of the platform in scripts, in lower case")
 
 
 class WarmSettings(BaseModel):
-    """The limits at which a new warm server replaces an old one; 0 and empty = no limit."""
+    """Limits at which a new warm server replaces the old one; 0 and empty = no limit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    age: Annotated[Seconds, Field(ge=0)] = 4 * 3600.0
-    jobs: Annotated[int, Field(ge=0)] = Field(500, description="jobs that it has run")
+    age: Annotated[Seconds, Field(ge=0)] = Field(4 * 3600.0, description="time since the start of the server")
+    jobs: Annotated[int, Field(ge=0)] = Field(500, description="number of jobs that it has run")
     memory: str = Field("3g", description="resident memory of its JVM, in Spark's notation")
 
     _is_memory = field_validator("memory")(checked_memory)
@@ -122,15 +132,17 @@ _User = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}\$?$")]
 
 
 class DriverSettings(BaseModel):
-    """The table `drivers` of the settings; a driver inherits nothing else from its worker."""
+    """What the drivers of this host get from their worker, and as which user they run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     environment: tuple[_Name, ...] = Field(
-        (), description="variables of the worker that drivers get besides PATH, JAVA_HOME and similar ones"
+        (), description="variables of the worker that drivers get, besides PATH, JAVA_HOME and similar ones"
     )
     run_as: dict[str, _User] = Field(
-        default_factory=dict, description="by pool, * = all: the user of the drivers of this host; needs root"
+        default_factory=dict,
+        description="by pool, * = all: the user of the drivers on this host; the worker must be root",
+        examples=[{"*": "spark"}],
     )
 
     @field_validator("environment", mode="before")

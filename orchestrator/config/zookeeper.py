@@ -29,14 +29,22 @@ _User = Annotated[str, Field(pattern=r"^[^:]+$")]  # for ZooKeeper the password 
 
 
 class TlsFiles(BaseModel):
-    """An encrypted connection; the files are PEM, the key without a password."""
+    """An encrypted connection. The files are in PEM format, the key without a password."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    ca_file: _File | None = Field(None, description="the CA of the servers; absent = the CAs of the system")
-    certificate_file: _File | None = Field(None, description="of this client, where servers require one")
-    key_file: _File | None = Field(None, description="absent = the key is in certificate_file")
-    verify_hostname: bool = True
+    ca_file: _File | None = Field(
+        None, description="CA certificates of the servers; absent = those of the system"
+    )
+    certificate_file: _File | None = Field(
+        None, description="certificate of this client, if the servers require one"
+    )
+    key_file: _File | None = Field(
+        None, description="key of the certificate; absent = it is in certificate_file"
+    )
+    verify_hostname: bool = Field(
+        True, description="check that the certificate of a server names the host in zookeeper_hosts"
+    )
 
     def tls(self) -> Tls:
         """The settings of a session."""
@@ -53,8 +61,8 @@ class GroupLogin(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    user: _User
-    password_file: _File
+    user: _User = Field(description="name of the user in ZooKeeper", examples=["orchestrator"])
+    password_file: _File = Field(description="file that contains only the password; mode 0600")
 
     def login(self) -> Login:
         """The login of a session, with the scheme `digest`."""
@@ -66,13 +74,15 @@ class LoginFile(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    scheme: Literal["sasl", "digest"] = Field("sasl", description="sasl = DIGEST-MD5")
-    user: _User
-    password_file: _File
+    scheme: Literal["sasl", "digest"] = Field("sasl", description="scheme of the login; sasl = DIGEST-MD5")
+    user: _User = Field(description="name of the user in ZooKeeper", examples=["orchestrator"])
+    password_file: _File = Field(description="file that contains only the password; mode 0600")
     own_server: bool = Field(
-        False, description="digest: send it only to a server that this user runs on this host"
+        False, description="digest: send the login only to a server that this user runs on this host"
     )
-    without_tls: bool = Field(False, description="sasl to other hosts without TLS, for example through a VPN")
+    without_tls: bool = Field(
+        False, description="allow sasl to other hosts without TLS, for example through a VPN"
+    )
 
     def login(self) -> Login:
         """The settings of a session."""
@@ -81,16 +91,20 @@ class LoginFile(BaseModel):
 
 
 class DriverAccess(BaseModel):
-    """The certificate and the login of drivers, where ZooKeeper requires one; never those of the worker.
+    """The certificate and the login of drivers, if ZooKeeper requires them; never those of the worker.
 
-    All drivers use the same login, and user code can read it: it should have no rights on any node.
+    All drivers use the same login, and user code can read it, so it should have no rights on any node.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    certificate_file: _File | None = Field(None, description="of drivers, where servers require one")
-    key_file: _File | None = Field(None, description="absent = the key is in certificate_file")
-    login: LoginFile | None = Field(None, description="of drivers, where servers require one")
+    certificate_file: _File | None = Field(
+        None, description="certificate of drivers, if the servers require one"
+    )
+    key_file: _File | None = Field(
+        None, description="key of the certificate; absent = it is in certificate_file"
+    )
+    login: LoginFile | None = Field(None, description="login of drivers, if the servers require one")
 
     def settings(
         self, worker: SessionSettings, run: Login | None, owners: Sequence[tuple[str, str]]

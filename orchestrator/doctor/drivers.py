@@ -10,7 +10,7 @@ from orchestrator.admin.views import decoded
 from orchestrator.admission.hosts import reaches
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot, Job
-from orchestrator.model.definition import Timeout
+from orchestrator.model.definition_parts import Timeout
 from orchestrator.model.mode_limits import run_limit, stall_limit
 from orchestrator.model.states import Queue
 from queues import AccessDenied, NodeData, Session, Stat

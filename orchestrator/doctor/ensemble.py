@@ -1,20 +1,38 @@
 """The ensemble: its servers, their clocks and their response times."""
 
+import re
 import socket
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.doctor.findings import Finding, FindingKind, Severity
 from orchestrator.doctor.snapshot import ClusterSnapshot
 from orchestrator.model.times import moment
-from queues import Check, ClockJump, Session, commit
+from queues import (
+    Check,
+    ClockJump,
+    QueueSet,
+    Session,
+    SessionSettings,
+    Tls,
+    commit,
+    send_four_letter_word,
+)
 
 _PORT = 2181  # ZooKeeper's default
 _CONNECT_SECONDS = 1.0  # a server that is slower is of no use
+_ANSWER_SECONDS = 5.0  # the first handshake of TLS in a busy Java takes more than one
+_AT_ONCE = 8  # an ensemble has three to seven servers
+_WORD = "srvr"  # the only four-letter word that servers answer by default
+_NOT_SERVING, _NOT_LISTED = "not currently serving requests", "not in the whitelist"  # ZooKeeper's words
+_MODE = re.compile(r"^Mode: (leader|follower|observer|standalone)\s*$", re.MULTILINE)
+_VERSION = re.compile(r"^Zookeeper version: ([0-9][0-9A-Za-z.]{0,20})", re.MULTILINE)
 
 
 class ServerStatus(BaseModel):
@@ -24,25 +42,48 @@ class ServerStatus(BaseModel):
 
     address: str
     reached: bool
-    error: str = ""  # why it was not
+    error: str = ""  # why it was not, or why its role is not known
+    role: str = ""  # leader, follower, observer or standalone; empty where it says nothing
+    version: str = ""  # likewise
 
 
-def servers(hosts: str) -> Iterator[ServerStatus]:
-    """Each server of a connection string, and whether it accepts a connection now."""
-    for address in filter(None, map(str.strip, hosts.partition("/")[0].split(","))):
-        host, _, port = address.rpartition(":")
-        target = (host.strip("[]"), int(port)) if host and port.isdecimal() else (address, _PORT)
-        try:
-            socket.create_connection(target, _CONNECT_SECONDS).close()
-        except OSError as error:
-            yield ServerStatus(address=address, reached=False, error=str(error))
-        else:
-            yield ServerStatus(address=address, reached=True)
+def servers(settings: SessionSettings) -> list[ServerStatus]:
+    """Each configured server: whether it accepts a connection now, its role and its version."""
+    addresses = list(filter(None, map(str.strip, settings.hosts.partition("/")[0].split(","))))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(partial(_status, tls=settings.tls), addresses))
+
+
+def _status(address: str, tls: Tls | None) -> ServerStatus:
+    host, _, port = address.rpartition(":")
+    target = (host.strip("[]"), int(port)) if host and port.isdecimal() else (address, _PORT)
+    try:
+        socket.create_connection(target, _CONNECT_SECONDS).close()
+    except OSError as error:
+        return ServerStatus(address=address, reached=False, error=str(error))
+    return ServerStatus(address=address, reached=True, **_asked(target, tls))
+
+
+def _asked(target: tuple[str, int], tls: Tls | None) -> dict[str, str]:
+    """The role and the version of a server, or the error why it does not say its role."""
+    host, port = target
+    try:
+        answer = send_four_letter_word(f"{host}:{port}", _WORD, _ANSWER_SECONDS, tls)
+    except OSError as error:
+        return {"error": f"it does not answer {_WORD}: {error}"}
+    mode, version = _MODE.search(answer), _VERSION.search(answer)
+    if mode is not None:
+        return {"role": mode[1], "version": version[1] if version else ""}
+    if _NOT_SERVING in answer:
+        return {"error": "it serves no requests: it has no majority of the servers, or it starts"}
+    refused = _NOT_LISTED in answer
+    reason = "the server's 4lw.commands.whitelist lacks it" if refused else "it uses TLS, or is no ZooKeeper"
+    return {"error": f"it does not answer {_WORD}: {reason}"}
 
 
 def check_servers(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """Servers that accept no connection: clients do not notice while a majority does."""
-    for server in servers(snapshot.session.settings.hosts):
+    for server in servers(snapshot.session.settings):
         if not server.reached:
             what = f"the server {server.address} accepts no connection from this host: {server.error}"
             remedy = "check that it runs: ZooKeeper needs a majority of its servers"
@@ -91,11 +132,16 @@ def check_latency(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     yield Finding(kind=FindingKind.ZOOKEEPER_LATENCY, severity=severity, path=path, what=what, remedy=remedy)
 
 
+def check_own_clock(queue_set: QueueSet) -> Iterator[Finding]:
+    """The clock of this host; only the node of the ensemble's clock is written."""
+    ahead = time.time() - queue_set.clock.now_ms() / 1000
+    if abs(ahead) > _TOLERATED_SECONDS:
+        yield _skew(queue_set.layout.clock, "the clock of this host", ahead)
+
+
 def check_clocks(snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """The clock of this host, and those of workers by the times in the nodes that they created."""
-    ahead = time.time() - snapshot.queue_set.clock.now_ms() / 1000
-    if abs(ahead) > _TOLERATED_SECONDS:
-        yield _skew(snapshot.layout.clock, "the clock of this host", ahead)
+    yield from check_own_clock(snapshot.queue_set)
     if jumped := ClockJump(snapshot.session, snapshot.layout).found_ms() / 1000:
         how = "ahead" if jumped > 0 else "behind"
         what = (

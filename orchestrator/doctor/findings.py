@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Severity(StrEnum):
-    """The severity of a finding; an error or a warning makes `cluster doctor` exit with 1."""
+    """The severity of a finding; an error or a warning makes the doctor exit with 1."""
 
     ERROR = "error"  # something is broken or makes no progress
     WARNING = "warning"  # an operator should look at it
@@ -39,6 +39,7 @@ class FindingKind(StrEnum):
     UNSERVED_POOL = "unserved-pool"
     OVERDUE_SCHEDULE = "overdue-schedule"
     UNREADABLE_SCHEDULE = "unreadable-schedule"
+    CIRCULAR_SCHEDULES = "circular-schedules"
     UNREADABLE_LIMITS = "unreadable-limits"
     PAUSED_POOL = "paused-pool"
     FULL_POOL = "full-pool"
@@ -60,15 +61,28 @@ class FindingKind(StrEnum):
     READABLE_SECRET = "readable-secret"  # noqa: S105 - no password
     UNENCRYPTED_LOGIN = "unencrypted-login"
     OPEN_TREE = "open-tree"
+    THIS_HOST = "this-host"
+    JAVA_MISSING = "java-missing"
+    SPARK_MISSING = "spark-missing"
+    NO_PROC = "no-proc"
+    NO_TIME_ZONES = "no-time-zones"
+    LITTLE_MEMORY = "little-memory"
+    LITTLE_DISK = "little-disk"
+    FEW_OPEN_FILES = "few-open-files"
+    NOEXEC_TMP = "noexec-tmp"
+    UNSAFE_DIRECTORY = "unsafe-directory"
+    UNWRITABLE_DIRECTORY = "unwritable-directory"
+    NO_LOOPBACK = "no-loopback"
+    PORT_TAKEN = "port-taken"
+    UNRESOLVED_HOST = "unresolved-host"
+    ZOOKEEPER_UNREACHABLE = "zookeeper-unreachable"
 
     @property
     def severity(self) -> Severity:
         """The usual severity of this kind."""
         if self in _ERRORS:
             return Severity.ERROR
-        return (
-            Severity.NOTE if self in {FindingKind.STALE_RECEIPT, FindingKind.OPEN_TREE} else Severity.WARNING
-        )
+        return Severity.NOTE if self in _NOTES else Severity.WARNING
 
 
 _ERRORS = {
@@ -82,7 +96,15 @@ _ERRORS = {
     FindingKind.UNREADABLE_SCHEDULE,
     FindingKind.UNREADABLE_LIMITS,
     FindingKind.NO_WORKER,
+    FindingKind.JAVA_MISSING,
+    FindingKind.SPARK_MISSING,
+    FindingKind.NO_PROC,
+    FindingKind.UNSAFE_DIRECTORY,
+    FindingKind.UNWRITABLE_DIRECTORY,
+    FindingKind.NO_LOOPBACK,
+    FindingKind.ZOOKEEPER_UNREACHABLE,
 }
+_NOTES = {FindingKind.STALE_RECEIPT, FindingKind.OPEN_TREE, FindingKind.THIS_HOST}
 
 
 class Finding(BaseModel):

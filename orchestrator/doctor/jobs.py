@@ -1,6 +1,6 @@
 """Jobs that need an operator, and schedules that are overdue."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from orchestrator.admin.queue_views import QueueViews
@@ -8,36 +8,51 @@ from orchestrator.admin.views import decoded
 from orchestrator.admission.high_water import reports_in
 from orchestrator.doctor.findings import Finding, FindingKind
 from orchestrator.doctor.snapshot import ClusterSnapshot
-from orchestrator.model.errors import CorruptSchedule
 from orchestrator.model.states import Queue, Status
+from orchestrator.model.times import to_text
 from orchestrator.schedules.record import ScheduleRecord
-from orchestrator.schedules.runs import GRACE_MS, to_text
+from orchestrator.schedules.runs import GRACE_MS
+from orchestrator.schedules.store import ScheduleStore
+from orchestrator.schedules.triggers import circle_of
 from queues import LOW_LANE_SUFFIX, MAX_RECORD_BYTES, Token
 
 _OVERDUE_MS = 2 * GRACE_MS  # another leader has taken over by then
 
 
 def check_schedules(snapshot: ClusterSnapshot) -> Iterator[Finding]:
-    """Each schedule by its next unhandled fire time."""
-    session, nodes = snapshot.session, snapshot.nodes
-    names = sorted(session.children(nodes.schedules) or ())
-    paths = [nodes.schedule(name) for name in names]
-    for name, path, node in zip(names, paths, session.get_many(paths), strict=True):
-        if node is None:
-            continue  # removed since
-        try:
-            due = ScheduleRecord.decode(name, path, node[0]).next_ms
-        except CorruptSchedule as error:
+    """Each schedule by its next unhandled fire time, and schedules that wait for each other."""
+    store = ScheduleStore(snapshot.session, snapshot.nodes, lambda: snapshot.now)
+    records = store.records()
+    yield from _circles({n: r for n, r in records.items() if isinstance(r, ScheduleRecord)}, snapshot)
+    for name, record in records.items():
+        path = snapshot.nodes.schedule(name)
+        if not isinstance(record, ScheduleRecord):
             remedy = f"`orchestrator schedule remove {name}`, then register it with `orchestrator job submit`"
             yield Finding.of(
-                FindingKind.UNREADABLE_SCHEDULE, path, f"its runs are not enqueued: {error}", remedy
+                FindingKind.UNREADABLE_SCHEDULE, path, f"its runs are not enqueued: {record}", remedy
             )
             continue
+        due = record.next_ms
         if due is not None and snapshot.now - due > _OVERDUE_MS:
             late = (snapshot.now - due) // 60_000
             what = f"the run of {name} for {to_text(due)} was not enqueued, and is {late:,} min late"
             remedy = "check that a worker leads, and see its log for this schedule: the pool may be full"
             yield Finding.of(FindingKind.OVERDUE_SCHEDULE, path, what, remedy)
+
+
+def _circles(records: Mapping[str, ScheduleRecord], snapshot: ClusterSnapshot) -> Iterator[Finding]:
+    """Circles that were registered at the same moment: otherwise the registration is refused."""
+    awaited = {name: record.definition.schedule.after for name, record in records.items()}
+    reported = set[str]()
+    for name, after in awaited.items():
+        circle = circle_of(name, after, lambda other: awaited.get(other, ()))
+        if circle is None or name in reported:
+            continue
+        reported.update(circle)
+        way = " after ".join(circle)
+        what = f"these schedules wait for each other: {way}; a success of one repeats for ever"
+        remedy = f"change 'schedule.after' of one of them, or `orchestrator schedule remove {name}`"
+        yield Finding.of(FindingKind.CIRCULAR_SCHEDULES, snapshot.nodes.schedule(name), what, remedy)
 
 
 _LATE_MS = 300_000

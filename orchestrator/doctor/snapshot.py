@@ -106,7 +106,7 @@ def _sizes(queue_set: QueueSet, pools: Iterable[str]) -> dict[str, int]:
     folders += [folder(pool) for pool in pools for folder in by_pool]
     folders += [f"{layout.buckets}/{name}" for name in session.children(layout.buckets) or ()]
     folders += [layout.receipts, layout.pools, layout.consumers]
-    folders += [nodes.workers, nodes.named, nodes.schedules, nodes.histories, nodes.tunings]
+    folders += [nodes.workers, nodes.named, nodes.schedules, nodes.successes, nodes.histories, nodes.tunings]
     found = session.get_many(folders)
     return {path: node[1].children for path, node in zip(folders, found, strict=True) if node is not None}
 

@@ -13,7 +13,7 @@ from orchestrator.doctor.ensemble import ServerStatus, latencies, servers
 from orchestrator.model.errors import ConfigUnreadable
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
-from queues import QueueSet
+from queues import QueueSet, Session
 
 
 class _StatusPart(BaseModel):
@@ -26,8 +26,14 @@ class WorkerStatus(_StatusPart):
     name: str
     host: str
     pid: int
+    pools: Mapping[str, int] | None  # with the weights that it overrides, 0 = that of the pool; None = all
     slots: int
+    used: int  # slots
     running: int
+    adopted: int  # of the running jobs: drivers that another worker has started
+    draining: bool
+    held: int  # jobs; a worker that drains ends when none is left
+    refuses: str  # why it accepts no new job
     since: str
     version: str
     session: str  # of the worker's announcement
@@ -74,7 +80,7 @@ def read_status(queue_set: QueueSet) -> ClusterStatus:
         config_error = str(error)
     return ClusterStatus(
         zookeeper=session.settings.hosts,
-        servers=list(servers(session.settings.hosts)),
+        servers=servers(session.settings),
         session=f"{session.id:#x}",
         root=root,
         latency_ms=round(statistics.median(latencies(session, root)), 2),
@@ -86,13 +92,26 @@ def read_status(queue_set: QueueSet) -> ClusterStatus:
     )
 
 
+def read_workers(session: Session, nodes: Nodes) -> list[WorkerStatus]:
+    """The announced workers, by name."""
+    leader = leader_of(session, nodes)
+    return [_worker(worker, leader) for worker in workers_of(session, nodes)]
+
+
 def _worker(worker: WorkerAnnouncement, leader: WorkerAnnouncement | None) -> WorkerStatus:
     return WorkerStatus(
         name=worker.name,
         host=worker.text("host"),
         pid=worker.number("pid"),
+        pools=worker.pools,
         slots=worker.number("slots"),
+        # Workers of earlier versions announce only the number of their running jobs.
+        used=worker.number("used" if "used" in worker.document else "running"),
         running=worker.number("running"),
+        adopted=worker.number("adopted"),
+        draining=worker.is_draining,
+        held=worker.number("held"),
+        refuses=worker.refusal,
         since=worker.text("since"),
         version=worker.text("version"),
         session=f"{worker.owner:#x}",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 from pydantic import TypeAdapter, ValidationError
+from rich.text import Text
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
@@ -104,6 +105,9 @@ def show(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Show only the limits of all workers; exit 3 without ZooKeeper.")
     ] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Show only what does not have its default.")
+    ] = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -111,12 +115,13 @@ def show(
     """Show every setting with its value and origin.
 
     Values in ZooKeeper apply to all workers. The other values are those of this shell; the options of a
-    command override them.
+    command override them. A terminal shows what does not have its default in bold.
 
-    Example: orchestrator config show --cluster
+    Example: orchestrator config show --changed
     """
     settings = load_settings()
     local = local_settings(settings)
+    unknown = ""
     try:
         with connected(start_own=False) as (client, _):
             shared = _cluster_settings(client, settings, {setting.name: setting for setting in local})
@@ -124,12 +129,18 @@ def show(
         if cluster:
             raise
         shared = {}
-        if not quiet:
-            words = f"the limits of all workers are not shown, and may differ from these values: {error}"
-            stderr_console().print(words, markup=False)
+        unknown = f"the limits of all workers are not shown, and may differ from these values: {error}"
     mine = [] if cluster else [setting for setting in local if setting.name not in shared]
-    rows = [_row(setting, output) for setting in (*mine, *shared.values())]
-    show_rows(rows, _COLUMNS, output)
+    shown = [each for each in (*mine, *shared.values()) if not changed or each.origin is not Origin.DEFAULT]
+    # Without a configured ZooKeeper there are no other workers whose limits could differ.
+    said = "" if changed and not settings.zookeeper_hosts and unknown else unknown
+    rows = [_row(setting, output) for setting in shown]
+    if not rows and output is OutputFormat.TABLE:
+        said = said or "no setting differs from its default"
+    else:
+        show_rows(rows, _COLUMNS, output)
+    if said and not quiet:
+        stderr_console().print(said, markup=False)
 
 
 def _cluster_settings(client: Client, settings: Settings, local: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -211,7 +222,11 @@ def history(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Qu
 
 def _row(setting: Setting, output: OutputFormat) -> dict[str, Any]:
     row = asdict(setting)
-    return {**row, "shown": _shown(setting.name, setting.value)} if output is OutputFormat.TABLE else row
+    if output is not OutputFormat.TABLE:
+        return row
+    style = "" if setting.origin is Origin.DEFAULT else "bold"
+    row["shown"] = _shown(setting.name, setting.value)
+    return {key: Text(str(value), style) for key, value in row.items()}
 
 
 def _shown(name: str, value: Any) -> str:

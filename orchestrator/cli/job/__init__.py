@@ -10,11 +10,17 @@ app = lazy_app(
             "Enqueue a job and print its id, or register a schedule and print its name and next fire time.",
             is_quick=True,
         ),
-        Command("list", "orchestrator.cli.job.listing:list_", "List the jobs of all pools, newest first."),
+        Command(
+            "list",
+            "orchestrator.cli.job.listing:list_",
+            "List the jobs of all pools, newest first.",
+            is_quick=True,
+        ),
         Command(
             "show",
             "orchestrator.cli.job.show:show",
             "Show the details of a job: wait reason, states, attempts, results, error.",
+            is_quick=True,
         ),
         Command(
             "wait",

@@ -9,7 +9,8 @@ from orchestrator.config.settings import load_settings
 from orchestrator.history.log_records import REMOVAL, TRANSITION
 from orchestrator.logs.reading.query import LogQuery, LogRecord
 from orchestrator.model.fields import explain
-from orchestrator.model.job import JobView
+from orchestrator.model.job_view import JobView
+from orchestrator.model.name_patterns import NameFilter
 from orchestrator.model.states import Queue
 
 _MAX_RECORDS = 10_000  # the limit of one search
@@ -25,18 +26,19 @@ def archived_jobs(
     queues: Collection[str] = (),
 ) -> Sequence[JobView]:
     """The last state of each matching job, newest first; without an id, only of ended jobs."""
+    named = NameFilter(names)
     query = LogQuery.of(
         event_action=(TRANSITION, REMOVAL),
         job_id=job_id,
         job_pool=list(pools),
-        job_name=list(names),
+        job_name=[] if named.has_patterns else list(named.exact),
         job_status=list(map(str, statuses)),
         job_queue=list(map(str, queues)) or ([] if job_id else _ENDED),
     )
     found = dict[tuple[str, str], JobView]()  # the last record of each job wins
     for entry in reader_of(load_settings()).last(query, _MAX_RECORDS):
         view = _view(entry)
-        if view is not None:
+        if view is not None and named.matches(view.name):
             found[view.id, entry.text("job.run_key")] = view
     return sorted(found.values(), key=lambda view: view.created, reverse=True)
 

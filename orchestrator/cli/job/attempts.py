@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
-
+from orchestrator.cli.grid import Grid
 from orchestrator.cli.output import duration, elapsed, short_path, table
 from orchestrator.model.times import local_time
 from orchestrator.model.web_address import application_ui
 from spark_runner.protocol.attempt import application_in
 from spark_runner.runners.base import SubmissionPlace
 
+_DROP = ("where", "application", "exit", "started", "took")
 _LONGEST_SECONDS = 1e12
 
 
-def attempts_table(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str, Any]) -> Table:
+def attempts_table(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str, Any]) -> Grid:
     """A row for each attempt, the oldest first."""
     rows = [
         [
@@ -28,10 +28,10 @@ def attempts_table(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str,
         ]
         for item in attempts
     ]
-    return table(["attempt", "state", "started", "took", "exit", "application", "where"], rows)
+    return table(["attempt", "state", "started", "took", "exit", "application", "where"], rows, _DROP)
 
 
-def written(attempt: Mapping[str, Any]) -> Table | None:
+def written(attempt: Mapping[str, Any]) -> Grid | None:
     """The tables that an attempt wrote, a row each; None if it has recorded none."""
     recorded = attempt.get("tables")
     rows = [
@@ -45,10 +45,10 @@ def written(attempt: Mapping[str, Any]) -> Table | None:
         for item in (recorded if isinstance(recorded, list) else ())
         if isinstance(item, Mapping)
     ]
-    return table(["wrote", "as", "rows", "took", "to"], rows) if rows else None
+    return table(["wrote", "as", "rows", "took", "to"], rows, ("as", "took")) if rows else None
 
 
-def set_aside(attempt: Mapping[str, Any]) -> Table | None:
+def set_aside(attempt: Mapping[str, Any]) -> Grid | None:
     """The tables with rows that did not fit, a row each; None if there are none."""
     recorded = attempt.get("bad_rows")
     rows = [
@@ -59,7 +59,7 @@ def set_aside(attempt: Mapping[str, Any]) -> Table | None:
         for item in (recorded if isinstance(recorded, list) else ())
         if isinstance(item, Mapping) and (item.get("quarantined") or item.get("dropped"))
     ]
-    return table(["did not fit", "of", "quarantined", "dropped", "in"], rows) if rows else None
+    return table(["did not fit", "of", "quarantined", "dropped", "in"], rows, ("of",)) if rows else None
 
 
 def ui_of(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str, Any]) -> str | None:

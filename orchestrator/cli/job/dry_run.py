@@ -5,17 +5,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.admin.prospects import would_wait
+from orchestrator.admission.hosts import all_here
 from orchestrator.cli.connect import reached_zookeeper
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
+from orchestrator.cli.inputs import missing_here, refuse_missing
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, stderr_console, stdout_console
 from orchestrator.cli.sql.analysis import analyse_definition
-from orchestrator.cli.sql.lint import Finding, Severity, document_of, script_errors, shown
+from orchestrator.cli.sql.lint import Finding, Severity, document_of, of_error, script_errors, shown
 from orchestrator.cli.sql.script import STANDARD_INPUT
 from orchestrator.client.connect import build_queue_set, client_name, open_session
 from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
+from orchestrator.model.paths import Nodes
 from orchestrator.model.plan import Plan, check_sql, compile_program, literal_secrets, warning
 from orchestrator.model.spark import DEFAULT_MASTER
 from orchestrator.policy.policy import Policy
@@ -53,9 +56,12 @@ def dry_run(
         Policy(settings.policy).check(definition.pool, definition, plan=plan)
         queue_set = build_queue_set(session, reached, client_name())
         waiting = would_wait(queue_set, definition, job_id=job_id, delay_seconds=delay)
+        missing = missing_here(definition, plan, settings)
+        if missing and not (is_periodic or delay) and all_here(session, Nodes(reached.root), definition.pool):
+            refuse_missing(missing)
     started = time.monotonic()
     found = _analysed(definition, file, with_spark=with_spark, quiet=quiet) if definition.script else None
-    said = found or []
+    said = found if found is not None else [of_error(error, Severity.WARNING) for error in missing]
     if names := literal_secrets(definition, plan):
         said = [
             *said,

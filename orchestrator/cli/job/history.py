@@ -7,7 +7,8 @@ import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import duration, repeat, show_rows
+from orchestrator.cli.output import duration, show_rows
+from orchestrator.cli.page import repeat
 from orchestrator.model.times import local_time
 
 _COLUMNS = {
@@ -24,6 +25,7 @@ _COLUMNS = {
     "gc": "GC",
     "skew": "skew",
 }
+_DROP = ("skew", "GC", "spilled", "RSS", "heap", "written", "read", "attempt", "started", "took")
 _OF_STREAMS = {"rows": "rows", "batches": "batches"}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT = 1024
@@ -50,7 +52,7 @@ def history(
             runs = client.history(name)[-(limit or 0) :]
             is_stream = any(name in run for run in runs for name in _OF_STREAMS)
             columns = _COLUMNS | _OF_STREAMS if is_stream else _COLUMNS
-            show_rows([_row(run, output) for run in runs], columns, output)
+            show_rows([_row(run, output) for run in runs], columns, output, _DROP)
 
         repeat(show, watch)
 

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from rich.table import Table
-
+from orchestrator.cli.grid import Grid
 from orchestrator.cli.output import duration, table
 from orchestrator.logs.visible import visible
 from spark_runner.protocol.text import shortened
@@ -17,7 +16,7 @@ _MANY = 2  # as many rows as all requests that may be in flight have: some wait
 _COLUMNS = ("read", "waiting", "delivered", "rows/s", "dead", "retried", "errors", "timeouts")
 
 
-def pushes(progress: Mapping[str, Any]) -> Iterator[tuple[list[str], Table]]:
+def pushes(progress: Mapping[str, Any]) -> Iterator[tuple[list[str], Grid]]:
     """Lines with the numbers of each push, and a table of its lanes."""
     found = _mapping(progress.get("pushes"))
     for number, (target, push) in enumerate(found.items(), 1):
@@ -117,7 +116,7 @@ def _lanes(push: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {name: _mapping(counts.get(name)) for name in sorted({*counts, *_paused(push)})}
 
 
-def _table(push: Mapping[str, Any], lanes: Mapping[str, Mapping[str, Any]]) -> Table:
+def _table(push: Mapping[str, Any], lanes: Mapping[str, Mapping[str, Any]]) -> Grid:
     paused = _paused(push)
     rows = [
         [_name(name) or "(no lane)", *_counts(counts), "paused" if name in paused else ""]

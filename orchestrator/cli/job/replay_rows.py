@@ -7,13 +7,14 @@ import typer
 
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
+from orchestrator.cli.follow import wait_for_end
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import exit_as
 from orchestrator.model.definition import Definition, build_definition
-from orchestrator.model.definition_files import read_program
 from orchestrator.model.errors import DefinitionError, StateConflict
-from orchestrator.model.job import JobView
+from orchestrator.model.job_view import JobView
 from orchestrator.model.plan import Plan, compile_program
+from orchestrator.model.program_files import read_program
 from orchestrator.model.row_replay import chosen, replay_definition, replay_id, replay_plan
 from orchestrator.model.set_aside import SetAside, set_aside_in
 from queues import IdTaken
@@ -42,11 +43,11 @@ def replay_rows(
     if not quiet:
         words = f"{rows.quarantined:,} rows of {rows.described} are replayed by job {job.id}"
         typer.echo(words, err=True)
-    if wait:
-        job = client.wait(job.id)
     if output is OutputFormat.TABLE:
         typer.echo(job.id)
-    else:
+    if wait:
+        job = wait_for_end(client, job.id, quiet=quiet)
+    if output is not OutputFormat.TABLE:
         print_json(job.model_dump(mode="json"), output)
     if wait:
         exit_as(job, quiet=quiet)

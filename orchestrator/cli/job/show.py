@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping
 
-from rich.table import Table
-
-from orchestrator.admin.views import JobDetail
-from orchestrator.cli.connect import connected
+from orchestrator.admin.views import JobDetail, Views
+from orchestrator.cli.connect import connected_views
+from orchestrator.cli.grid import Grid
 from orchestrator.cli.job.attempts import application, attempts_table, set_aside, ui_of, written
 from orchestrator.cli.job.pushes import pushes
 from orchestrator.cli.job.streams import batch_limits
-from orchestrator.cli.live import describe_progress, states
+from orchestrator.cli.live import states
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import duration, elapsed, show_page, stdout_console, table
-from orchestrator.client.client import Client
+from orchestrator.cli.output import duration, elapsed, show_fact, show_page, stdout_console, table
+from orchestrator.client.progress import describe_progress
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.model.errors import NotRunning
-from orchestrator.model.job import JobError, JobView
+from orchestrator.model.job import JobError
+from orchestrator.model.job_view import JobView
+from orchestrator.model.program_files import PROGRAMS
 from orchestrator.model.times import local_time
 from queues import ItemNotFound
 
@@ -30,6 +31,7 @@ def show_detail(detail: JobDetail) -> None:
         "created": f"{local_time(job.created)}{_submitter(job)}",
         "next try": local_time(detail.due) if job.error else "",
         "at once": _at_once(detail),
+        "labels": ", ".join(f"{name}={value}" for name, value in _labels(detail).items()),
         "attempts": str(job.attempt),
         "tuned": ", ".join(f"{name}={text}" for name, text in (job.tuned or {}).items()),
         "ran": elapsed(job.started, job.ended),
@@ -43,7 +45,7 @@ def show_detail(detail: JobDetail) -> None:
     }
     _show_facts(facts)
     if job.warning:
-        console.print(f"warning:  {job.warning}", markup=False, soft_wrap=True, style="yellow")
+        console.print(f"warning:  {job.warning}", markup=False, soft_wrap=True, style="magenta")
     _show_error("error", job.error)
     _show_error("before that", job.buried_error)
     console.print()
@@ -74,6 +76,7 @@ def show_archived(job: JobView) -> None:
         "job": f"{job.id} ({job.name}), no longer in ZooKeeper; this is its last logged state",
         "status": f"{job.status}, in queue {job.queue} of pool {job.pool}",
         "created": f"{local_time(job.created)}{_submitter(job)}",
+        "labels": ", ".join(f"{name}={value}" for name, value in job.labels.items()),
         "attempts": str(job.attempt),
         "ran": elapsed(job.started, job.ended),
         "spark": job.application_id or "",
@@ -89,7 +92,7 @@ def show_archived(job: JobView) -> None:
 def _show_facts(facts: Mapping[str, str]) -> None:
     for name, value in facts.items():
         if value:
-            stdout_console().print(f"{name + ':':<10}{value}", markup=False, soft_wrap=True)
+            show_fact(name, value)
 
 
 def _submitter(job: JobView) -> str:
@@ -97,6 +100,12 @@ def _submitter(job: JobView) -> str:
     if submitted is None:
         return ""  # written by a version that did not record it
     return f", by {submitted.by} on {submitted.host}" + (f" ({submitted.detail})" if submitted.detail else "")
+
+
+def _labels(detail: JobDetail) -> Mapping[str, object]:
+    """Those of the definition: the record has fewer of them, and none from an earlier version."""
+    labels = detail.definition.get("labels")
+    return labels if isinstance(labels, Mapping) else detail.job.labels
 
 
 def _at_once(detail: JobDetail) -> str:
@@ -109,10 +118,11 @@ def _show_actions(job: JobView) -> None:
     if job.actions:
         rows = [[act.action, local_time(act.at), act.by, act.host, act.detail] for act in job.actions]
         stdout_console().print()
-        stdout_console().print(table(["action", "when", "by", "host", "detail"], rows))
+        drop = ("host", "by", "detail")
+        stdout_console().print(table(["action", "when", "by", "host", "detail"], rows, drop))
 
 
-def _states(job: JobView) -> Table:
+def _states(job: JobView) -> Grid:
     rows = [
         [str(queue), local_time(job.times[queue.value]), "" if left is None else duration(left - came)]
         for queue, came, left in states(job)
@@ -158,8 +168,8 @@ def show(
     Example: orchestrator job show flights-1 -w 2
     """
     try:
-        with connected() as (client, _):
-            show_page(lambda: _read_detail(client, job_id), show_detail, document_of, output, watch)
+        with connected_views() as views:
+            show_page(lambda: _read_detail(views, job_id), show_detail, document_of, output, watch)
     except (ItemNotFound, NotRunning):
         from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom used, and slow to load
 
@@ -169,8 +179,8 @@ def show(
         show_page(lambda: gone[0], show_archived, lambda job: job.model_dump(mode="json"), output, None)
 
 
-def _read_detail(client: Client, job_id: str) -> JobDetail:
-    detail = client.detail(job_id)
+def _read_detail(views: Views, job_id: str) -> JobDetail:
+    detail = views.detail(job_id)
     REDACTOR.add(secrets_of(detail.definition))  # also masked in the other texts of the job
     return detail
 
@@ -179,5 +189,7 @@ def document_of(detail: JobDetail) -> dict[str, object]:
     """The details of a job as JSON."""
     waiting = detail.waiting and detail.waiting.model_dump(exclude_defaults=True)
     facts = {name: getattr(detail, name) for name in _DETAILS}
+    programs = {name: {"text": detail.definition[name]} for name in PROGRAMS if detail.definition.get(name)}
+    facts["definition"] = detail.definition | programs  # as in a file, so that it can be submitted again
     facts["ui"] = ui_of(detail.attempts, detail.progress or {})
     return {**detail.job.model_dump(mode="json"), **facts, "waiting": waiting}

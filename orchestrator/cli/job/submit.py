@@ -1,14 +1,16 @@
 """`orchestrator job submit`, with a minimum of imports: scripts call it many times."""
 
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.connect import connected_jobs
+from orchestrator.cli.connect import connected, connected_jobs
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
+from orchestrator.cli.inputs import missing_here, refuse_missing
 from orchestrator.cli.options import (
+    Arguments,
     Output,
     OutputFormat,
     Quiet,
@@ -20,10 +22,14 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.submission import load_definition
 from orchestrator.client.jobs import Jobs
+from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import Plan, compile_program, literal_secrets, warning
 from queues import QueueError, check_id
+
+if TYPE_CHECKING:
+    from orchestrator.client.client import Client
 
 
 def submit(
@@ -31,6 +37,7 @@ def submit(
         str,
         typer.Argument(metavar="FILE", help="A .sql script, a .py file, a definition (.yaml, .json), or -."),
     ],
+    arguments: Arguments = None,
     job_id: Annotated[
         str | None, typer.Option("--id", help="The id of the job; default: a new UUID.")
     ] = None,
@@ -69,7 +76,9 @@ def submit(
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     checkpoint = parse_checkpoint(resume=resume, fresh=fresh, positions=positions)
-    definition = load_definition(file, parse_variables(variables), pool=pool, checkpoint=checkpoint)
+    definition = load_definition(
+        file, parse_variables(variables), pool=pool, checkpoint=checkpoint, arguments=arguments
+    )
     if no_spark and not is_dry:
         raise DefinitionError("--no-spark is for --dry-run: a submission does not start Spark")
     once_only: dict[str, object] = {"--id": job_id, "--delay": delay, "--wait": wait_}
@@ -94,22 +103,58 @@ def submit(
     if job_id is not None:
         check_id(job_id)
     seconds = parse_seconds_of("--delay", delay) or 0.0
-    with connected_jobs() as jobs:
-        job = jobs.enqueue(definition, plan, job_id=job_id, delay=seconds)
+    _enqueue(definition, plan, job_id, output, delay=seconds, is_awaited=wait_, quiet=quiet)
+
+
+def _enqueue(
+    definition: Definition,
+    plan: Plan | None,
+    job_id: str | None,
+    output: OutputFormat,
+    *,
+    delay: float,
+    is_awaited: bool,
+    quiet: bool,
+) -> None:
+    with connected(start_own=False) if is_awaited else connected_jobs() as found:
+        jobs = found if isinstance(found, Jobs) else found[0]
+        _check_inputs(jobs, definition, plan, delay=delay, quiet=quiet)
+        job = jobs.enqueue(definition, plan, job_id=job_id, delay=delay)
         _say_rule(jobs, definition, plan, job.id, quiet=quiet)
-        if wait_:
-            job = jobs.wait(job.id)
-    if output is OutputFormat.TABLE:
-        typer.echo(job.id)
-    else:
+        if output is OutputFormat.TABLE:
+            typer.echo(job.id)  # before the wait: other commands can name the job meanwhile
+        elif is_awaited and not quiet:
+            typer.echo(f"job {job.id}", err=True)
+        if not isinstance(jobs, Jobs):
+            from orchestrator.cli.follow import wait_for_end  # noqa: PLC0415 - imports rich, which is slow to load
+
+            job = wait_for_end(jobs, job.id, quiet=quiet)
+    if output is not OutputFormat.TABLE:
         print_json(job.model_dump(mode="json"), output)
-    if wait_:
-        from orchestrator.cli.output import exit_as  # noqa: PLC0415 - imports rich, which is slow to load
+    if is_awaited:
+        from orchestrator.cli.output import exit_as  # noqa: PLC0415 - likewise
 
         exit_as(job, quiet=quiet)
 
 
-def _say_rule(jobs: Jobs, definition: Definition, plan: Plan | None, job_id: str, *, quiet: bool) -> None:
+def _check_inputs(
+    jobs: "Jobs | Client", definition: Definition, plan: Plan | None, *, delay: float, quiet: bool
+) -> None:
+    """Refuse a job whose input files are missing where it runs; warn where that is not certain."""
+    found = missing_here(definition, plan)
+    if not found:
+        return
+    found = missing_here(definition, plan, load_settings())
+    if not delay and jobs.run_here(definition.pool):
+        refuse_missing(found)
+    if not quiet:
+        for error in found:
+            typer.echo(f"warning: {error.shown()}", err=True)
+
+
+def _say_rule(
+    jobs: "Jobs | Client", definition: Definition, plan: Plan | None, job_id: str, *, quiet: bool
+) -> None:
     """Write the rule that applies beside other jobs of the name; the job is enqueued in any case."""
     with suppress(QueueError):
         if not quiet and (rule := jobs.rule_applied(definition, plan, job_id)):

@@ -9,7 +9,8 @@ from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.logs.places import root_of, say
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch, a_number
-from orchestrator.cli.output import repeat, show_rows, stdout_console, table
+from orchestrator.cli.output import show_rows, stdout_console, table
+from orchestrator.cli.page import repeat
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.logs.errors import TargetError
 from orchestrator.logs.shipping.indices import daily_indices

@@ -1,21 +1,11 @@
 """The spools of this host, and the reader of logs, for the commands of this group."""
 
-import contextlib
-from pathlib import Path
-
 from orchestrator.cli.output import stderr_console
+from orchestrator.config.directories import spool_directory as root_of
 from orchestrator.config.settings import Settings
-from orchestrator.logs.pipeline import spool_root
 from orchestrator.logs.reading.reader import LogReader
-from queues import private_directory
 
-
-def root_of(settings: Settings) -> Path:
-    """The folder of the spools; raises UnsafeDirectory if another user may have written to it."""
-    root = spool_root(settings.logs, settings.logs_dir)
-    with contextlib.suppress(OSError):  # an unusable folder is reported when it is used
-        private_directory(root, make=False)
-    return root
+__all__ = ["reader_of", "root_of", "say"]
 
 
 def reader_of(settings: Settings, *, quiet: bool = False) -> LogReader:

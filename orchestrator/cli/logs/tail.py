@@ -1,26 +1,21 @@
-"""`orchestrator logs tail`, the records of one job, and the options that select records."""
+"""`orchestrator logs tail`, and the options that select records."""
 
-import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from orchestrator.cli.documents import print_json
 from orchestrator.cli.logs.places import reader_of
-from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, parse_seconds_of
+from orchestrator.cli.logs.printing import RecordPrinter
+from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, parse_since
 from orchestrator.config.settings import load_settings
-from orchestrator.logs.reading.query import LEVELS, LogQuery, LogRecord
+from orchestrator.logs.reading.query import LEVELS, LogRecord, query_of, time_of
 from orchestrator.logs.reading.query import Grep as Expression
-from orchestrator.logs.visible import visible
-from orchestrator.model.errors import DefinitionError, NoSuchAttempt
+from orchestrator.model.errors import DefinitionError
 from spark_runner.protocol.text import shortened
-
-if TYPE_CHECKING:
-    from orchestrator.logs.reading.reader import LogReader
 
 Level = Annotated[str | None, typer.Option(help=f"The lowest level to show: {', '.join(LEVELS)}.")]
 Grep = Annotated[
@@ -53,21 +48,27 @@ def since_of(text: str | None) -> str:
 
     Raises DefinitionError.
     """
-    if text is None:
-        return ""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        seconds = parse_seconds_of("--since", text) or 0.0
-        moment = datetime.now(UTC) - timedelta(seconds=seconds)
-    try:
-        return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
-    except (OverflowError, ValueError) as error:  # the first and the last days that datetime has
-        raise DefinitionError(f"--since {text!r}: this time is out of range") from error
+    moment = parse_since(text)
+    return "" if moment is None else time_of(moment)
 
+
+class LogStream(StrEnum):
+    """The streams of a job; what Spark writes to stderr belongs to `spark`."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    SPARK = "spark"
+
+
+Streams = Annotated[
+    list[LogStream] | None, typer.Option("--stream", help="Only this stream; may be repeated.")
+]
+Spark = Annotated[
+    bool, typer.Option("--spark", help="All that Spark logs; default: its warnings and errors.")
+]
+NoPrefix = Annotated[bool, typer.Option("--no-prefix", help="Print the lines without a prefix.")]
 
 _FOLLOW_SECONDS = 1.0  # the interval of shippers
-_LATE_LOOKS = 5  # reads without news after the end of a job: its last records are still on their way
 
 
 def tail(
@@ -76,9 +77,12 @@ def tail(
     ] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new records until Ctrl-C.")] = False,
     job: Annotated[str | None, typer.Option(metavar="ID", help="Only records of this job.")] = None,
+    stream: Streams = None,
+    spark: Spark = False,
     level: Level = None,
     grep: Grep = None,
     since: Since = None,
+    no_prefix: NoPrefix = False,
     output: Output = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
@@ -89,66 +93,25 @@ def tail(
 
     Example: orchestrator logs tail -f --job flights-1 --level warning
     """
-    query = LogQuery.of(job_id=job, level=level_of(level), grep=pattern_of(grep), since=since_of(since))
-    settings = load_settings()
-    reader = reader_of(settings, quiet=bool(quiet))
+    query = query_of(
+        streams=[each.value for each in stream or ()],
+        level=level_of(level),
+        spark=spark,
+        since=since_of(since),
+        grep=pattern_of(grep),
+    )
+    query = replace(query, terms={} if job is None else {"job.id": (job,)})
+    reader = reader_of(load_settings(), quiet=bool(quiet))
+    printer = RecordPrinter(output, prefix=not no_prefix, names_job=job is None)
     shown = reader.last(query, lines)
-    show_entries(shown, output)
+    _print(printer, shown)
     if follow:
         for news in reader.follow(query, shown):
-            show_entries(news, output)
+            _print(printer, news)
             Event().wait(_FOLLOW_SECONDS)
 
 
-def show_entries(entries: list[LogRecord], output: OutputFormat) -> None:
-    """Write records to stdout, as a line of text or as a JSON document each."""
-    for entry in entries:
-        if output is OutputFormat.TABLE:
-            sys.stdout.write(visible(entry.line()) + "\n")
-        else:
-            print_json({"_id": entry.id, **entry.document}, OutputFormat.JSONL)
-    sys.stdout.flush()
-
-
-def show_documents(
-    reader: "LogReader",
-    query: LogQuery,
-    output: OutputFormat,
-    *,
-    attempt: int | None,
-    is_over: Callable[[], bool] | None,
-) -> None:
-    """Write the matching records to stdout in order; with `is_over`, follow until it returns True.
-
-    Raises NoSuchAttempt.
-    """
-    if is_over is None:
-        found = list(reader.all(_of_attempt(query, attempt or _last_attempt(reader, query))))
-        if not found and not reader.last(_of_attempt(LogQuery(query.terms), attempt), 1):
-            job_id = query.terms["job.id"][0]
-            raise NoSuchAttempt(
-                f"no log record of {job_id!r} was found; `logs status` shows records that are not shipped yet"
-            )
-        show_entries(found, output)
-        return
-    query = _of_attempt(query, attempt)
-    shown: list[LogRecord] = []
-    looks = 0
-    for news in reader.follow(query, shown):
-        show_entries(news, output)
-        looks = looks + 1 if is_over() and not news else 0
-        if looks >= _LATE_LOOKS:
-            return
-        Event().wait(_FOLLOW_SECONDS)
-
-
-def _of_attempt(query: LogQuery, attempt: int | None) -> LogQuery:
-    if attempt is None:
-        return query
-    return replace(query, terms={**query.terms, "job.attempt": (str(attempt),)})
-
-
-def _last_attempt(reader: "LogReader", query: LogQuery) -> int | None:
-    last = reader.last(LogQuery(query.terms), 1)
-    found = last[0].document.get("job.attempt") if last else None
-    return found if isinstance(found, int) else None
+def _print(printer: RecordPrinter, records: Sequence[LogRecord]) -> None:
+    for record in records:
+        printer.print(record)
+    printer.flush()

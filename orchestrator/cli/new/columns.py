@@ -13,6 +13,9 @@ _MAX_COLUMNS = 1_000
 _DELIMITERS = (",", ";", "\t", "|")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")  # 007 is a text: as a number it would lose its zeros
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}")
+_DECIMALS = range(2, 5)  # of amounts and rates: others are of measurements, and later rows may have more
+_USUAL_DIGITS = 10  # of a DECIMAL
+_SPARE_DIGITS = 2  # before the point, for later rows
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})?"
@@ -69,8 +72,21 @@ def _type(values: Sequence[str]) -> str:
         ("TIMESTAMP", _is_timestamp),
     ):
         if all(fits(value) for value in known):
-            return kind
+            return _decimal(known) or kind if kind == "DOUBLE" else kind
     return "STRING"
+
+
+def _decimal(values: Sequence[str]) -> str:
+    """The DECIMAL of numbers that all have the same few decimals, as amounts do; empty for others.
+
+    A DOUBLE would round their sums, and a DECIMAL the further decimals of other numbers.
+    """
+    pairs = [value.lstrip("-").partition(".") for value in values]
+    decimals = {len(after) for _, _, after in pairs}
+    if len(decimals) != 1 or (scale := decimals.pop()) not in _DECIMALS:
+        return ""
+    digits = max(len(before) for before, _, _ in pairs) + _SPARE_DIGITS
+    return f"DECIMAL({max(_USUAL_DIGITS, digits + scale)}, {scale})"
 
 
 def _is_number(value: str) -> bool:

@@ -115,7 +115,10 @@ def _source_lines(name: str, source: Source) -> list[str]:
     delimiter = source.columns.delimiter
     more = "" if delimiter == "," else f", delimiter '{delimiter}'"
     columns = ",\n".join(f"  {_column(column)} {kind}" for column, kind in source.columns.columns)
-    about = "The types are those of its first rows; a value that does not fit fails the job."
+    about = (
+        "The types are those of its first rows; a value that does not fit fails the job,\n"
+        "-- unless SET job.error.limit.rows = 100 keeps up to 100 such rows aside."
+    )
     return [
         f"-- The source. {'A row is a line.' if source.file_format == 'text' else about}",
         f"CREATE TABLE {name} (\n{columns}\n) USING {source.file_format}{_path(source.path, more)};",

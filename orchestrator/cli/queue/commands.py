@@ -13,10 +13,11 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
-from orchestrator.cli.output import repeat, show_rows, stderr_console, stdout_console
+from orchestrator.cli.output import show_rows, stderr_console, stdout_console
+from orchestrator.cli.page import repeat
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import parse_seconds
-from orchestrator.model.job import JobView
+from orchestrator.model.job_view import JobView
 from orchestrator.model.states import Queue
 from orchestrator.model.times import local_time
 
@@ -29,6 +30,8 @@ _COLUMNS = {
     "held_by": "held by",
     "reason": "reason",
 }
+_DROP = ("pool", "held by", "due", "status")
+_DROP_POOLS = ("weight", "cap", "success", "kill", "fail")
 
 
 def list_(
@@ -47,7 +50,7 @@ def list_(
             loads = client.queues()
             if output is OutputFormat.TABLE:
                 columns = {name: name for name in ("pool", *Queue, "weight", "cap", "paused")}
-                show_rows(_pools(loads), columns, output)
+                show_rows(_pools(loads), columns, output, _DROP_POOLS)
             else:
                 show_rows([asdict(load) for load in loads], {}, output)
 
@@ -86,7 +89,7 @@ def show(
                 show_rows(rows, {}, output)
                 return
             waiting = [row["waiting"] for row in rows if row["waiting"] is not None]
-            show_rows([_table_row(row) for row in rows], _COLUMNS, output)
+            show_rows([_table_row(row) for row in rows], _COLUMNS, output, _DROP)
             if waiting:
                 stdout_console().print()
                 show_rows(_sums(waiting), {"reason": "wait for", "jobs": "jobs", "message": "as one"}, output)

@@ -12,7 +12,8 @@ from orchestrator.cli.connect import connected
 from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.lazy import Command, lazy_app
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Verbosity, Watch
-from orchestrator.cli.output import repeat, show_rows, stderr_console
+from orchestrator.cli.output import show_rows, stderr_console
+from orchestrator.cli.page import repeat
 from orchestrator.model.errors import OrchestratorError
 from queues import QueueError
 

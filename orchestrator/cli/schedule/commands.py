@@ -1,4 +1,4 @@
-"""The commands of `orchestrator schedule`."""
+"""The commands of `orchestrator schedule` that show and change schedules."""
 
 import sys
 from functools import partial
@@ -6,43 +6,44 @@ from typing import Annotated, Any
 
 import typer
 
+from orchestrator.admission.same_name import listed
 from orchestrator.cli.connect import connected
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
-    repeat,
     show_page,
     show_rows,
     stderr_console,
     stdout_console,
     table,
 )
-from orchestrator.model.times import local_time
-from orchestrator.schedules.view import ScheduleView
+from orchestrator.cli.page import repeat
+from orchestrator.model.times import ago, from_text, local_time
+from orchestrator.schedules.view import AwaitedName, ScheduleView
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in the definition.")]
 _COLUMNS = {
     "name": "name",
     "when": "when",
-    "timezone": "timezone",
     "next_here": "next",
-    "last_here": "last",
-    "paused": "paused",
-    "overlap": "overlap",
+    "last_run": "last run",
+    "last_status": "status",
+    "last_ago": "fired",
 }
+_DROP = ("fired", "last run", "when", "next")
 
 
 def list_(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """List all schedules with their next and last fire times.
+    """List all schedules with their next fire times and their last runs.
 
     Example: orchestrator schedule list -o json
     """
     with connected() as (client, _):
 
         def show_once() -> None:
-            show_rows([_row(view, output) for view in client.schedules.list()], _COLUMNS, output)
+            show_rows([_row(view, output) for view in client.schedules.list()], _COLUMNS, output, _DROP)
 
         repeat(show_once, watch)
 
@@ -51,10 +52,32 @@ def _row(view: ScheduleView, output: OutputFormat) -> dict[str, Any]:
     row = view.model_dump(mode="json", exclude={"definition"})
     if output is not OutputFormat.TABLE:
         return row
-    paused = "yes" if view.paused else "no"
+    row["when"] = when(view)
+    row |= {"next_here": "" if view.error is not None else _following(view), "last_ago": ago(view.last)}
+    manual = view.manual_run
+    if manual is not None and (view.last is None or from_text(manual.at) > from_text(view.last)):
+        row |= {"last_run": manual.id, "last_status": manual.status, "last_ago": ago(manual.at)}
+    return row
+
+
+def _following(view: ScheduleView) -> str:
+    """What comes next, in one cell."""
+    if view.paused:
+        return "paused"
+    if view.armed_run is not None or not view.waits_for:
+        return view.armed_run or local_time(view.next)
+    return f"waits for {listed(_missing(view))}" if not view.is_complete else "waits for the last run"
+
+
+def _missing(view: ScheduleView) -> list[str]:
+    return [each.name for each in view.waits_for if not each.counts]
+
+
+def when(view: ScheduleView) -> str:
+    """The rule of a schedule with its time zone, or why it cannot be read."""
     if view.error is not None:
-        row["when"] = f"cannot be read: {view.error}"
-    return {**row, "paused": paused, "next_here": local_time(view.next), "last_here": local_time(view.last)}
+        return f"cannot be read: {view.error}"
+    return f"{view.when} {view.timezone}" if view.timezone != "UTC" else view.when
 
 
 def show(
@@ -77,11 +100,12 @@ def _show_view(view: ScheduleView) -> None:
     console = stdout_console()
     facts = {
         "schedule": view.name,
-        "when": f"{view.when} ({view.timezone})",
-        "next": "paused" if view.paused else local_time(view.next),
-        "last run": "" if view.last is None else f"{view.last_run}, {local_time(view.last)}",
+        "when": view.when if view.waits_for else f"{view.when} ({view.timezone})",
+        "next": _next(view),
+        "last run": _last(view),
+        "run now": _manual(view),
         "overlap": view.rule,
-        "catch up": "yes" if view.catch_up else "no",
+        "catch up": "" if view.waits_for else "yes" if view.catch_up else "no",
         "registered": local_time(view.registered)
         + (f", by {view.registered_by}" if view.registered_by else ""),
         "changed": _changed(view),
@@ -90,10 +114,49 @@ def _show_view(view: ScheduleView) -> None:
     for fact, value in facts.items():
         if value:
             console.print(f"{fact + ':':<12}{value}", markup=False, soft_wrap=True)
+    if view.waits_for:
+        console.print()
+        console.print(table(["waits for", "last success", "job", "counts"], [*map(_awaited, view.waits_for)]))
     if view.skipped:
         rows = [[local_time(item.time), local_time(item.until), item.reason] for item in view.skipped]
         console.print()
         console.print(table(["no run at", "until", "because"], rows))
+
+
+def _next(view: ScheduleView) -> str:
+    if view.paused:
+        return "paused"
+    if view.armed_run is not None:
+        return f"{view.armed_run}, which a leader enqueues now"
+    if not view.waits_for:
+        return local_time(view.next)
+    if not view.is_complete:
+        missing = _missing(view)
+        return f"once {listed(missing)} {'has' if len(missing) == 1 else 'have'} succeeded"
+    if view.running and view.overlap == "skip":
+        return f"once {view.last_run} has ended"
+    return "a leader enqueues it now"
+
+
+def _last(view: ScheduleView) -> str:
+    if view.last is None:
+        return ""
+    ended = f", ended {ago(view.last_ended)}" if view.last_ended else ""
+    return f"{view.last_run}, {local_time(view.last)}, {view.last_status}{ended}"
+
+
+def _manual(view: ScheduleView) -> str:
+    run = view.manual_run
+    return "" if run is None else f"{run.id}, {local_time(run.at)}, {run.status}"
+
+
+def _awaited(each: AwaitedName) -> list[object]:
+    last = (
+        f"cannot be read: {each.error}"
+        if each.error
+        else ago(each.last_success) or "none since it was registered"
+    )
+    return [each.name, last, each.job, "yes" if each.counts else "no"]
 
 
 def _changed(view: ScheduleView) -> str:
@@ -112,13 +175,14 @@ def pause(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
 
 
 def resume(name: Name, verbose: Verbose = 0, quiet: Quiet = False) -> None:
-    """Enqueue runs of a paused schedule again; fire times missed during the pause are skipped.
+    """Enqueue runs of a paused schedule again; what the pause missed is skipped.
 
     Example: orchestrator schedule resume nightly
     """
     with connected(start_own=False) as (client, _):
         view = client.schedules.resume(name)
-    _say(f"{name} runs next at {local_time(view.next)}", quiet=quiet)
+    following = f"next at {local_time(view.next)}" if view.next else view.when
+    _say(f"{name} runs {following}", quiet=quiet)
 
 
 def remove(

@@ -11,6 +11,7 @@ import typer
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.exits import Exit
+from orchestrator.cli.inputs import missing_here
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import stderr_console, stdout_console
 from orchestrator.cli.sql.script import STANDARD_INPUT, script_name, script_of_standard_input
@@ -112,7 +113,9 @@ def findings_of(
     """The errors and warnings of the script of a definition, which errors call `file`."""
     checked = check_sql(definition, file, connections)
     yield from (of_error(error, Severity.ERROR) for error in script_errors(checked, definition))
-    yield from (of_error(error, Severity.WARNING) for error in checked.warnings)
+    missing = missing_here(definition, checked.plan, file=file)
+    warnings = sorted([*checked.warnings, *missing], key=lambda error: (error.line, error.column))
+    yield from (of_error(error, Severity.WARNING) for error in warnings)
     if secrets := literal_secrets(definition, checked.plan):
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
 

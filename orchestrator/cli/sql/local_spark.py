@@ -1,6 +1,5 @@
 """Asks a Spark of this machine about a script or a file system; it runs as long as the question."""
 
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -48,7 +47,7 @@ def ask(
     request: Mapping[str, Any], conf: Mapping[str, str], settings: Settings, *, quiet: bool
 ) -> dict[str, Any]:
     """The answer of a local Spark with these properties to any request."""
-    if not quiet and sys.stderr.isatty():
+    if not quiet:
         stderr_console().print("starting Spark on this machine ...", style="dim")
     interrupt = Interrupt.install()
     try:

@@ -7,7 +7,8 @@ import typer
 
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
-from orchestrator.cli.output import repeat, show_rows, stderr_console, stdout_console, table
+from orchestrator.cli.output import show_rows, stderr_console, stdout_console, table
+from orchestrator.cli.page import repeat
 from orchestrator.cli.tuning.acts import Name
 from orchestrator.client.client import Client
 from orchestrator.logs.visible import visible

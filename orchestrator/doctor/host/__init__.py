@@ -1,0 +1,1 @@
+"""Checks of this host before a first run, without ZooKeeper: programs, resources, directories, network."""
