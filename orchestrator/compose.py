@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
@@ -22,10 +22,11 @@ from orchestrator.callbacks.callback import Callbacks
 from orchestrator.client.client import Client, build_client
 from orchestrator.client.connect import build_queue_set, find_zookeeper, open_session
 from orchestrator.config.cautions import cautions
-from orchestrator.config.installations import Installations, pool_installations
+from orchestrator.config.installations import pool_installations
 from orchestrator.config.live_limits import ClusterConfig
+from orchestrator.config.runners import DRIVER_MAIN, build_runners, users_of_drivers
 from orchestrator.config.settings import Settings
-from orchestrator.config.spark_defaults import pool_confs, pool_spark, warm_specs
+from orchestrator.config.spark_defaults import pool_confs, pool_spark
 from orchestrator.config.tuning import pool_tuning
 from orchestrator.driver_logs.collector import DriverLogs
 from orchestrator.handlers.checkpoints import Checkpoints
@@ -34,20 +35,24 @@ from orchestrator.handlers.hooks import Hook, Hooks, installed_hooks
 from orchestrator.handlers.worker_context import Admission, DriverControl, JobRules, Reporting, WorkerContext
 from orchestrator.history.history import History
 from orchestrator.history.hours import HOUR_SECONDS
+from orchestrator.history.successes import KnownSuccesses
 from orchestrator.leader.audit_trail import AuditTrail
 from orchestrator.leader.duty import Duty
 from orchestrator.leader.election import Election
 from orchestrator.leader.leadership import Leadership
 from orchestrator.leader.old_event_logs import OldEventLogs
+from orchestrator.leader.old_successes import OldSuccesses
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.leader.queues import Depth, Scrub
 from orchestrator.leader.retention import OldHistories, OldLogs, OldTunings, RetentionCount
+from orchestrator.leader.stale_drains import StaleDrains
+from orchestrator.leader.stale_log_requests import StaleLogRequests
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.logs.pipeline import LogPipeline
 from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import REDACTOR, secrets_in
-from orchestrator.logs.shipping.indices import daily_indices
+from orchestrator.logs.settings import LogSettings
 from orchestrator.metrics.registry import Metrics, QueueEvents
 from orchestrator.model.errors import SettingsError
 from orchestrator.model.limits import Limits
@@ -58,16 +63,12 @@ from orchestrator.tuning.store import KnownTunings, TuningStore
 from orchestrator.worker.measures import JobMeasures, WorkerMeasures
 from orchestrator.worker.worker import Worker
 from queues import QueueSet, Scrubber, Session
-from spark_runner.protocol.warm_files import ServerPlan
-from spark_runner.runners.class_archive.archives import ClassArchives
-from spark_runner.runners.kubernetes.backend import KubernetesBackend
-from spark_runner.runners.local import LocalRunner
-from spark_runner.runners.registry import OneRunner, Runners, installed_backends
-from spark_runner.runners.run_as import RunAsError, Users
-from spark_runner.runners.spark_submits import SparkSubmits
-from spark_runner.runners.standalone.backend import StandaloneBackend
-from spark_runner.runners.warm import WarmServers, WarmSupervisor
-from spark_runner.runners.yarn.backend import YarnBackend
+from spark_runner.runners.packages.installer import Installer
+from spark_runner.runners.packages.store import EnvironmentStore
+from spark_runner.runners.registry import Runners
+
+if TYPE_CHECKING:
+    from orchestrator.logs.shipping.indices import DailyIndices
 
 __all__ = [
     "DRIVER_MAIN",
@@ -79,53 +80,6 @@ __all__ = [
     "open_logs",
     "open_session",
 ]
-
-DRIVER_MAIN = Path(__file__).parent.parent / "spark_runner" / "driver" / "driver_main.py"
-
-
-def build_runners(
-    settings: Settings,
-    *,
-    owned: bool = False,
-    warm: bool = True,
-    users: Users | None = None,
-    installations: Installations | None = None,
-) -> Runners:
-    """All runners. `owned`: processes on this host end with this process, because its ZooKeeper does.
-
-    Without `warm` there are no warm servers: a single job does not need one. `users` run the drivers.
-    `installations` are the Sparks of pools; None = find them. Raises SettingsError.
-    """
-    cache_dir = settings.cache_dir if users is None else users.folder
-    archives = ClassArchives(cache_dir) if settings.class_archives else None
-    kept = partial(SparkSubmits, owned=owned, quick_start=archives, passed_on=settings.drivers.environment)
-    submits, shared = kept(settings.state_dir, users=users), kept(settings.state_dir / "warm")
-    specs = []
-    if warm:
-        found = pool_installations(settings.spark) if installations is None else installations
-        specs = warm_specs(settings.spark, pool_spark(settings.spark), found.of)
-    supervisor = WarmSupervisor(WarmServers(shared, ServerPlan(settings.warm.recycling)), specs)
-    local = LocalRunner(submits, driver_main=DRIVER_MAIN, warm=supervisor)
-    return Runners(
-        {
-            "local": partial(OneRunner, local),
-            "standalone": partial(StandaloneBackend, submits, driver_main=DRIVER_MAIN),
-            "yarn": partial(YarnBackend, submits, driver_main=DRIVER_MAIN),
-            "kubernetes": partial(KubernetesBackend, submits, driver_main=DRIVER_MAIN),
-            **installed_backends(),
-        },
-        companions=[supervisor],
-    )
-
-
-def users_of_drivers(settings: Settings) -> Users | None:
-    """The users of a worker's drivers, None for its own; raises SettingsError where it cannot use them."""
-    if not settings.drivers.run_as:
-        return None
-    try:
-        return Users(settings.users_dir, settings.drivers.run_as)
-    except RunAsError as error:
-        raise SettingsError(str(error)) from error
 
 
 @contextmanager
@@ -154,6 +108,13 @@ def open_logs(settings: Settings) -> Iterator[LogPipeline]:
             drivers.stop()
 
 
+def _daily_indices(settings: LogSettings) -> "DailyIndices":
+    # Lazy: the transport and what it loads take 14 MiB, which only workers with Elasticsearch need.
+    from orchestrator.logs.shipping.indices import daily_indices  # noqa: PLC0415 - see above
+
+    return daily_indices(settings)
+
+
 def build_leadership(
     queue_set: QueueSet, context: WorkerContext, settings: Settings, name: str, metrics: Metrics
 ) -> Leadership:
@@ -166,8 +127,11 @@ def build_leadership(
         RetentionCount(queue_set, lambda: context.rules.limits().retention_count, election.fence),
         StaleStops(queue_set, election.fence),
         StaleSlots(queue_set, nodes, election.fence),
+        StaleLogRequests(queue_set, nodes, election.fence),
+        StaleDrains(queue_set, nodes, election.fence),
         OldHistories(queue_set, nodes, election.fence),
         OldTunings(queue_set, nodes, election.fence),
+        OldSuccesses(queue_set, nodes, client.schedules, election.fence),
         OldEventLogs(settings.event_logs.values(), queue_set.clock.confirmed_ms),
         Depth(queue_set, metrics),
         *(
@@ -177,7 +141,7 @@ def build_leadership(
         ),
         Scrub(Scrubber(queue_set.root, queue_set.claimer), settings.scrub_interval),
         *(
-            [OldLogs(lambda: daily_indices(settings.logs), settings.logs.retention_days)]
+            [OldLogs(partial(_daily_indices, settings.logs), settings.logs.retention_days)]
             if settings.logs.has_search
             else []
         ),
@@ -234,19 +198,22 @@ def build_worker(
     starts = Starts(settings.state_dir / "starts", name)  # of all workers with this state directory
     policy = Policy(settings.policy, settings.drivers.run_as)
     installations = pool_installations(settings.spark)
+    users = users_of_drivers(settings) if runners is None else None
     if runners is None:
         runners = build_runners(
             settings,
             owned=owned,
             warm=accepts is None,
-            users=users_of_drivers(settings),
+            users=users,
             installations=installations,
         )
+    cache_dir = settings.cache_dir if users is None else users.folder  # which all drivers can read
+    installer = Installer(EnvironmentStore(cache_dir / "packages"))
     context = WorkerContext(
         session=session,
         layout=queue_set.layout,
         clock=queue_set.clock,
-        drivers=DriverControl(runners, settings.kill_grace, settings.zookeeper_drivers),
+        drivers=DriverControl(runners, settings.kill_grace, settings.zookeeper_drivers, installer),
         admission=Admission(
             slots=slots,
             high_water=high_water,
@@ -272,6 +239,7 @@ def build_worker(
             hooks=Hooks([JobMeasures(metrics.registry), *hooks, *installed_hooks()]),
             callbacks=Callbacks(check=policy.check_callback),
             history=History(session, nodes, hour_seconds=hour_seconds),
+            successes=KnownSuccesses(session, nodes),
             tunings=KnownTunings(TuningStore(session, nodes), session, nodes),
             audit=None if logs is None else AuditLog(logs, Days(settings.logs.alias, settings.logs.timezone)),
             archive=open_archive(settings.archive, settings.state_dir),
@@ -288,12 +256,15 @@ def build_worker(
         leadership=build_leadership(queue_set, context, settings, name, metrics),
         pools=pools,
         accepts=accepts,
+        drains=not owned and accepts is None,  # otherwise it ends with its command
         config=config,
         logs=logs,
+        state_dir=settings.state_dir,
         metrics=metrics,
     )
     metrics.registry.register(WorkerMeasures(worker))
     slots.on_change(worker.look_again)
+    installer.on_change(worker.look_again)
     high_water.on_change(worker.look_again)
     config.on_change(worker.look_again)
     return worker

@@ -52,7 +52,8 @@ class Declined:
 
     def add_named(self, item_id: str, name: str, limit: int) -> None:
         """Decline an item until fewer than `limit` jobs of its name run."""
-        self._add(item_id, f"name {name}", lambda: self._name_capacity(name, limit))
+        # Jobs of one name may have different limits, as those of a backfill and of its schedule.
+        self._add(item_id, f"{_of_name(name)}{limit}", lambda: self._name_capacity(name, limit))
 
     def _add(self, item_id: str, need: str, ask: Callable[[], int]) -> None:
         now = self._clock()
@@ -72,8 +73,9 @@ class Declined:
     def ended(self, name: str) -> None:
         """Ask at once again, because a job of this name has ended here."""
         with self._guard:
-            if (capacity := self._capacities.get(f"name {name}")) is not None:
-                capacity.asked_at = -math.inf
+            for need, capacity in self._capacities.items():
+                if need.startswith(_of_name(name)):
+                    capacity.asked_at = -math.inf
 
     def accepts(self, item_id: str) -> bool:
         """Whether an item may be claimed here; may ask ZooKeeper, once a second for a name."""
@@ -93,3 +95,8 @@ class Declined:
             capacity.free -= 1
             self._items.pop(item_id, None)
             return True
+
+
+def _of_name(name: str) -> str:
+    """What the needs of all jobs of a name begin with."""
+    return f"name {name} "

@@ -3,6 +3,7 @@
 A job is best monitored by a worker of the host on which it runs.
 """
 
+import os
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 from orchestrator.config.tables import ALL_POOLS
 from orchestrator.model.paths import Nodes
 from queues import LOW_LANE_SUFFIX, ConsumerAnnouncement, NodeData, Session, decode
+from spark_runner.protocol.process import current_boot_id
 from spark_runner.runners.base import SubmissionPlace
 
 _LOOK_SECONDS = 2.0  # workers rarely come and go, and many jobs may ask
@@ -43,6 +45,32 @@ class WorkerAnnouncement:
     def text(self, key: str) -> str:
         """A text of the document, empty where there is none."""
         return str(self.document.get(key) or "")
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The ids of some of its running jobs."""
+        named = self.document.get("jobs")
+        return tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ()
+
+    @property
+    def pools(self) -> Mapping[str, int] | None:
+        """The pools that it serves with their weights, 0 where the weight of the pool applies; None = all."""
+        named, weights = self.document.get("pools"), self.document.get("weights")
+        if not isinstance(named, list):
+            return None
+        found = weights if isinstance(weights, dict) else {}
+        return {str(pool): weight if isinstance(weight := found.get(pool), int) else 0 for pool in named}
+
+    @property
+    def refusal(self) -> str:
+        """Why it accepts no new job; empty when it does."""
+        refused = self.document.get("refuses")
+        return str(refused.get("message") or "") if isinstance(refused, dict) else ""
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it follows a request to drain."""
+        return is_draining(self.document)
 
 
 def _document(data: bytes) -> Mapping[str, Any]:
@@ -103,6 +131,22 @@ def serves(worker: Mapping[str, Any], pool: str) -> bool:
     return pools is None or (isinstance(pools, list) and pool.removesuffix(LOW_LANE_SUFFIX) in pools)
 
 
+def all_here(session: Session, nodes: Nodes, pool: str) -> bool:
+    """Whether at least one worker serves a pool, and all that do are processes of this host."""
+    here = (os.uname().nodename, current_boot_id())
+    found = [
+        (worker.get("host"), worker.get("boot"))
+        for worker in announced(session, nodes).values()
+        if serves(worker, pool)
+    ]
+    return bool(found) and all(each == here for each in found)
+
+
+def is_draining(worker: Mapping[str, Any]) -> bool:
+    """Whether a worker announces that it takes nothing more, on request of an operator."""
+    return isinstance(worker.get("draining"), dict)
+
+
 def reaches(worker: Mapping[str, Any], place: SubmissionPlace) -> bool:
     """Whether a worker announces that it can see and stop a driver at `place`."""
     announced_places = worker.get("places")
@@ -132,8 +176,11 @@ class Hosts:
         self._read_at = float("-inf")
 
     def has_worker(self, place: SubmissionPlace, pool: str) -> bool:
-        """Whether an announced worker serves this pool and reaches this place."""
-        return any(reaches(worker, place) and serves(worker, pool) for worker in self._recent())
+        """Whether an announced worker serves this pool, reaches this place, and takes over its drivers."""
+        return any(
+            reaches(worker, place) and serves(worker, pool) and not is_draining(worker)
+            for worker in self._recent()
+        )
 
     def _recent(self) -> Collection[Mapping[str, Any]]:
         with self._guard:

@@ -57,9 +57,13 @@ def rule_applied(
     others = [other for other in found if other != job_id]
     if not others:
         return ""
-    limit, count = f"concurrency is {concurrency} for jobs named {name}", max(taken, len(others))
     if not concurrency:
-        return f"{job_id} may run beside {listed(others)}: {limit}, which is no limit"
+        has, them = ("has", "it") if len(others) == 1 else ("have", "them")
+        return (
+            f"{listed(others)} (also named {name}) {has} not ended: {job_id} may run beside {them}; "
+            "`concurrency: 1` in the definition runs one at a time"
+        )
+    limit, count = f"concurrency is {concurrency} for jobs named {name}", max(taken, len(others))
     if count >= concurrency:
         return f"{job_id} waits: {limit}, and {listed(others, count)} {_run(others)}"
     return f"{job_id} may run beside {listed(others, count)}: {limit}"

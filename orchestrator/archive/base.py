@@ -13,7 +13,7 @@ from queues import Record, timestamp
 
 
 class ArchiveError(OrchestratorError):
-    """The archive cannot store documents at present; `delay` is the seconds until the next attempt."""
+    """The archive cannot store documents at present; the next attempt is in `delay` seconds."""
 
     def __init__(self, message: str, delay: float = 60.0) -> None:
         super().__init__(message)
@@ -112,7 +112,7 @@ def document_of(
         "run_key": record.run_key,
         "id": record.id,
         "pool": record.pool,
-        **state.model_dump(mode="json", exclude={"archive"}),
+        **state.to_payload(exclude={"archive"}, with_defaults=True),
         "definition": definition,
         "attempts": list(attempts),
         "archived": timestamp(),

@@ -20,7 +20,9 @@ def _as_id(name: str) -> str:
     return name if _ID.fullmatch(name) else f"sha256-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-TargetKind = Literal["job", "pool", "config", "schedule", "connection", "tuning", "cluster", "unreadable"]
+TargetKind = Literal[
+    "job", "pool", "config", "schedule", "connection", "tuning", "worker", "cluster", "unreadable"
+]
 
 
 class AuditEvent(BaseModel):

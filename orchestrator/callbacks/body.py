@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.logs.record.redaction import REDACTOR, masked
-from orchestrator.model.definition import CallbackEvent, Definition
+from orchestrator.model.definition import Definition
+from orchestrator.model.definition_parts import CallbackEvent
 from orchestrator.model.job import JobState
 from orchestrator.model.schedule import FIRE_TIME
 from orchestrator.model.states import Status

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.callbacks.http_post import PostAnswer, Poster, PostError
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.model.definition import Callback
+from orchestrator.model.definition_parts import Callback
 from orchestrator.model.errors import OrchestratorError
 from orchestrator.policy.policy import Policy
 from orchestrator.policy.rules import Listed, PolicyRefused
@@ -31,7 +31,7 @@ _MAX_ADDRESS_CHARACTERS = 300  # the longest DNS name, with scheme and port
 
 
 class CallbackError(OrchestratorError):
-    """A callback has failed; the message names the receiver's host and no other part of its URL."""
+    """A callback has failed; of the receiver's URL, the message names only the host."""
 
 
 class CallbackRefused(CallbackError):

@@ -37,7 +37,7 @@ HostCheck = Callable[[str, int], Listed]
 
 
 class PostError(OrchestratorError):
-    """No answer came; the message is short and holds nothing of path, query, user or password."""
+    """No response arrived; the message is short and contains no path, query, user or password."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def _deadline(token: Token, data: bytes) -> float | None:
         record = Record.decode(token.id, data)
         if record.token != token or record.queue != Queue.ACCEPT:
             return None
-        state = JobState.model_validate(record.payload)
+        state = JobState.from_payload(record.payload)
     except (CorruptRecord, ValueError):
         return math.inf  # the worker that claims it moves it to dead
     if state.status is not Status.ACCEPT or state.queued_limit <= 0:

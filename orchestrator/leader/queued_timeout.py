@@ -48,7 +48,7 @@ class QueuedTimeout:
         changes: dict[Claim, tuple[JobState, JobState]] = {}
         for claim in claims:
             try:
-                before = JobState.model_validate(claim.record.payload)
+                before = JobState.from_payload(claim.record.payload)
                 if _is_overdue(before, claim, now):
                     after = failed_in_accept(before, (now - claim.record.token.due) / 1000)
                     if self._audit is not None:
@@ -62,7 +62,7 @@ class QueuedTimeout:
             claim.give_up()
         steps = [
             claim.transition(
-                payload=after.model_dump(mode="json", exclude_defaults=True),
+                payload=after.to_payload(),
                 queue=Queue.FAIL,
                 extra=fence,
                 release=True,

@@ -4,18 +4,21 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
 from orchestrator.history.history import Ring
 from orchestrator.leader.bulk_claims import TokenFolders, claim_many, commit_and_release
 from orchestrator.leader.duty import Fence, FenceOperations
-from orchestrator.logs.shipping.indices import DailyIndices
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue
 from orchestrator.model.times import moment
 from orchestrator.tuning.store import TuningStore
 from queues import LOW_LANE_SUFFIX, Candidate, Delete, QueueSet, Token, commit_many, due_of, order_of
+
+if TYPE_CHECKING:
+    from orchestrator.logs.shipping.indices import DailyIndices
 
 _KEEP_MS = 90 * 24 * 3_600_000
 _COUNT_INTERVAL_SECONDS = 2.0  # how late a changed limit takes effect
@@ -158,7 +161,7 @@ class OldLogs:
 
     name = "old-logs"
 
-    def __init__(self, indices: Callable[[], DailyIndices], days: int) -> None:
+    def __init__(self, indices: Callable[[], "DailyIndices"], days: int) -> None:
         self._indices, self._days = indices, days
 
     def step(self) -> float:

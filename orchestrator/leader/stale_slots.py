@@ -100,7 +100,7 @@ def _reason(record: Record | None, slot: _SlotNode) -> str:
     if record.queue in _NOT_RUNNING:
         return f"its job {slot.job_id} has ended"
     try:
-        state = JobState.model_validate(record.payload)
+        state = JobState.from_payload(record.payload)
     except ValueError:  # the payload is no job's: its handler reports that
         return ""
     if state.status not in _RUNNING:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from orchestrator.leader.duty import Fence, FenceOperations
 from orchestrator.leader.stale_nodes import JobPreconditions, OrphanCandidate, OrphanCandidates
-from orchestrator.model.job import JobView
-from queues import Delete, InvalidName, QueueSet, Record, check_id
+from orchestrator.model.job_view import JobView
+from queues import CorruptRecord, Delete, InvalidName, QueueSet, Record, check_id
 
 _PATIENCE_SECONDS = 60.0
 
@@ -65,7 +65,7 @@ def _reason(record: Record | None, data: bytes) -> str:
         return "it is for an earlier job of this id"
     try:
         return "its job has ended" if JobView.of(record).is_final else ""
-    except ValueError:  # the payload is no job's: its handler reports that
+    except CorruptRecord:  # the payload is no job's: its handler reports that
         return ""
 
 

@@ -54,18 +54,18 @@ class TargetKind(StrEnum):
 
 
 class LogSettings(BaseModel):
-    """Settings of the spool of this host and, if `url` is set, of the target it ships to."""
+    """The spool of this host and, if `url` is set, the target to which it is shipped."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     url: str = Field(
-        "", description="of the target; several nodes separated by commas; empty = logs stay in the spool"
+        "", description="URL of the target, or several, separated by commas; empty = logs stay in the spool"
     )
-    kind: TargetKind = Field(TargetKind.ELASTICSEARCH, description="of the target")
-    tenant: str = Field("", description="of a Loki with several tenants")
-    project: str = Field("", description="of SLS: its project")
-    logstore: str = Field("", description="of SLS: in that project")
-    alias: str = Field("orchestrator-logs", description="daily indices are <alias>-YYYY-MM-DD")
+    kind: TargetKind = Field(TargetKind.ELASTICSEARCH, description="kind of the target")
+    tenant: str = Field("", description="tenant, for a Loki with several tenants")
+    project: str = Field("", description="project of SLS")
+    logstore: str = Field("", description="logstore of SLS, in that project")
+    alias: str = Field("orchestrator-logs", description="alias of the daily indices <alias>-YYYY-MM-DD")
     timezone: str = Field("UTC", description="time zone of the daily indices")
     level: str = Field("INFO", description="lowest level that is recorded")
     retention_days: Annotated[int, Field(ge=1, le=36_500)] = Field(
@@ -75,16 +75,18 @@ class LogSettings(BaseModel):
         None, description="file with the credentials; see docs/logs-targets.md"
     )
     ca_file: AbsolutePath | None = Field(
-        None, description="CA certificates of the server; absent = the system's"
+        None, description="CA certificates of the server; absent = those of the system"
     )
     dir: AbsolutePath | None = Field(
-        None, description="parent of the spool; absent = `logs` in the state_dir"
+        None,
+        description="parent directory of the spool; absent = `logs` in state_dir",
+        examples=["/var/log/spark-job-orchestrator"],
     )
     max_bytes: Annotated[int, Field(ge=64 * _MIB)] = Field(
         1024 * _MIB, description="disk quota of all spools of this host"
     )
     when_full: WhenFull = Field(
-        WhenFull.DROP_OLDEST, description="what to drop, or whether to wait, at that limit"
+        WhenFull.DROP_OLDEST, description="what to drop at this limit, or whether to wait"
     )
 
     @property

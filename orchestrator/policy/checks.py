@@ -160,7 +160,7 @@ def check_variables(rules: Rules, definition: Definition) -> None:
     texts = (
         *(definition.callback.url, definition.jar, *definition.arguments),
         *definition.variables.values(),
-        *_texts(definition.spark.model_dump()),
+        *_texts(definition.spark.model_dump(exclude_defaults=True)),  # no default refers to a variable
     )
     setting, listed = rules.find("environment")
     for text in texts if listed is not None else ():

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from orchestrator.config.tables import ALL_POOLS, PoolPolicy
 from orchestrator.model.definition import Definition
 from orchestrator.model.plan import Plan, plan_references
+from orchestrator.model.requirements import name_of
 from orchestrator.model.spark import DEFAULT_MASTER, Spark
 from orchestrator.policy.checks import (
     check_code,
@@ -76,6 +77,8 @@ class Policy:
         check_code(rules, definition, spark)
         for name, reason in openings(own, spark):
             raise reserved(name, reason)
+        for requirement in definition.requirements:
+            rules.allow("requirements", name_of(requirement), f"the Python package {requirement!r}")
         check_variables(rules, definition)
         check_receiver(rules, definition.callback.url)
         check_references(rules, plan_references(plan))

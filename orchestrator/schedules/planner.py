@@ -1,27 +1,30 @@
 """The leader's duty for periodic jobs: enqueues the run of each fire time exactly once."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from loguru import logger
 
-from orchestrator.model.definition import Definition
+from orchestrator.admission.same_name import listed
+from orchestrator.history.successes import Awaited
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.job import JobView
-from orchestrator.model.plan import Plan
+from orchestrator.model.job_view import JobView
+from orchestrator.model.times import from_text, to_text
+from orchestrator.schedules.known import KnownSchedule, KnownSchedules
 from orchestrator.schedules.record import ScheduleRecord
 from orchestrator.schedules.runs import (
     GRACE_MS,
     MAX_CATCH_UP,
     Due,
+    Enqueue,
     due,
     run_definition,
     run_id,
     run_plan,
-    to_text,
 )
-from orchestrator.schedules.store import KnownSchedule, KnownSchedules, ScheduleStore
+from orchestrator.schedules.store import ScheduleStore
+from orchestrator.schedules.triggers import armed, is_complete
 from queues import (
+    AccessDenied,
     Conflict,
     CorruptRecord,
     IdTaken,
@@ -35,23 +38,9 @@ from queues import (
 )
 
 _LONGEST_SECONDS = 5.0  # until the next step: by then a new schedule is noticed
+_FOLLOW_SECONDS = 1.0  # the same while a schedule waits for other jobs: how late it notices their successes
 _RETRY_SECONDS = 1.0  # after an error with one schedule
 _AHEAD_MS = 10_000  # the clocks of two consecutive leaders differ by less
-
-
-class Submit(Protocol):
-    """Enqueues a job, as `Client.enqueue` does."""
-
-    def __call__(
-        self,
-        definition: Definition,
-        plan: Plan | None,
-        *,
-        job_id: str,
-        extra_operations: Sequence[Operation],
-        origin: str,
-    ) -> object:
-        """Raises IdTaken if a job has the id, Conflict if an extra operation is refused."""
 
 
 class Planner:
@@ -62,6 +51,9 @@ class Planner:
     enqueues again, and the id is taken. Each multi checks that the node is as it was read, of the same
     registration, and that no other worker was elected since (`fence`). So a leader that was paused or
     replaced neither repeats a run that has ended and been removed since, nor restores an old definition.
+
+    The run after other jobs is decided before: one write stores its fire time and the successes that it
+    follows, so that every later leader enqueues this run, and none for the same successes.
     """
 
     name = "schedules"
@@ -70,7 +62,7 @@ class Planner:
         self,
         store: ScheduleStore,
         *,
-        submit: Submit,
+        submit: Enqueue,
         get: Callable[[str], JobView],
         fence: Callable[[], tuple[Operation, ...]],
     ) -> None:
@@ -80,6 +72,7 @@ class Planner:
         self._submit = submit
         self._get = get
         self._known = KnownSchedules(store)
+        self._found: Mapping[str, Awaited] = {}  # the successes for which schedules wait, as of this step
         self._troubles: dict[str, str] = {}
 
     def step(self) -> float:
@@ -90,14 +83,33 @@ class Planner:
         """
         self._fenced = self._fence()
         self._known.refresh()
+        self._found = self._successes()
         now, failed = self._store.now_ms(), False
         for known in self._known:
             is_due = known.next_ms is not None and known.next_ms <= now
-            if is_due or _is_ahead(known.record, now):
+            if is_due or _is_ahead(known.record, now) or _follows_now(known.record, self._found):
                 failed |= not self._try(known, now)
         dues = [known.next_ms for known in self._known if known.next_ms is not None]
         left = (min(dues) - self._store.now_ms()) / 1000 if dues else _LONGEST_SECONDS
-        return min(max(left, _RETRY_SECONDS if failed else 0.0), _LONGEST_SECONDS)
+        longest = _FOLLOW_SECONDS if self._found else _LONGEST_SECONDS
+        return min(max(left, _RETRY_SECONDS if failed else 0.0), longest)
+
+    def _successes(self) -> Mapping[str, Awaited]:
+        """The last successes for which schedules wait: read after their records, as the rule requires."""
+        awaited = {name for known in self._known for name in known.record.definition.schedule.after}
+        if not awaited:
+            return {}
+        try:
+            found = self._store.successes.read(awaited)
+        except AccessDenied as error:  # the schedules with fire times do not depend on it
+            if self._troubles.get("") != str(error):  # logged once
+                logger.error("no schedule follows other jobs: {}", error)
+                self._troubles[""] = str(error)
+            return {}
+        self._troubles.pop("", None)
+        for name in awaited - found.keys():
+            self._store.successes.ensure(name)
+        return found
 
     def _try(self, known: KnownSchedule, now: int) -> bool:
         name = known.name
@@ -126,13 +138,37 @@ class Planner:
             return
         if not known.record.registration:
             known = self._write(known, known.record)
+        if known.record.definition.schedule.after:
+            self._follow(known, now)
+            return
         while (due_now := _due(known.record, now)).missed is not None:
             known = self._write(known, self._missed(known.record, due_now.missed, left=len(due_now.times)))
         for fire in due_now.times:
             known = self._write(known, self._handled(known, fire))
 
-    def _write(self, known: KnownSchedule, record: ScheduleRecord) -> KnownSchedule:
-        return self._known.store(*self._store.write(record, known.version, self._fenced))
+    def _follow(self, known: KnownSchedule, now: int) -> None:
+        """Enqueue the run after other jobs: decided by one write, and enqueued under the id in it."""
+        record = known.record
+        if record.armed is None:
+            if record.definition.schedule.overlap == "skip" and self._unended(record):
+                return  # the successes go on counting until it has ended
+            decided = armed(record, self._found, now)
+            if decided is None:
+                return
+            # The checks: a new session may have read from a server that is behind.
+            found = {name: self._found[name] for name in record.definition.schedule.after}
+            known = self._write(known, decided, self._store.successes.unchanged(found))
+        if known.record.armed is not None:
+            self._write(known, self._handled(known, from_text(known.record.armed.time)))
+
+    def _unended(self, record: ScheduleRecord) -> str:
+        """The id of the last run if it has not ended, else an empty text."""
+        return "" if record.last_run is None or not self._runs(record.last_run) else record.last_run
+
+    def _write(
+        self, known: KnownSchedule, record: ScheduleRecord, checks: Sequence[Operation] = ()
+    ) -> KnownSchedule:
+        return self._known.store(*self._store.write(record, known.version, [*self._fenced, *checks]))
 
     def _missed(self, record: ScheduleRecord, missed: tuple[int, int], *, left: int) -> ScheduleRecord:
         first, last = missed
@@ -159,8 +195,8 @@ class Planner:
         definition, job_id = record.definition, run_id(known.name, fire)
         if record.was_early(fire):
             return record.passing(fire)
-        before = "" if record.last_run is None or not self._runs(record.last_run) else record.last_run
-        if before and definition.schedule.overlap == "skip":
+        before = self._unended(record)
+        if before and definition.schedule.overlap == "skip" and record.armed is None:
             words = "schedule {}: {} is skipped, {} has not ended (overlap: skip)"
             logger.info(words, known.name, job_id, before)
             return record.skipping(fire, fire, f"{before} had not ended (overlap: skip)")
@@ -198,12 +234,20 @@ class Planner:
 def _origin(record: ScheduleRecord, before: str) -> str:
     """On whose behalf a run is enqueued, and by which rule, if the run `before` has not ended."""
     by = f", registered by {record.registered_by}" if record.registered_by else ""
+    after = "" if record.armed is None else f", after {listed(record.armed.by)}"
     rule = f"; {before} had not ended (overlap: queue)" if before else ""
-    return f"schedule {record.definition.name}{by}{rule}"
+    return f"schedule {record.definition.name}{by}{after}{rule}"
 
 
 def _is_ahead(record: ScheduleRecord, now: int) -> bool:
-    return record.handled_ms > now + _AHEAD_MS
+    return not record.definition.schedule.after and record.handled_ms > now + _AHEAD_MS
+
+
+def _follows_now(record: ScheduleRecord, found: Mapping[str, Awaited]) -> bool:
+    """Whether a schedule that follows other jobs has a run to enqueue."""
+    if record.paused or not record.definition.schedule.after:
+        return False
+    return record.armed is not None or is_complete(record, found)
 
 
 def _due(record: ScheduleRecord, now: int) -> Due:

@@ -1,5 +1,6 @@
 """The record of a schedule, as its node stores it."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -10,11 +11,13 @@ from orchestrator.model.errors import CorruptSchedule
 from orchestrator.model.fields import explain
 from orchestrator.model.plan import Plan
 from orchestrator.model.schedule import Schedule
-from orchestrator.schedules.runs import from_text, next_fire, run_id, to_text
+from orchestrator.model.times import from_text, to_text
+from orchestrator.schedules.runs import next_fire, run_id
 from queues import decode, encode, new_uuid
 
 _MAX_SKIPPED = 20  # for people; more would make the node unreadable
-_LEFT_OUT = ("early", "plan", "registered_by", "changed")  # omitted from the node while empty
+# Omitted from the node while they have no value; an empty `seen` is one.
+_LEFT_OUT = ("early", "plan", "registered_by", "changed", "seen", "armed")
 
 
 class Skipped(BaseModel):
@@ -41,6 +44,15 @@ class Skipped(BaseModel):
         return self.model_copy(update={"time": to_text(following), "until": until})
 
 
+class Armed(BaseModel):
+    """The run of a schedule that follows jobs, decided and not yet enqueued."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    time: str  # its fire time
+    by: tuple[Word, ...] = ()  # the ids of the jobs whose successes it follows
+
+
 class ScheduleRecord(BaseModel):
     """A registered schedule, evolved by copy. Times are ISO 8601 in UTC, by the ensemble's clock."""
 
@@ -57,6 +69,9 @@ class ScheduleRecord(BaseModel):
     last: str | None = None  # the last fire time whose run was enqueued
     early: str | None = None  # runs until then were enqueued too early, by a clock that was ahead
     skipped: tuple[Skipped, ...] = ()  # the last 20
+    # With `after`: name -> the last success that counts no more. None: the store fills in the present ones.
+    seen: dict[str, Word] | None = None
+    armed: Armed | None = None
     registered_by: Word = ""  # the login that ZooKeeper authenticated
     changed: Act | None = None  # last change by an operator
 
@@ -88,7 +103,7 @@ class ScheduleRecord(BaseModel):
         except ValueError as error:
             raise CorruptSchedule(name, path, str(error)) from error
         try:
-            _ = record.next_ms, record.last_run
+            _ = record.next_ms, record.last_run, record.armed_run
         except (ValueError, OverflowError) as error:  # no calendar continues from that time
             raise CorruptSchedule(name, path, f"it has no next fire time: {error}") from error
         if record.definition.name != name:
@@ -98,7 +113,7 @@ class ScheduleRecord(BaseModel):
     def encode(self) -> bytes:
         """The bytes of the node, as readable JSON."""
         definition = self.definition.model_dump(mode="json", exclude_defaults=True)
-        left_out = {"definition"} | {name for name in _LEFT_OUT if not getattr(self, name)}
+        left_out = {"definition"} | {name for name in _LEFT_OUT if getattr(self, name) in (None, "")}
         return encode({**self.model_dump(mode="json", exclude=left_out), "definition": definition})
 
     @property
@@ -109,21 +124,35 @@ class ScheduleRecord(BaseModel):
     @property
     def next_ms(self) -> int | None:
         """The next fire time to handle, in epoch milliseconds; None while the schedule is paused."""
-        return None if self.paused else next_fire(self.definition.schedule, self.handled_ms)
+        if self.paused:
+            return None
+        if self.armed is not None:
+            return from_text(self.armed.time)
+        return next_fire(self.definition.schedule, self.handled_ms)
 
     @property
     def last_run(self) -> str | None:
         """The id of the run that was enqueued last."""
         return None if self.last is None else run_id(self.definition.name, from_text(self.last))
 
+    @property
+    def armed_run(self) -> str | None:
+        """The id of the run that is decided and not yet enqueued."""
+        return None if self.armed is None else run_id(self.definition.name, from_text(self.armed.time))
+
     # ------------------------------------------------------------------ changes by the leader
+    def arming(self, fire: int, seen: Mapping[str, str], by: Sequence[str]) -> "ScheduleRecord":
+        """The record once a run at `fire` is decided: the successes `seen` cause no further one."""
+        armed = Armed(time=to_text(fire), by=tuple(by))
+        return self.model_copy(update={"armed": armed, "seen": dict(seen)})
+
     def fired(self, fire: int) -> "ScheduleRecord":
         """The record after the run of this fire time was enqueued."""
         return self.passing(fire).model_copy(update={"last": to_text(fire)})
 
     def passing(self, fire: int) -> "ScheduleRecord":
         """The record after this fire time was handled."""
-        changes: dict[str, object] = {"handled": to_text(fire)}
+        changes: dict[str, object] = {"handled": to_text(fire), "armed": None}
         if self.early is not None:
             changes["early"] = self.early if from_text(self.early) > fire else None
             left = (item.after(self.definition.schedule, fire) for item in self.skipped)
@@ -158,10 +187,9 @@ class ScheduleRecord(BaseModel):
     def replaced(self, definition: Definition, plan: Plan | None, now: int, by: str) -> "ScheduleRecord":
         """The record with another definition; a paused one stays paused.
 
-        If the definition has other times, only those after `now` count.
+        If the definition has other times, only those after `now` count; likewise the successes of other jobs.
         """
-        before, after = self.definition.schedule, definition.schedule
-        same = (before.cron, before.every, before.timezone) == (after.cron, after.every, after.timezone)
+        same = _rule(self.definition.schedule) == _rule(definition.schedule)
         changes: dict[str, object] = {
             "definition": definition,
             "plan": _as_dict(plan),
@@ -173,16 +201,25 @@ class ScheduleRecord(BaseModel):
         changes["early"] = None  # it refers to the old times
         return self._skipping_to(now).model_copy(update=changes)
 
+    def counting_from(self, seen: Mapping[str, str]) -> "ScheduleRecord":
+        """The record for which later successes than `seen` count."""
+        return self.model_copy(update={"seen": dict(seen)})
+
     def pausing(self) -> "ScheduleRecord":
         """The paused record."""
         return self.model_copy(update={"paused": True})
 
     def resumed(self, now: int) -> "ScheduleRecord":
-        """The resumed record; fire times that passed during the pause get no run."""
+        """The resumed record; fire times and successes during the pause cause no run."""
         return self._skipping_to(now).model_copy(update={"paused": False}) if self.paused else self
 
     def _skipping_to(self, now: int) -> "ScheduleRecord":
-        return self.model_copy(update={"handled": to_text(max(now, self.handled_ms))})
+        changes = {"handled": to_text(max(now, self.handled_ms)), "seen": None, "armed": None}
+        return self.model_copy(update=changes)
+
+
+def _rule(schedule: Schedule) -> tuple[object, ...]:
+    return schedule.cron, schedule.every, schedule.timezone, frozenset(schedule.after)
 
 
 def _as_dict(plan: Plan | None) -> dict[str, Any] | None:

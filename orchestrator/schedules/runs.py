@@ -1,28 +1,47 @@
 """Fire times of a schedule, in epoch milliseconds of the ensemble, and the run of each of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
+from orchestrator.model.job_view import JobView
 from orchestrator.model.plan import Plan, compile_program, decode_plan, encode_plan
 from orchestrator.model.schedule import FIRE_TIME, Schedule
-from queues import InvalidName, check_id
+from orchestrator.model.times import to_text
+from queues import InvalidName, Operation, check_id
 from spark_runner.sql.compiler.connections import FindConnection
 
 # A new leader takes over in less time: a fire time in between is late, not missed.
 GRACE_MS = 60_000
 # Runs that one schedule catches up at most: an outage of a month must not cause a flood.
 MAX_CATCH_UP = 100
+_MAX_ID_CHARACTERS = 128
 _FIRST_SPAN_MS, _SPAN_FACTOR = (
     60_000,
     8,
 )  # how far back the search for the latest fire times begins, and grows
+
+
+class Enqueue(Protocol):
+    """Enqueues a job, as `Client.enqueue` does."""
+
+    def __call__(
+        self,
+        definition: Definition,
+        plan: Plan | None,
+        *,
+        job_id: str,
+        extra_operations: Sequence[Operation],
+        origin: str,
+    ) -> JobView:
+        """Raises IdTaken if a job has the id, Conflict if an extra operation is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +55,8 @@ class Due:
 def fires(schedule: Schedule, after: int) -> Iterator[int]:
     """The fire times later than `after`, in order; it ends only if no date matches any more.
 
+    A schedule that follows other jobs has none.
+
     Around a change to or from summer time the rules are those of Debian's cron: a fixed time in the gap fires
     right after it, and one that occurs twice fires at the first occurrence; a repeated time (a minute or hour
     that starts with `*`) follows real time.
@@ -46,6 +67,8 @@ def fires(schedule: Schedule, after: int) -> Iterator[int]:
         while True:
             at += period
             yield at
+    if not schedule.cron:
+        return
     previous = after
     for moment in CronSim(schedule.cron, datetime.fromtimestamp(after // 1000, ZoneInfo(schedule.timezone))):
         # Started in the second occurrence of a repeated hour, CronSim returns times of the first one.
@@ -83,17 +106,6 @@ def due(schedule: Schedule, handled: int, now: int) -> Due:
     return Due(tuple(times), (first, latest_fires(schedule, handled, before, 1)[0]))
 
 
-def to_text(at: int) -> str:
-    """Epoch milliseconds as nodes store them: ISO 8601, UTC, with milliseconds unless they are zero."""
-    precision = "milliseconds" if at % 1000 else "seconds"
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
-
-
-def from_text(text: str) -> int:
-    """Epoch milliseconds of such a text; raises ValueError."""
-    return round(datetime.fromisoformat(text).timestamp() * 1000)
-
-
 # As long as a fire time, so that all positions in the script stay, and of characters without another use.
 _SOME_TIME = "\ue000" * len(to_text(0))
 
@@ -101,6 +113,15 @@ _SOME_TIME = "\ue000" * len(to_text(0))
 def run_id(name: str, fire: int) -> str:
     """The id of the run, for example `nightly-20261121T110000Z`: the same for every leader."""
     return f"{name}-{datetime.fromtimestamp(fire / 1000, UTC):%Y%m%dT%H%M%SZ}"
+
+
+def manual_id(name: str, at: int) -> str:
+    """The id of a run that an operator asked for, for example `nightly-20261121T110000Z-manual`.
+
+    It never ends as that of a fire time does. A long name is cut.
+    """
+    end = f"{run_id('', at)}-manual"
+    return name[: _MAX_ID_CHARACTERS - len(end)] + end
 
 
 def run_definition(definition: Definition, fire: int) -> Definition:
@@ -134,14 +155,15 @@ def compile_registration(definition: Definition, connections: FindConnection | N
     """
     name = definition.name
     if not definition.schedule.is_set:
-        raise DefinitionError(f"{name!r} has no schedule: give it 'schedule' with 'cron' or 'every'")
+        raise DefinitionError(f"{name!r} has no schedule: give it 'schedule' with 'cron', 'every' or 'after'")
     try:
         check_id(run_id(name, 0))
     except InvalidName as error:
         added = len(run_id("", 0))
         raise DefinitionError(
-            f"the name {name!r} has {len(name)} characters, but with a schedule {128 - added} are allowed: "
-            f"the ids of its runs are <name>-<fire time>, at most 128 characters"
+            f"the name {name!r} has {len(name)} characters, but with a schedule {_MAX_ID_CHARACTERS - added} "
+            "are allowed: "
+            f"the ids of its runs are <name>-<fire time>, at most {_MAX_ID_CHARACTERS} characters"
         ) from error
     compile_program(
         run_definition(definition, 0), connections

@@ -1,9 +1,13 @@
 """Queries of log records, and a record as it is read back."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import cache
 from typing import Any
+
+from orchestrator.logs.reading.origin import STREAMS, Origin, level_of, origin_of
 
 MAX_CHARACTERS = 1_000
 _MAX_BYTES = 8 << 20  # of the compiled expression; RE2 refuses what needs more
@@ -17,6 +21,7 @@ class Grep:
 
     def __init__(self, expression: str) -> None:
         """Compile it; raises ValueError for an invalid or too long expression."""
+        self.expression = expression
         if len(expression) > MAX_CHARACTERS:
             message = f"it has {len(expression):,} characters, the limit is {MAX_CHARACTERS:,}"
             raise ValueError(message)
@@ -42,9 +47,6 @@ def _plain(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-_STREAMS = {"stdout", "stderr"}  # their lines are shown without a prefix
-
-
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """A document and its id, which is the same in Elasticsearch and in the spool."""
@@ -68,23 +70,30 @@ class LogRecord:
         value = self.document.get(field)
         return "" if value is None else str(value)
 
-    def line(self) -> str:
-        """One line for people: time, level, job, logger and message, with the stack trace below it."""
-        if self.text("log.stream") in _STREAMS:
-            return self.text("message")
-        job = self.text("job.id")
-        words = [_local(self.timestamp), f"{self.text('log.level').upper():<8}"]
-        words += [f"[{job}]"] if job else []
-        words.append(f"{self.text('log.logger') or self.text('event.dataset')}: {self.text('message')}")
-        trace = self.text("error.stack_trace").rstrip()
-        return " ".join(words) + (f"\n{trace}" if trace else "")
+    @property
+    def origin(self) -> Origin:
+        """Who wrote the record."""
+        return origin_of(self.document)
+
+    @property
+    def level(self) -> str:
+        """The level, one of `LEVELS` or a name of log4j, in lower case."""
+        return level_of(self.document)
+
+    @property
+    def message(self) -> str:
+        """The text of the record: a line without its end, or the message of an event."""
+        return self.text("message")
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the line continues in the next record of its stream, because it is too long for one."""
+        return self.document.get("log.part") is True
 
 
-def _local(timestamp: str) -> str:
-    try:
-        return datetime.fromisoformat(f"{timestamp}+00:00").astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    except (ValueError, OverflowError):
-        return timestamp
+def time_of(moment: datetime) -> str:
+    """A time as in `LogQuery.since`; one without a zone is local. Raises ValueError, OverflowError."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
 LEVELS = ("trace", "debug", "info", "success", "warning", "error", "critical")
@@ -95,13 +104,16 @@ _OTHER_NAMES = {"warn": "warning", "fatal": "critical"}  # the names of log4j
 class LogQuery:
     """Conditions that all must hold; an empty one excludes nothing.
 
-    `terms` maps a field to its accepted values. `since` is ISO 8601 in UTC.
+    `terms` maps a field to its accepted values. `since` is ISO 8601 in UTC. `spark_level` is the lowest level
+    of the records of Spark.
     """
 
     terms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     level: str = ""  # this and above
     since: str = ""
     grep: Grep | None = None
+    origins: tuple[Origin, ...] = ()
+    spark_level: str = ""
 
     @classmethod
     def of(
@@ -110,6 +122,8 @@ class LogQuery:
         level: str = "",
         since: str = "",
         grep: Grep | None = None,
+        origins: Sequence[Origin] = (),
+        spark_level: str = "",
         **terms: str | Sequence[str] | None,
     ) -> "LogQuery":
         """Build a query by fields: `job_id` is `job.id`. Fields without a value are left out."""
@@ -118,27 +132,75 @@ class LogQuery:
             for name, value in terms.items()
             if value
         }
-        return cls(wanted, level, since, grep)
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """The accepted levels, as they are written in documents."""
-        if not self.level:
-            return ()
-        wanted = LEVELS[LEVELS.index(self.level) :]
-        return (*wanted, *(other for other, name in _OTHER_NAMES.items() if name in wanted))
+        return cls(wanted, level, since, grep, tuple(origins), spark_level)
 
     def matches(self, entry: LogRecord) -> bool:
         """Whether a record meets all conditions."""
-        return (
-            all(entry.text(name) in values for name, values in self.terms.items())
-            and (not self.level or entry.text("log.level").lower() in self.levels)
-            and (not self.since or entry.timestamp >= self.since)
-            and self.matches_text(entry)
+        return all(entry.text(name) in values for name, values in self.terms.items()) and self.matches_rest(
+            entry
         )
 
-    def matches_text(self, entry: LogRecord) -> bool:
-        """Whether message or stack trace match `grep`, which Elasticsearch does not evaluate."""
+    def matches_rest(self, entry: LogRecord) -> bool:
+        """Whether a record meets all conditions except `terms`."""
+        return (
+            (not self.level or entry.level in levels_from(self.level))
+            and (not self.since or entry.timestamp >= self.since)
+            and self.matches_here(entry)
+        )
+
+    def matches_here(self, entry: LogRecord) -> bool:
+        """Whether a record meets the conditions that Elasticsearch does not evaluate, or only in part."""
+        if self.origins and entry.origin not in self.origins:
+            return False
+        is_quiet = self.spark_level and entry.level not in levels_from(self.spark_level)
+        if is_quiet and entry.origin is Origin.SPARK:
+            return False
         if self.grep is None:
             return True
         return any(self.grep.is_in(entry.text(name)) for name in ("message", "error.stack_trace"))
+
+    @property
+    def needs_more(self) -> bool:
+        """Whether `matches_here` may reject many of the records that Elasticsearch finds."""
+        return self.grep is not None or bool(self.origins)
+
+
+@cache
+def levels_from(level: str) -> tuple[str, ...]:
+    """This level and those above, as they are written in documents."""
+    wanted = LEVELS[LEVELS.index(level) :]
+    return (*wanted, *(other for other, name in _OTHER_NAMES.items() if name in wanted))
+
+
+DRIVER, ALL = "driver", "all"
+"""Values for an executor: the driver alone, and the driver with all executors."""
+
+
+_EXECUTOR = re.compile(r"[A-Za-z0-9._-]{1,40}")
+
+
+def query_of(
+    *,
+    streams: Collection[str] = (),
+    level: str = "",
+    spark: bool = False,
+    since: str = "",
+    grep: Grep | None = None,
+    executor: str = DRIVER,
+) -> LogQuery:
+    """The query for a view of a job: all that its program prints, and warnings of Spark.
+
+    With `spark`, a level, the stream `spark` or executors it has all that Spark logs, too. Raises ValueError
+    for a stream, a level or an executor that cannot be.
+    """
+    if level not in {"", *LEVELS} or not set(streams) <= STREAMS.keys():
+        message = f"expected a level among {', '.join(LEVELS)}, and streams among {', '.join(STREAMS)}"
+        raise ValueError(message)
+    if not _EXECUTOR.fullmatch(executor):
+        message = f"{executor[:80]!r} names no executor: expected a number of Spark, {DRIVER!r} or {ALL!r}"
+        raise ValueError(message)
+    is_all = spark or level or "spark" in streams or executor != DRIVER
+    origins = tuple(origin for name, origin in STREAMS.items() if name in streams)
+    return LogQuery(
+        level=level, since=since, grep=grep, origins=origins, spark_level="" if is_all else "warning"
+    )

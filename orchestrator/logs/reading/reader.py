@@ -5,7 +5,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,7 +95,7 @@ class LogReader:
         """Yield new matching records after those in `shown`, in batches that may be empty, without end."""
         seen = deque((entry.id for entry in shown), maxlen=_MAX_SEEN)
         known = set(seen)
-        newest = max((entry.timestamp for entry in shown), default=query.since)
+        newest = max((_not_ahead(entry.timestamp) for entry in shown), default=query.since)
         while True:
             recent = replace(query, since=max(query.since, _earlier(newest)))
             found = self._ask(partial(_entries, query=recent))
@@ -107,7 +107,7 @@ class LogReader:
                     known.discard(seen.popleft())
                 seen.append(entry.id)
                 known.add(entry.id)
-                newest = max(newest, entry.timestamp)
+                newest = max(newest, _not_ahead(entry.timestamp))
             yield news
 
     def _ask(self, question: "Callable[[LogSearch], list[LogRecord]]") -> list[LogRecord]:
@@ -143,6 +143,11 @@ def _search_logs(settings: LogSettings) -> "LogSearch":
 
 def _entries(search: "LogSearch", query: LogQuery) -> list[LogRecord]:
     return list(search.entries(query))
+
+
+def _not_ahead(timestamp: str) -> str:
+    """A time that is not later than now: drivers print any, and clocks are ahead."""
+    return min(timestamp, datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds"))
 
 
 def _earlier(timestamp: str) -> str:

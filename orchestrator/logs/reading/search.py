@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.logs.errors import TargetRefuses
-from orchestrator.logs.reading.query import LogQuery, LogRecord
+from orchestrator.logs.reading.origin import Origin
+from orchestrator.logs.reading.query import LogQuery, LogRecord, levels_from
 from orchestrator.logs.shipping.http import Answer, Http, as_json
 
 _PAGE = 5_000  # records, some megabytes
@@ -12,6 +13,7 @@ _KEEP = "1m"  # how long the server keeps the point in time between two pages
 _NOT_FOUND = 404
 _READING = "logs cannot be read"
 _MAX_RESULT = 10_000  # default of `index.max_result_window`
+_NOTICES = 100  # records of Spark on stderr that a `spark_level` may reject only here
 
 
 class LogSearch:
@@ -38,7 +40,7 @@ class LogSearch:
                     **({} if after is None else {"search_after": after}),
                 }
                 hits = _hits(self._http.request("POST", "/_search", as_json(search)))
-                yield from filter(query.matches_text, map(_entry, hits))
+                yield from filter(query.matches_here, map(_entry, hits))
                 if len(hits) < _PAGE:
                     return
                 after = hits[-1]["sort"]
@@ -46,18 +48,29 @@ class LogSearch:
             self._http.request("DELETE", "/_pit", as_json({"id": point["id"]}))
 
     def last(self, query: LogQuery, count: int) -> list[LogRecord]:
-        """The last `count` matching records, oldest first; with `grep`, of the last 10,000 records."""
-        size = _MAX_RESULT if query.grep is not None else min(count, _MAX_RESULT)
+        """The last `count` matching records, oldest first; with `grep` or origins, of the last 10,000."""
+        size = _MAX_RESULT if query.needs_more else min(count + _NOTICES, _MAX_RESULT)
         search = {"size": size, "query": _filters(query), "sort": _sort("desc"), "track_total_hits": False}
         found = self._http.request("POST", f"/{self._alias}/_search?ignore_unavailable=true", as_json(search))
         hits = [] if found.status == _NOT_FOUND else _hits(found)
-        return list(reversed([entry for entry in map(_entry, hits) if query.matches_text(entry)][:count]))
+        return list(reversed([entry for entry in map(_entry, hits) if query.matches_here(entry)][:count]))
+
+
+# Spark writes to stderr, too, and in a pod to the one stream that there is.
+_STREAMS = {Origin.OUT: ("stdout",), Origin.ERR: ("stderr",), Origin.SPARK: ("spark", "stderr", "stdout")}
 
 
 def _filters(query: LogQuery) -> dict[str, Any]:
     filters: list[dict[str, Any]] = [{"terms": {name: list(values)}} for name, values in query.terms.items()]
-    if query.levels:
-        filters.append({"terms": {"log.level": list(query.levels)}})
+    if query.level:
+        filters.append({"terms": {"log.level": list(levels_from(query.level))}})
+    if query.origins:
+        streams = {stream for origin in query.origins for stream in _STREAMS.get(origin, ())}
+        filters.append({"terms": {"log.stream": sorted(streams)}})
+    if query.spark_level:
+        levels = {"terms": {"log.level": list(levels_from(query.spark_level))}}
+        others = {"bool": {"must_not": {"term": {"log.stream": "spark"}}}}
+        filters.append({"bool": {"should": [levels, others], "minimum_should_match": 1}})
     if query.since:
         filters.append({"range": {"@timestamp": {"gte": f"{query.since}Z"}}})
     return {"bool": {"filter": filters}}

@@ -18,6 +18,8 @@ from orchestrator.logs.record.text import cut, quoted
 __all__ = ["MASK", "REDACTOR", "Redactor", "masked", "secrets_in", "secrets_of", "spellings_of"]
 
 _BEYOND = 65_536  # characters examined after a cut: the reach of most patterns
+CUT_BEYOND_BYTES = _BEYOND  # that `cut_at` examines, too
+_CUT_BACK_BYTES, _CUT_TRIES = 16_384, 12  # before a wished cut: how far, and how many places are tried
 _SHORTEST = 4  # characters: a shorter secret would mask parts of words
 _LINE = 16  # characters from which a line of a longer secret counts as a secret
 _MOST_OF_JOBS, _MOST_CHARACTERS = 2_000, 4_000_000  # each secret costs 0.1 µs per log call
@@ -25,6 +27,8 @@ _MOST_REPEATED = 1_000  # texts, each at most as long as a field
 _NO_SECRETS = frozenset({"true", "false", "none", "null", "auto", "default", "required", "optional"})
 _REFERENCE = re.compile(r"\$\{(?:env|secret):[^{}]*\}")
 _SETTINGS = frozenset({"conf", "variables", "options", "labels", "settings", "environment", "headers"})
+# In JSON: settings, whose names alone may mark them as secret; and an option of a command line in a list.
+_SETTINGS_OR_OPTION = re.compile(rf'"(?:{"|".join(sorted(_SETTINGS))})": [{{\[](?![}}\]])|[\[ ]"-')
 _URL = re.compile(r"(?i)url")  # Spark's `spark.sql.redaction.options.regex`
 _RECEIVER = "callback.url"
 _OPTION = re.compile(r"--?(?P<name>[\w.-]+)(?:=(?P<value>.*))?", re.DOTALL)
@@ -146,6 +150,24 @@ class Redactor:
         is_clean = not has_hint(text) and not any(secret in text for secret in self._all())
         return cut if is_clean else self.fit
 
+    def cut_at(self, data: bytes, size: int) -> int:
+        """Where to cut a text in two, at `size` or before: where no secret is, after a line or word if any.
+
+        `size` is less than that of the text. Its parts are masked as the whole text would be.
+        """
+        start = max(0, size - 2 * _CUT_BACK_BYTES)
+        around = _decoded(data[start : size + CUT_BEYOND_BYTES])
+        whole = None if self.fit_for(around) is cut else self.mask(around)
+        step = _CUT_BACK_BYTES // _CUT_TRIES
+        for near in range(size, max(step, size - _CUT_BACK_BYTES), -step):
+            end = data.rfind(b"\n", near - step, near)
+            end = data.rfind(b" ", near - step, near) if end < 0 else end
+            at = _whole_character(data, near) if end < 0 else end + 1
+            before = _decoded(data[start:at])
+            if whole is None or self.mask(before) + self.mask(around[len(before) :]) == whole:
+                return at
+        return _whole_character(data, size)
+
     def document(self, value: Any, *, within: str = "") -> Any:
         """A JSON value with every string masked, and the values of settings with secret names."""
         if isinstance(value, str):
@@ -168,11 +190,34 @@ class Redactor:
             ]
         return value
 
+    def is_clean_json(self, text: str) -> bool:
+        """Whether `document` changes nothing in the value of this text, which `json.dumps` has written.
+
+        One look at a whole text costs a fifth of one at each of its strings. False means that it may.
+        """
+        return not (
+            has_hint(text)
+            or any(secret in text for secret in self._all())
+            or _SETTINGS_OR_OPTION.search(text) is not None
+        )
+
     def _all(self) -> tuple[str, ...]:
         if self._source is not None:
             source, self._source = self._source, None
             self.add(source())
         return self._known
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _whole_character(data: bytes, size: int) -> int:
+    """The size without the part of a UTF-8 character at its end."""
+    for back in range(4):
+        if data[size - back] & 0xC0 != 0x80:  # noqa: PLR2004 - the byte after the cut begins a character
+            return size - back
+    return size
 
 
 def _is_value(each: object) -> bool:

@@ -13,7 +13,13 @@ from spark_runner.sql.text.source import ScriptSource
 from spark_runner.sql.text.tokens import SqlToken, TokenKind, tokenize
 
 _FILE_FORMATS = ("parquet", "csv", "json", "orc", "text")
-_TO_FLINK = {"csv": {"delimiter": "csv.field-delimiter", "null_value": "csv.null-literal"}}
+_TO_FLINK = {
+    "csv": {
+        "delimiter": "csv.field-delimiter",
+        "null_value": "csv.null-literal",
+        "escape": "csv.escape-character",
+    }
+}
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
