@@ -1,15 +1,11 @@
 """Makes the tables in docs/connectors.md from the options of the connectors."""
 
 from inspect import cleandoc
-from pathlib import Path
 
+from docs.generated import Part
 from spark_runner.connectors.options import ConnectorOptions, options_of
 from spark_runner.connectors.push_options import PushOptions
 from spark_runner.connectors.registry import BUILT_IN
-
-TARGET = Path(__file__).with_name("connectors.md")
-BEGIN = "<!-- made by docs/make_connectors.py from the options of the connectors -->"
-END = "<!-- end -->"
 
 
 def section(name: str) -> str:
@@ -19,7 +15,7 @@ def section(name: str) -> str:
     facts = [f"It {' and '.join(verbs)}."]
     if connector.sink:
         promise = model.model_construct().guarantee(has_primary_key=False)
-        facts.append(f"A row of a finished job is in its target {promise}.")
+        facts.append(f"Once a job has finished, each row is in the target {promise}.")
     # Those of the push last: the reader looks for `url`.
     options = sorted(model.model_fields, key=lambda name: name in PushOptions.model_fields)
     rows = "".join(row(model, option) for option in options)
@@ -41,13 +37,12 @@ def row(model: type[ConnectorOptions], name: str) -> str:
     return f"| `{name}` | {shown} | {field.description} |\n"
 
 
-def render(page: str) -> str:
-    """The page, with the part between the two marks made anew."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    made = "\n".join(map(section, BUILT_IN))
-    return f"{before}{BEGIN}\n\n{made}\n{END}{after}"
+def made() -> str:
+    """One section per connector."""
+    return "\n".join(map(section, BUILT_IN))
 
+
+PART = Part(__file__, "connectors.md", "the options of the connectors", made)
 
 if __name__ == "__main__":
-    TARGET.write_text(render(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
+    PART.write()

@@ -2,14 +2,12 @@
 
 import ast
 import re
-import sys
 import tomllib
 from pathlib import Path
 
+from docs.generated import Part
+
 PROJECT = Path(__file__).parent.parent
-TARGET = PROJECT / "CONTRIBUTING.md"
-BEGIN = "<!-- made by docs/make_layers.py from pyproject.toml -->"
-END = "<!-- end -->"
 PACKAGES = ("orchestrator", "spark_runner", "queues")
 
 
@@ -53,17 +51,13 @@ def table(package: str) -> str:
     )
 
 
-def render(page: str) -> str:
-    """The page with everything between the two marks made anew."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    made = "".join(f"```text\n{picture(package)}```\n\n" for package in PACKAGES)
-    made += "| place | duty |\n|---|---|\n" + "".join(table(package) for package in PACKAGES)
-    return f"{before}{BEGIN}\n{made}{END}{after}"
+def made() -> str:
+    """The pictures of all packages, and one table of their folders."""
+    pictures = "".join(f"```text\n{picture(package)}```\n\n" for package in PACKAGES)
+    return pictures + "| place | duty |\n|---|---|\n" + "".join(table(package) for package in PACKAGES)
 
+
+PART = Part(__file__, "../CONTRIBUTING.md", "pyproject.toml", made)
 
 if __name__ == "__main__":
-    made = render(TARGET.read_text("utf-8"))
-    if "--check" in sys.argv:
-        sys.exit(made != TARGET.read_text("utf-8"))
-    TARGET.write_text(made, "utf-8")
+    PART.write()

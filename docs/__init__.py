@@ -1,0 +1,1 @@
+"""The documentation: Markdown files, and the scripts that make the generated parts of them."""
