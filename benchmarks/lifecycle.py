@@ -39,17 +39,17 @@ def settings_for(hosts: str, root: str, state_dir: Path) -> Settings:
 
 
 def work(settings: Settings, ready: Any, stop: Event, report: Any) -> None:
-    """One worker, until `stop` is set; reports its processor seconds and its peak memory (KiB)."""
+    """One worker; reports the processor seconds after its start, and its peak memory (KiB)."""
     logger.remove()
     hosts = settings.zookeeper_hosts
     with open_session(settings, hosts) as session:
         worker = build_worker(session, settings, runners=Runners.of(NoopRunner(hosts)), guarded=False)
         worker.start()
+        started = time.process_time()
         ready.release()
         stop.wait()
         worker.drain()
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        report.put((usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+        report.put((time.process_time() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 
 
 def bare_creates(hosts: str, folder: str) -> float:
@@ -98,32 +98,35 @@ def run_jobs(hosts: str, root: str, state_dir: Path, jobs: int, workers: int) ->
     }
 
 
-def main() -> None:
-    """Alternate bare kazoo and jobs, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=2_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    logger.remove()
+def measure(jobs: int, workers: int, count: int) -> dict[str, float]:
+    """Alternate bare kazoo and jobs, and compare the medians of so many rounds."""
     bare, rounds = [], []
     with (
         tempfile.TemporaryDirectory() as directory,
         EmbeddedZooKeeper(ServerConfig(Path(directory) / "zookeeper", long_run=True)) as server,
     ):
         bare_creates(server.hosts, "/warm")
-        for number in range(arguments.rounds):
+        for number in range(count):
             bare.append(bare_creates(server.hosts, f"/bare-{number}"))
             print(f"bare kazoo: {bare[-1]:,.0f} asynchronous creates/s")
-            result = run_jobs(
-                server.hosts, f"/jobs-{number}", Path(directory), arguments.jobs, arguments.workers
-            )
+            result = run_jobs(server.hosts, f"/jobs-{number}", Path(directory), jobs, workers)
             rounds.append(result)
             print(", ".join(f"{name} {value:,.1f}" for name, value in result.items()))
     medians = {name: statistics.median(result[name] for result in rounds) for name in rounds[0]}
     creates = statistics.median(bare)
     ratio = medians["jobs_per_second"] / creates
-    print(json.dumps({**medians, "bare_creates_per_second": creates, "ratio": ratio}))
+    return {**medians, "bare_creates_per_second": creates, "ratio": ratio}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    logger.remove()
+    print(json.dumps(measure(arguments.jobs, arguments.workers, arguments.rounds)))
 
 
 if __name__ == "__main__":

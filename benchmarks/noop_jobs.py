@@ -9,7 +9,7 @@ def noop_items(count: int) -> list[NewItem]:
     """This many jobs, as put by `job submit`."""
     definition = build_definition({"name": "noop", "python": "pass", "file": "noop.py"}, "benchmark")
     document = encode(definition.model_dump(mode="json", exclude_defaults=True))
-    payload = JobState.enqueued("noop").model_dump(mode="json", exclude_defaults=True)
+    payload = JobState.enqueued("noop").to_payload()
     return [
         NewItem(
             payload,

@@ -28,6 +28,7 @@ from spark_runner.runners.registry import Runners
 
 SPAWN = multiprocessing.get_context("spawn")
 ROOT = "/jobs"
+_SETTLE_SECONDS = 40.0  # until the last drivers have started, and handlers have looked at their jobs again
 
 
 def processor_seconds() -> float:
@@ -58,17 +59,11 @@ def work(settings: Settings, begin: Barrier, end: Barrier, report: Any) -> None:
         report.put((used, memory, len(worker.dispatcher.in_flight)))
 
 
-def main() -> None:
+def measure(jobs: int, workers: int, seconds: float) -> dict[str, float]:
     """Start jobs until all run, let them run, and count."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=10_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=120)
-    arguments = parser.parse_args()
-    logger.remove()
     report = SPAWN.Queue()
-    begin, end = SPAWN.Barrier(arguments.workers + 1), SPAWN.Barrier(arguments.workers + 1)
-    slots = -(-arguments.jobs // arguments.workers)
+    begin, end = SPAWN.Barrier(workers + 1), SPAWN.Barrier(workers + 1)
+    slots = -(-jobs // workers)
     with (
         tempfile.TemporaryDirectory() as directory,
         EmbeddedZooKeeper(ServerConfig(Path(directory) / "zookeeper", long_run=True)) as server,
@@ -77,31 +72,40 @@ def main() -> None:
         with open_session(settings, server.hosts) as session:
             queue_set = build_queue_set(session, settings, owner="benchmark")
             queue_set.ensure_pool()
-            workers = [
-                SPAWN.Process(target=work, args=(settings, begin, end, report))
-                for _ in range(arguments.workers)
+            processes = [
+                SPAWN.Process(target=work, args=(settings, begin, end, report)) for _ in range(workers)
             ]
-            for process in workers:
+            for process in processes:
                 process.start()
-            queue_set.put_many(Queue.ACCEPT, noop_items(arguments.jobs), max_wait=60)
-            while queue_set.count(Queue.RUNNING) < arguments.jobs:
+            queue_set.put_many(Queue.ACCEPT, noop_items(jobs), max_wait=60)
+            while queue_set.count(Queue.RUNNING) < jobs:
                 time.sleep(0.5)
-            time.sleep(20)  # until the last drivers have started and their jobs were handled again
+            time.sleep(_SETTLE_SECONDS)
             begin.wait()
             before = last_zxid(server.hosts)
-            time.sleep(arguments.seconds)
+            time.sleep(seconds)
             written = last_zxid(server.hosts) - before
             end.wait()
-            results = [report.get() for _ in workers]
-            for process in workers:
+            results = [report.get() for _ in processes]
+            for process in processes:
                 process.join()
-    figures = {
+    return {
         "jobs": sum(held for _, _, held in results),
-        "processor_share": max(used for used, _, _ in results) / arguments.seconds,
+        "processor_share": max(used for used, _, _ in results) / seconds,
         "resident_mib": max(memory for _, memory, _ in results),
-        "transactions_per_second": written / arguments.seconds,
+        "transactions_per_second": written / seconds,
     }
-    print(json.dumps(figures))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=120)
+    arguments = parser.parse_args()
+    logger.remove()
+    print(json.dumps(measure(arguments.jobs, arguments.workers, arguments.seconds)))
 
 
 if __name__ == "__main__":
