@@ -65,7 +65,7 @@ def put_finished(
             nodes.append(Create(attempt_path(path, key, number), encode(document)))
         return nodes
 
-    queues.put(Queue.FINISH, job_id, state.model_dump(mode="json"), run_key=key, extra=below)
+    queues.put(Queue.FINISH, job_id, state.to_payload(), run_key=key, extra=below)
     return job_id
 
 

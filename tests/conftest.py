@@ -1,5 +1,6 @@
 """Fixtures for all tests: the real servers, and those that several folders share."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ pytest_plugins = [
     "tests.plugins.kinds",
     "tests.plugins.draws",
     "tests.plugins.timings",
+    "tests.plugins.reports",
     "tests.servers.zookeeper",
     "tests.servers.secured",
     "tests.servers.elasticsearch",
@@ -28,10 +30,12 @@ pytest_plugins = [
     "tests.servers.standalone",
     "tests.servers.yarn",
     "tests.servers.kafka",
+    "tests.servers.image",
     "tests.servers.kubernetes.fixtures",
     "tests.servers.redis",
     "tests.queues_support",
     "tests.jobs_support",
+    "tests.schedules_support",
     "tests.streams_support",
     "tests.pid_namespaces",
     "tests.kubernetes_support",
@@ -55,6 +59,8 @@ def _nothing_leaks_from_test_to_test(monkeypatch: pytest.MonkeyPatch) -> Iterato
     """Undo registered secrets and the environment variables set by a command after each test."""
     for name in ("_secrets", "_known", "_repeated"):
         monkeypatch.setattr(REDACTOR, name, getattr(REDACTOR, name))  # restored after the test
+    for name in ("kazoo", "queues", "spark_runner"):  # a driver in this process takes them from the root
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     monkeypatch.setattr("orchestrator.cli.lazy._Plugins.left_out", False)  # set with a variable removed below
     before = set(os.environ)
     yield

@@ -2,7 +2,8 @@
 
 A step has the name of its multi: `claim accept`, `intent`, `killed` (the attempt is closed as killed),
 `running>success` (the token moves between queues), `history` (the run is recorded), `mark` (for the archive),
-`removal`; or the name of a call: `submit` (of the runner), `call` (of the callback), `archive` (the write).
+`removal`, `decide` (a run after other jobs is written into its schedule), `fire` (a leader enqueues a run);
+or the name of a call: `submit` (of the runner), `call` (of the callback), `archive` (the write).
 """
 
 import json
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from queues.model.operations import Create, Delete, Operation, Set
+from queues.model.operations import Check, Create, Delete, Operation, Set
 from queues.session import Posted, Session
 from spark_runner.runners.base import Runner
 
@@ -23,6 +24,7 @@ Matcher = Callable[[Sequence[Operation]], bool]
 _RECORD = re.compile(r".*/jobs/[0-9a-f]{2}/[^/]+")
 _ATTEMPT = re.compile(r".*/jobs/[0-9a-f]{2}/[^/]+/attempt-\d+-[^/]+")
 _HISTORY = re.compile(r".*/history/[^/]+")
+_SCHEDULE = re.compile(r".*/schedules/[^/]+")
 _TOKEN = re.compile(r".*/queues/(\w+)/[^/]+/queue-\|.*")
 
 
@@ -74,6 +76,8 @@ def matcher(step: str) -> Matcher:
         "history": _notes,
         "mark": _marks,
         "removal": _removes,
+        "decide": _decides,
+        "fire": _fires,
     }[step]
 
 
@@ -108,6 +112,18 @@ def _marks(operations: Sequence[Operation]) -> bool:
 
 def _removes(operations: Sequence[Operation]) -> bool:
     return any(isinstance(o, Delete) and _RECORD.fullmatch(o.path) for o in operations)
+
+
+def _decides(operations: Sequence[Operation]) -> bool:
+    return any(
+        isinstance(o, Set) and _SCHEDULE.fullmatch(o.path) and json.loads(o.data).get("armed")
+        for o in operations
+    )
+
+
+def _fires(operations: Sequence[Operation]) -> bool:
+    is_of_schedule = any(isinstance(o, Check) and _SCHEDULE.fullmatch(o.path) for o in operations)
+    return is_of_schedule and _in_queue(operations, Create, "accept")
 
 
 def _arm_commit(matches: Matcher, point: Point) -> None:

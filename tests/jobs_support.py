@@ -5,6 +5,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,6 +17,7 @@ from orchestrator.config.settings import Settings
 from orchestrator.handlers.hooks import Hook
 from orchestrator.history.hours import HOUR_SECONDS
 from orchestrator.logs.pipeline import LogPipeline
+from orchestrator.logs.reading.query import LogRecord
 from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.job import JobState
 from orchestrator.model.limits import Limits
@@ -104,8 +106,12 @@ class Deployment:
         """Enqueue a Python program; returns the id."""
         return self.client.submit(python_job(program, **fields)).id
 
+    def logs(self, job_id: str, **view: Any) -> Iterator[LogRecord]:
+        """The log records of a job, from the files of this deployment."""
+        return Client(self.queues, settings=self.settings).logs(job_id, **view)
+
     def state(self, job_id: str) -> JobState:
-        return JobState.model_validate(self.queues.get(job_id).payload)
+        return JobState.from_payload(self.queues.get(job_id).payload)
 
     def wait(self, job_id: str, timeout: float = 60) -> JobDetail:
         self.client.wait(job_id, timeout=timeout)

@@ -61,7 +61,7 @@ class Stage:
         record = self.queues.put(
             queue,
             job_id,
-            payload.model_dump(mode="json", exclude_defaults=True),
+            payload.to_payload(),
             pool=pool,
             extra=lambda path: [
                 Create(
@@ -88,7 +88,7 @@ class Stage:
         commit(self.session, [attempt.advance(state, **facts)])
 
     def state(self, job_id: str = JOB) -> JobState:
-        return JobState.model_validate(self.queues.get(job_id).payload)
+        return JobState.from_payload(self.queues.get(job_id).payload)
 
     def hold(self, job_id: str = JOB) -> Claim:
         """Claim a job as a worker does."""

@@ -32,7 +32,7 @@ class Streams:
     def __init__(self, deployment: Deployment, folder: Path) -> None:
         self.deployment, self.folder = deployment, folder
         self.client = deployment.client
-        folder.mkdir()
+        (folder / "orders").mkdir(parents=True)  # a stream needs the folder that it reads
 
     def worker(self, state_dir: Path | None = None, **more: Any) -> Worker:
         submits = SparkSubmits(state_dir or self.deployment.settings.state_dir, spark_submit=STAND_IN)

@@ -27,7 +27,7 @@ QUEUES = ("accept", "running", "success", "fail", "kill", "finish", "dead")
 COMMAND_TIMEOUT_S = 120
 """A `run` takes 10 s alone, and half a minute beside other tests on two cores."""
 
-SPARK_TIMEOUT_S = 120
+SPARK_TIMEOUT_S = 240
 """From the submission to the first line of the program, with several drivers on two cores."""
 
 NOTHING_LEFT_S = 3

@@ -16,13 +16,21 @@ fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+HIDE_CURSOR = "\x1b[?25l"
 
 
 class Terminal:
     """Runs a command on its own terminal, in its own session. A context manager."""
 
-    def __init__(self, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: Path,
+        environment: Mapping[str, str],
+        *,
+        columns: int = 120,
+        term: str = "xterm-256color",
+    ) -> None:
         self._keyboard, end = pty.openpty()
         os.set_blocking(self._keyboard, False)
         self._seen = b""
@@ -31,7 +39,7 @@ class Terminal:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _TAKE_TERMINAL, *command],
                 cwd=directory,
-                env={**environment, "TERM": "xterm-256color", "COLUMNS": "120"},
+                env={**environment, "TERM": term, "COLUMNS": str(columns)},
                 stdin=end,
                 stdout=end,
                 stderr=end,
@@ -48,6 +56,10 @@ class Terminal:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def type(self, keys: bytes) -> None:
         os.write(self._keyboard, keys)

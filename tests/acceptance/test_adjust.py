@@ -72,13 +72,13 @@ def test_an_operator_watches_a_push_slows_it_down_pauses_a_lane_suspends_it_and_
     with target.serve():
         definition = {
             "name": "items",
-            "script": SCRIPT.format(url=target.server.url, rows=ROWS),
+            "script": {"text": SCRIPT.format(url=target.server.url, rows=ROWS)},
             "spark": {"master": "local[2]", "driver": {"memory": "512m"}},
             "retry": {"attempts": 1},
         }
         shell.write("items.yaml", yaml.safe_dump(definition))
         worker = shell.start("worker", "--slots", "1")
-        worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+        worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
         assert shell.type("job", "submit", "items.yaml", "--id", "items-1").code == 0
         wait_until(lambda: target.last(12, 0), SPARK_TIMEOUT_S, "rows arrive")
         assert not target.is_one_at_a_time(0)

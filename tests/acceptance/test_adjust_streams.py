@@ -1,5 +1,6 @@
 """An operator steers the micro-batches of a stream on the command line while it runs, also after a kill."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -36,17 +37,17 @@ def test_an_operator_pins_the_limit_of_a_stream_which_holds_after_a_kill_and_giv
     script = SCRIPT.format(topic=topic, servers=topics.kafka.servers, folder=shell.directory)
     definition = {
         "name": "copies",
-        "script": script,
-        "spark": {
-            "master": "local[1]",
-            "driver": {"memory": "512m"},
-            "jars": [str(jar) for jar in kafka_jars()],
-        },
+        "script": {"text": script},
+        "spark": {"master": "local[1]", "driver": {"memory": "512m"}},
         "retry": {"attempts": 3, "delay": 0},
     }
     shell.write("copies.yaml", yaml.safe_dump(definition))
+    # Without them, the packages come over the network, and their folder may have half of them.
+    jars = json.dumps([str(jar) for jar in kafka_jars()])  # which TOML writes alike
+    config = shell.write("config.toml", f"[connector_jars]\nkafka = {jars}\n")
+    shell.environment["ORCHESTRATOR_CONFIG"] = str(config)
     worker = shell.start("worker", "--slots", "1")
-    worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
     assert shell.type("job", "submit", "copies.yaml", "--id", "copies-1").code == 0
     made = shell.type("job", "adjust", "copies-1", "--batch-rows", "15", "-o", "json").json()
     assert made == [{"id": "copies-1", "batch_rows": 15}]

@@ -51,7 +51,7 @@ def test_the_definition_of_a_backend_ends_well(
         shared_shell.write("flights.sql", SCRIPT)
         shared_shell.write("job.yaml", yaml.safe_dump({**definition, "retry": {"attempts": 1}}))
         worker = shared_shell.start("worker", "--slots", "1")
-        worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+        worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
         submitted = shared_shell.type("job", "submit", "job.yaml", "--id", "job", "--wait", timeout=120)
         assert submitted.code == 0, submitted.stderr + worker.stderr
         shown = shared_shell.type("job", "show", "job").stdout

@@ -126,6 +126,7 @@ def test_zookeeper_unreachable_within_the_configured_timeout(
     assert script.exists()
     hosts = f"127.0.0.1:{closed_port}"
     shell.environment |= {"ZOOKEEPER_HOSTS": hosts, "ORCHESTRATOR_CONNECT_TIMEOUT": "1s"}
+    shell.environment["ORCHESTRATOR_WORKER_CONNECT_TIMEOUT"] = "1s"
     commands = [*COMMANDS_OF_EACH_KIND, *OTHER_COMMANDS]
     began = time.monotonic()
     with ThreadPoolExecutor(len(commands)) as at_once:
@@ -149,7 +150,7 @@ def test_no_server_and_no_configuration(shell: Shell, script: Path, command: lis
 # ---------------------------------------------------------------------- jobs
 @pytest.mark.parametrize("command", ["show", "wait", "kill", "logs"])
 def test_unknown_job(shared_shell: Shell, command: str) -> None:
-    assert_error(shared_shell.type("job", command, "nobody"), 4, "no item has the id 'nobody'")
+    assert_error(shared_shell.type("job", command, "nobody"), 4, "no job has the id 'nobody'")
 
 
 def test_logs_of_a_job_that_never_ran(shared_shell: Shell, script: Path) -> None:

@@ -63,6 +63,33 @@ def test_syntax_error_in_sql(shell: Shell, command: list[str]) -> None:
 
 
 @BOTH
+def test_statement_without_its_end(shell: Shell, command: list[str]) -> None:
+    shell.write("pets.sql", "CREATE TABLE pets USING print\nINSERT INTO pets SELECT 1 AS a;\n")
+    ended = shell.type_quickly(*command, "pets.sql")
+    assert_error(ended, 2, "pets.sql:1:30: missing ';' before INSERT of line 2")
+    assert ended.stderr.count("pets.sql:") == 1, "it causes no further errors"
+
+
+@BOTH
+def test_slip_in_a_setting(shell: Shell, command: list[str]) -> None:
+    shell.write("pets.sql", "SET spark.sql.shufle.partitions = 4;\nSELECT 1;\n")
+    wanted = "pets.sql:1:5: Spark has no setting 'spark.sql.shufle.partitions'; did you mean"
+    assert_error(shell.type_quickly(*command, "pets.sql"), 2, wanted, "'spark.sql.shuffle.partitions'?")
+
+
+def test_missing_input(shell: Shell) -> None:
+    shell.write("orders.csv", "id\n1\n")
+    shell.write(
+        "pets.sql", "CREATE TABLE pets USING csv OPTIONS (\n  path 'ordres.csv');\nSELECT * FROM pets;\n"
+    )
+    shell.environment["JAVA_HOME"] = "/no/java"  # what would start Spark or ZooKeeper fails in another way
+    ended = shell.type_quickly("run", "pets.sql")
+    assert_error(
+        ended, 2, "pets.sql:2:8: there is no file or folder", "ordres.csv'; did you mean 'orders.csv'?"
+    )
+
+
+@BOTH
 def test_syntax_error_in_python(shell: Shell, command: list[str]) -> None:
     shell.write("broken.py", "print('a')\nif True print('b')\n")
     assert_error(
@@ -98,12 +125,15 @@ def test_bad_set(shell: Shell, command: list[str], bad: str) -> None:
     ("definition", "words"),
     [
         ("name: a\nscrpt: a.sql\n", "unknown field 'scrpt'; did you mean 'script'?"),
-        ("name: a\npython: print()\nretry: {atempts: 2}\n", "'retry.atempts'; did you mean 'attempts'?"),
-        ("python: print()\n", "field 'name' is missing"),
-        ("name: a b\npython: print()\n", "'name'"),
+        (
+            "name: a\npython: {text: print()}\nretry: {atempts: 2}\n",
+            "'retry.atempts'; did you mean 'attempts'?",
+        ),
+        ("python: {text: print()}\n", "field 'name' is missing"),
+        ("name: a b\npython: {text: print()}\n", "'name'"),
         ("name: a\n", "give exactly one of 'script' (SQL), 'python' and 'jar'"),
-        ("name: a\npython: print()\nretry: {delay: soon}\n", "'soon' is not a duration"),
-        ("name: a\npython: print()\nspark: {master: mesos}\n", "unknown master 'mesos'"),
+        ("name: a\npython: {text: print()}\nretry: {delay: soon}\n", "'soon' is not a duration"),
+        ("name: a\npython: {text: print()}\nspark: {master: mesos}\n", "unknown master 'mesos'"),
         ("name: a\nscript: none.sql\n", "none.sql: cannot be read: No such file"),
         ("- a\n- b\n", "a job definition is a mapping of fields"),
         ("name: [a\n", "not valid YAML or JSON"),

@@ -35,7 +35,7 @@ def test_a_callback_has_every_fact_of_its_run(standalone: Standalone, shared_she
     with receiver() as there:
         definition = {
             "name": "delays",
-            "script": SCRIPT,
+            "script": {"text": SCRIPT},
             "spark": spark,
             "labels": {"team": "data", "fire_time": "2026-11-23T04:00:00Z"},
             "callback": {"url": there.url, "on": ["running", "end"]},

@@ -121,6 +121,20 @@ def test_without_zookeeper_only_local_settings_are_shown_with_a_warning(
     assert_error(ended, 3, "ZOOKEEPER_HOSTS")
 
 
+def test_with_nothing_changed_one_sentence_says_so(shell: Shell) -> None:
+    # Settings of the shell of all tests; without them nothing has another value than its default.
+    for name in [name for name in shell.environment if name.startswith("ORCHESTRATOR_")]:
+        del shell.environment[name]
+    shell.environment |= {name: str(shell.directory) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    ended = shell.type("config", "show", "--changed")
+    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "no setting differs from its default\n")
+    assert shell.type("config", "show", "--changed", "-o", "json").json() == []
+    assert shell.type("config", "show", "--changed", "-q").stderr == ""
+    changed = shell.type("config", "show", "--changed", ORCHESTRATOR_SLOTS="3")
+    assert "slots" in changed.stdout
+    assert changed.stderr == ""
+
+
 def test_no_secret_is_shown(shared_shell: Shell, tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("the-secret\n", "utf-8")

@@ -113,5 +113,6 @@ def test_lint_looks_connections_up_only_with_a_cluster(operator: Shell) -> None:
     assert "--cluster" in ended.stdout
     assert operator.type("sql", "lint", "--cluster", "job.sql").code == 1
     operator.type(*SET)
+    (operator.directory / "in").mkdir()
     ended = operator.type("sql", "lint", "--cluster", "job.sql")
     assert (ended.code, ended.stdout) == (0, "")

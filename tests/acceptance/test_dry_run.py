@@ -60,6 +60,7 @@ def test_a_secret_of_a_variable_is_not_shown(shared_shell: Shell) -> None:
 
 
 def test_without_spark_it_is_quick_and_says_what_it_left_out(shared_shell: Shell) -> None:
+    shared_shell.write("in.csv", "id,name\n")
     shared_shell.write("s.sql", SCRIPT.format(column="no_function(id)"))
     done = shared_shell.type("job", "submit", "s.sql", "--dry-run", "--no-spark")
     assert done.code == 0
@@ -98,13 +99,14 @@ def test_columns_that_do_not_exist_are_refused_without_spark_too(shared_shell: S
         (("s.sql", "--id", "a/b"), 2),
         (("s.sql", "--delay", "soon"), 2),
         (("s.sql", "--id", "taken"), 5),
-        (("s.sql", "--pool", "full"), 1),
+        (("s.sql", "--pool", "full"), 5),
         (("s.yaml", "--id", "x"), 2),
     ],
 )
 def test_what_a_submission_would_refuse_is_refused_alike(
     arguments: tuple[str, ...], code: int, shared_shell: Shell
 ) -> None:
+    shared_shell.write("in.csv", "id,name\n")
     shared_shell.write("bad.sql", "SELEC 1")
     shared_shell.write("s.sql", SCRIPT.format(column="id"))
     shared_shell.write("s.yaml", "{name: s, script: s.sql, schedule: {every: 10m}}")
@@ -118,6 +120,7 @@ def test_what_a_submission_would_refuse_is_refused_alike(
 
 
 def test_the_policy_of_the_operator_applies(shared_shell: Shell) -> None:
+    shared_shell.write("in.csv", "id,name\n")
     shared_shell.write("s.sql", SCRIPT.format(column="id"))
     config = shared_shell.write("config.toml", '[policy."*"]\nconnectors = ["parquet"]\n')
     shared_shell.environment["ORCHESTRATOR_CONFIG"] = str(config)

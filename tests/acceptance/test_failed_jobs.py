@@ -14,11 +14,20 @@ PETS = "CREATE TABLE pets (name STRING, legs INT) WITH ('connector' = 'inline', 
 WALKERS = "CREATE TABLE walkers USING json OPTIONS (path '{}');\n"
 
 
-def assert_job_failed(shell: Shell, ended: Ended, job_id: str, mark: str, *words: str) -> dict[str, Any]:
-    """The command ended with 1, and all three outputs have the reason; returns the job."""
+def assert_job_failed(
+    shell: Shell, ended: Ended, job_id: str, mark: str, *words: str, has_traceback: bool = False
+) -> dict[str, Any]:
+    """The command ended with 1, and all three outputs have the reason; returns the job.
+
+    `has_traceback`: with one of the user's program, and of nothing else.
+    """
     assert ended.code == 1, ended
     assert ended.stdout == ""
-    assert_no_traceback(ended.stderr)
+    if has_traceback:
+        assert f'Traceback (most recent call last):\n  File "{shell.directory}/' in ended.stderr
+        assert "spark_runner" not in ended.stderr
+    else:
+        assert_no_traceback(ended.stderr)
     assert_nothing_is_left(mark)
     job = shell.job(job_id)
     assert (job["status"], job["queue"]) == ("ERROR_FAIL", "finish")
@@ -66,7 +75,8 @@ def test_a_python_program_whose_neighbour_has_a_syntax_error(
     stand_in_shell.write("broken.py", "print('a')\nif True print('b')\n")
     stand_in_shell.write("job.py", "import broken\n")
     ended = stand_in_shell.type("run", "job.py", "--id", "failed")
-    assert_job_failed(stand_in_shell, ended, "failed", process_mark, "broken.py", "line 2")
+    words = ("broken.py:2: SyntaxError: invalid syntax", "if True print('b')")
+    assert_job_failed(stand_in_shell, ended, "failed", process_mark, *words, has_traceback=True)
 
 
 @pytest.mark.spark

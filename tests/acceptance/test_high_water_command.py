@@ -27,13 +27,13 @@ def test_a_slow_target_delays_the_next_job_of_its_pool_until_it_is_quick_again(s
     with target.serve():
         definition = {
             "name": "items",
-            "script": SCRIPT.format(url=target.server.url, rows=ROWS),
+            "script": {"text": SCRIPT.format(url=target.server.url, rows=ROWS)},
             "pool": POOL,
             "spark": {"master": "local[1]", "driver": {"memory": "512m"}},
             "retry": {"attempts": 1},
         }
         shell.write("items.yaml", yaml.safe_dump(definition))
-        shell.write("next.yaml", yaml.safe_dump({"name": "next", "python": "pass", "pool": POOL}))
+        shell.write("next.yaml", yaml.safe_dump({"name": "next", "python": {"text": "pass"}, "pool": POOL}))
         worker = shell.start("worker", "--slots", "3")
         worker.wait_for_words("3 slots", COMMAND_TIMEOUT_S)
         assert shell.type("job", "submit", "items.yaml", "--id", "items-1").code == 0

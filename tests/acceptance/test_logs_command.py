@@ -21,9 +21,9 @@ def shell_with_logs(shared_shell: Shell, log_alias: str) -> Shell:
 def killed_worker(shell: Shell) -> None:
     """A worker that has logged, and was ended by SIGKILL."""
     worker = shell.start("worker")
-    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("slot", COMMAND_TIMEOUT_S)
     # The line is on the terminal a moment before it is in the spool.
-    wait_until(lambda: messages(shell, "--grep", "serves .* slots"), COMMAND_TIMEOUT_S, "it is in the spool")
+    wait_until(lambda: messages(shell, "--grep", "serves .* slot"), COMMAND_TIMEOUT_S, "it is in the spool")
     worker.kill()
     worker.wait()
 
@@ -39,7 +39,7 @@ def test_logs_of_a_killed_worker_are_read_on_its_host_and_drained_to_a_server(
 ) -> None:
     shell = shell_with_logs
     killed_worker(shell)
-    (said,) = messages(shell, "--grep", "serves .* slots")
+    (said,) = messages(shell, "--grep", "serves .* slot")
     left = shell.type("logs", "status", "-o", "json").json()
     assert [(spool["is_live"], spool["waiting"] > 0) for spool in left["spools"]] == [(False, True)]
     assert "left over" in shell.type("logs", "status").stdout
@@ -60,7 +60,7 @@ def test_a_worker_that_ends_leaves_nothing_in_the_spool_if_its_server_answers(
     shell = shell_with_logs
     shell.environment["ORCHESTRATOR_LOGS__URL"] = elasticsearch_url
     worker = shell.start("worker")
-    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("slot", COMMAND_TIMEOUT_S)
     worker.terminate()
     assert worker.wait().code == 0
     assert shell.type("logs", "status", "-o", "json").json()["spools"] == []
@@ -73,7 +73,7 @@ def test_an_unreachable_log_server_delays_no_end_and_is_named(shell_with_logs: S
     shell = shell_with_logs
     shell.environment["ORCHESTRATOR_LOGS__URL"] = "http://127.0.0.1:9"
     worker = shell.start("worker")
-    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("slot", COMMAND_TIMEOUT_S)
     worker.wait_for_words("logs stay in the spool: http://127.0.0.1:9", COMMAND_TIMEOUT_S)
     worker.terminate()
     assert worker.wait().code == 0

@@ -27,7 +27,7 @@ def test_the_output_of_a_running_job_is_followed_and_found_afterwards(
     shell = shared_shell
     shell.environment |= {"ORCHESTRATOR_LOGS__URL": elasticsearch_url, "ORCHESTRATOR_LOGS__ALIAS": log_alias}
     worker = shell.start("worker")
-    worker.wait_for_words("slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("slot", COMMAND_TIMEOUT_S)
     follower = shell.start("logs", "tail", "-f", "--job", "counts")
     job = shell.python_job("counts", PROGRAM, {"spark.hadoop.fs.s3a.secret.key": "nothing-like-one"})
     assert shell.type("job", "submit", str(job), "--id", "counts").code == 0
@@ -40,8 +40,10 @@ def test_the_output_of_a_running_job_is_followed_and_found_afterwards(
     follower.press_ctrl_c()
     assert follower.wait().code == 130
     lines = follower.stdout.splitlines()
-    assert [line for line in lines if line == "counted 10"] == ["counted 10"], "each record once"
-    assert lines.index("counted 10") > next(n for n, line in enumerate(lines) if "accept -> running" in line)
+    assert [line for line in lines if "counted 10" in line] == ["out   | counted 10"], "each record once"
+    assert lines.index("out   | counted 10") > next(
+        n for n, line in enumerate(lines) if "accept -> running" in line
+    )
 
     found = shell.type("job", "logs", "counts", "--grep", "row 7 is bad", "-o", "jsonl")
     documents = [json.loads(line) for line in found.stdout.splitlines()]

@@ -44,7 +44,7 @@ def test_a_worker_serves_metrics_and_probes_at_the_given_address(shared_shell: S
     assert "orchestrator_slots 3.0" in lines
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
     assert listens(worker) == ["127.0.0.1"]
-    quiet.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+    quiet.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
     assert listens(quiet) == [], "nothing listens by default"
     port = found[1].rpartition(":")[2]
     # On this port another worker of the host listens.

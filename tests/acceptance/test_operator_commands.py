@@ -97,12 +97,21 @@ def test_jobs_of_several_pools_are_submitted_and_listed(operator: Shell, script:
         "attempt",
         "created",
         "took",
+        "progress",
         "callback",
+        "worker",
         "error",
     ]
     pools = ((2, "team"), (1, "team"), (0, "default"))
     assert [line.split()[:3] for line in table[2:]] == [[f"job-{n}", "well", pool] for n, pool in pools]
     assert operator.type("job", "list", "--status", "KILL", "-o", "json").json() == []
+
+
+def test_the_list_names_the_worker_of_the_last_attempt(operator: Shell, stage: Stage) -> None:
+    stage.put(Queue.RUNNING, None, STARTED, job_id="runs", worker="node-2-8180-a1049a")
+    header, _, row = operator.type("job", "list").stdout.splitlines()
+    assert row[header.index("worker") :].split()[0] == "node-2-8180-a1049a"
+    assert [job["worker"] for job in operator.jobs()] == ["node-2-8180-a1049a"]
 
 
 def test_an_invalid_pool_is_refused_without_a_server(shell: Shell) -> None:
@@ -118,7 +127,7 @@ def test_a_job_makes_no_more_pools_than_there_may_be(operator: Shell, script: Pa
     assert operator.type("config", "set", "max_pools", "2").code == 0
     assert_error(
         operator.type("job", "submit", str(script), "--pool", "new"),
-        1,
+        5,
         "'new'",
         "limit of 2 pools",
         "max_pools",
@@ -167,6 +176,19 @@ def test_each_job_that_waits_says_for_what_and_the_queue_sums_it_up(operator: Sh
     stage.put(Queue.FINISH, job_id="ended")
     assert operator.type("job", "show", "ended", "-o", "json").json()["waiting"] is None
     assert "waits:" not in operator.type("job", "show", "ended").stdout
+
+
+def test_the_definition_that_a_job_shows_can_be_submitted_again(
+    operator: Shell, stage: Stage, tmp_path: Path
+) -> None:
+    program = "print('a.py')  # a text, and no name of a file"
+    first = python_job(program, labels={"team": "x"}, directory=str(tmp_path))
+    stage.client.submit(first, job_id="a")
+    shown = operator.type("job", "show", "a", "-o", "json").json()["definition"]
+    (tmp_path / "again.json").write_text(json.dumps(shown))
+    assert operator.type("job", "submit", str(tmp_path / "again.json"), "--id", "b").code == 0
+    again = operator.type("job", "show", "b", "-o", "json").json()["definition"]
+    assert again == shown
 
 
 def test_a_job_shows_its_submitter_and_the_operations_on_it(operator: Shell, stage: Stage) -> None:

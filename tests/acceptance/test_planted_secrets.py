@@ -58,8 +58,8 @@ def definitions(shell: Shell, url: str) -> list[Path]:
         "callback": {"url": f"{url}/{PATH}?token={PATH}", "attempts": 1},
     }
     arguments = [str(planted), f"--db-password={ARGUMENT}", "--api-token", WORD]
-    program = {"name": "program", "python": PROGRAM, "arguments": arguments}
-    script = {"name": "script", "script": SCRIPT, "variables": {"db_password": VARIABLE}}
+    program = {"name": "program", "python": {"text": PROGRAM}, "arguments": arguments}
+    script = {"name": "script", "script": {"text": SCRIPT}, "variables": {"db_password": VARIABLE}}
     return [
         shell.write(f"{each['name']}.yaml", yaml.safe_dump({**each, **common, "spark": spark}))
         for each in (program, script)

@@ -26,7 +26,7 @@ def submit(shell: Shell, job_id: str) -> str:
     """Submit the script of the page; returns the address in the progress of the job."""
     definition = {
         "name": "outbox",
-        "script": SCRIPT,
+        "script": {"text": SCRIPT},
         "spark": {"master": "local[2]", "driver": {"memory": "512m"}},
         "retry": {"attempts": 1},
     }
@@ -49,7 +49,7 @@ def test_a_job_serves_its_rows_to_a_client_and_tells_it_when_it_is_killed(shared
     sources = {"secrets": {"outbox": {"folder": str(shell.directory)}}}
     shell.environment["ORCHESTRATOR_REFERENCES"] = json.dumps(sources)
     worker = shell.start("worker", "--slots", "1")
-    worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
 
     url = submit(shell, "outbox-1")
     shown = shell.type("job", "show", "outbox-1").stdout

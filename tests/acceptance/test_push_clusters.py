@@ -41,10 +41,10 @@ def test_an_operator_slows_a_push_down_on_each_cluster(
         if kit.target.options:
             spark[kit.target.backend] = dict(kit.target.options)
         script = SCRIPT.format(url=target.server.url, rows=ROWS)
-        definition = {"name": "items", "script": script, "spark": spark, "retry": {"attempts": 1}}
+        definition = {"name": "items", "script": {"text": script}, "spark": spark, "retry": {"attempts": 1}}
         shell.write("items.yaml", yaml.safe_dump(definition))
         worker = shell.start("worker", "--slots", "1")
-        worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+        worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
         assert shell.type("job", "submit", "items.yaml", "--id", "items-1").code == 0
         wait_until(lambda: target.last(12, 0), SPARK_TIMEOUT_S, "rows arrive")
         push = wait_for_push(shell, lambda push: push.get("delivered", 0) > 0 and push["tasks"] > 0)

@@ -52,7 +52,7 @@ def test_the_next_job_of_the_name_goes_on_after_the_last_one(
     shell = shared_shell
     shell.write("count_up.py", PROGRAM)
     worker = shell.start("worker", "--slots", "1")
-    worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+    worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
     with web_server() as server:
         for number, (end, fails) in enumerate([(50, "yes"), (80, "no")], 1):
             definition = {

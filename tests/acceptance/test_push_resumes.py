@@ -31,13 +31,13 @@ def test_the_next_attempt_sends_the_rows_that_are_not_delivered(shared_shell: Sh
     with web_server(reply) as server:
         definition = {
             "name": "resumed",
-            "script": SCRIPT.format(url=server.url, rows=ROWS),
+            "script": {"text": SCRIPT.format(url=server.url, rows=ROWS)},
             "spark": {"master": "local[1]", "driver": {"memory": "512m"}},
             "retry": {"attempts": 2, "delay": "1s"},
         }
         shell.write("resumed.yaml", yaml.safe_dump(definition))
         worker = shell.start("worker", "--slots", "1")
-        worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+        worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
         assert shell.type("job", "submit", "resumed.yaml", "--id", "resumed-1").code == 0
         wait_until(lambda: is_down, SPARK_TIMEOUT_S, "the server is down")
         wait_until(

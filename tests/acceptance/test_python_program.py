@@ -105,7 +105,7 @@ def test_without_the_folder_of_the_definition_a_relative_path_is_an_error_that_n
     shell: Shell, tmp_path: Path
 ) -> None:
     program = ELSEWHERE.replace("{absolute}", str(tmp_path / "absolute"))
-    document = {"name": "job", "python": program, "directory": "/no/such/folder"}
+    document = {"name": "job", "python": {"text": program}, "directory": "/no/such/folder"}
     shell.write("job.json", json.dumps(document))
     ended = shell.type("run", "job.json", timeout=SPARK_TIMEOUT_S)
     assert ended.code == 0, ended

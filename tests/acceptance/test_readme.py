@@ -60,7 +60,7 @@ def make(target: str, tree: Path, *options: str, **environment: str) -> "subproc
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree as in git, after the first step of `make run`: all downloads."""
+    """The tree as in git, after `make install`, the first step of `make run`: all downloads."""
     for tool in ("git", "make", "java"):
         if shutil.which(tool) is None:
             unavailable(f"`make run` is not tried: there is no {tool}")
@@ -68,8 +68,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy_tree(tree)
     steps = make("run", tree, "--dry-run").stdout
     assert re.search(r"-m venv .*pip install .*orchestrator run", steps, re.DOTALL), steps
-    done = make(".venv/installed", tree)
+    done = make("install", tree)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^installing \d+ packages into \.venv: ", done.stderr, re.MULTILINE)
+    assert "source .venv/bin/activate" in done.stderr
+    assert "orchestrator run" not in done.stdout, "it installs alone"
     return tree
 
 

@@ -120,10 +120,10 @@ def test_the_value_of_a_reference_is_nowhere(
         for name, script in jobs.items():
             if name == "bad":  # Spark's event log has errors of tasks as they are: docs/connections.md
                 spark["conf"] = kit.conf
-            definition = {"name": name, "script": script, "spark": spark, "retry": {"attempts": 1}}
+            definition = {"name": name, "script": {"text": script}, "spark": spark, "retry": {"attempts": 1}}
             shell.write(f"{name}.yaml", yaml.safe_dump(definition))
         worker = shell.start("worker", "--slots", "1", "-vv")
-        worker.wait_for_words("1 slots", COMMAND_TIMEOUT_S)
+        worker.wait_for_words("1 slot", COMMAND_TIMEOUT_S)
         options = (f"null_value={known}", "header=false")
         assert shell.type("connection", "set", "files", "csv", *options).code == 0
         for name in jobs:

@@ -9,6 +9,7 @@ import pytest
 
 from queues import running_server
 from tests.acceptance.support import (
+    COMMAND_TIMEOUT_S,
     DURATION,
     SPARK_TIMEOUT_S,
     Shell,
@@ -121,6 +122,37 @@ def test_a_python_program_shows_what_it_printed(stand_in_shell: Shell, process_m
     assert "rows: 7" in ended.stdout
     assert ended.stderr == "", "--quiet: only errors"
     assert_nothing_is_left(process_mark)
+
+
+def test_the_output_of_a_program_is_shown_while_it_runs_and_its_stderr_on_stderr(
+    stand_in_shell: Shell, tmp_path: Path
+) -> None:
+    go_on = tmp_path / "go-on"
+    program = f"""
+import logging, pathlib, sys, time
+print("of stdout", flush=True)
+logging.warning("of logging \\x1b[2J")
+try:
+    int("x")
+except ValueError:
+    logging.exception("handled")
+while not pathlib.Path({str(go_on)!r}).exists():
+    time.sleep(0.05)
+sys.exit(3)
+"""
+    stand_in_shell.write("slow.py", program)
+    running = stand_in_shell.start("run", "slow.py", "--id", "slow")
+    running.wait_for_words("ValueError: invalid literal", COMMAND_TIMEOUT_S)
+    assert (running.stdout, running.has_ended) == ("of stdout\n", False)
+    go_on.touch()
+    ended = running.wait()
+    assert ended.code == 1
+    assert "WARNING:root:of logging \\x1b[2J\n" in ended.stderr
+    assert ended.stderr.count("\nERROR:root:handled\n") == 1
+    assert ended.stderr.count("\nTraceback (most recent call last):\n") == 1, (
+        "a traceback that it logs is its own"
+    )
+    assert "error: the program exited with code 3: ValueError: invalid literal" in ended.stderr
 
 
 def test_a_program_that_fails_ends_with_1_and_its_own_reason(

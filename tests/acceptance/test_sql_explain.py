@@ -21,7 +21,7 @@ def test_columns_guarantee_probes_and_warnings_are_shown(shell: Shell, process_m
     shown = shell.type_anew("sql", "explain", "s.sql", "--connect")
     assert_nothing_is_left(process_mark)
     assert shown.code == 0, shown.stderr
-    assert shown.stderr == "1 file: 0 errors, 1 warning\n"
+    assert shown.stderr == "starting Spark on this machine ...\n1 file: 0 errors, 1 warning\n"
     lines = [line.rstrip() for line in shown.stdout.splitlines()]
     assert lines[:2] == [
         "s.sql:3: INSERT OVERWRITE totals (csv) -> totals",
@@ -47,6 +47,7 @@ def test_the_guarantee_of_a_connector_that_writes_no_files_is_that_of_its_option
 
 
 def test_errors_of_lint_and_of_spark_are_findings_and_exit_1(shell: Shell, process_mark: str) -> None:
+    shell.write("orders.csv", "id,amount\n1,2.50\n")
     shell.write("s.sql", SCRIPT.format(column="nope"))
     by_spark = shell.type_anew("sql", "explain", "s.sql", "-o", "json")
     assert_nothing_is_left(process_mark)

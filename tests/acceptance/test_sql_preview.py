@@ -33,7 +33,10 @@ def test_rows_are_shown_and_nothing_is_left(shell: Shell, process_mark: str) -> 
     assert_nothing_is_left(process_mark)
     assert shown.code == 0, shown.stderr
     assert [line.split() for line in shown.stdout.splitlines()[2:]] == [["ann", "1"], ["bob", "NULL"]]
-    assert shown.stderr == "2 rows of orders (customer STRING, amount STRING)\n"
+    assert (
+        shown.stderr
+        == "starting Spark on this machine ...\n2 rows of orders (customer STRING, amount STRING)\n"
+    )
     assert sorted(path.name for path in shell.directory.iterdir()) == ["orders.csv", "s.sql"]
     document = shell.type_anew(
         "sql", "preview", "s.sql", "totals", "-n", "1", "-o", "json", "--set", "file=orders.csv"
@@ -69,7 +72,7 @@ def test_a_wrong_name_file_or_script_is_an_error_with_its_place(shell: Shell, pr
     missing = shell.type_anew("sql", "preview", "s.sql", "totals", "--set", "file=nowhere.csv")
     assert_nothing_is_left(process_mark)
     assert missing.code == 2
-    assert missing.stderr.startswith("error: s.sql:1:1: table 'orders': ")
+    assert missing.stderr.startswith("starting Spark on this machine ...\nerror: s.sql:1:1: table 'orders': ")
     assert "nowhere.csv" in missing.stderr
     assert_no_traceback(missing.stderr)
 

@@ -55,7 +55,7 @@ def shell(shared_shell: Shell, address: str) -> Shell:
 def submit(shell: Shell, job_id: str, spark: dict[str, Any], **retry: object) -> None:
     definition = {
         "name": job_id,
-        "python": "print()\n",
+        "python": {"text": "print()\n"},
         "spark": spark,
         "retry": {"submissions": 2, "attempts": 1, **retry},
     }

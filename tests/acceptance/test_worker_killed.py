@@ -62,7 +62,7 @@ def test_a_job_outlives_its_worker_killed_by_9_and_a_second_worker_adopts_it(
 ) -> None:
     first = worker_with_driver(stand_in_shell, started, go_on)
     second = stand_in_shell.start("worker", "--slots", "1")
-    second.wait_for_words("1 slots")
+    second.wait_for_words("1 slot")
     first.kill()
     assert_adopted_by(second, stand_in_shell, started, go_on)
     assert_nothing_is_left(process_mark)

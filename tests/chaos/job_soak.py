@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -147,6 +147,7 @@ class _Play:
     ) -> None:
         self._site, self._server, self._proxies, self._racers = site, server, proxies, racers
         self._rng = random.Random(soak.seed)  # noqa: S311 - repeatable
+        self._races: list[Future[None]] = []
         self.applied: Counter[str] = Counter()
         self._due: list[tuple[float, Callable[[], None]]] = []
         for job in mix(soak.seed, soak.jobs, soak.seconds * _SHARE_OF_JOBS):
@@ -170,6 +171,9 @@ class _Play:
             del self._due[0]
             self._now = at
             act()
+        while not all(race.done() for race in self._races):  # they wait for jobs, and jobs for workers
+            self._site.supervise()
+            time.sleep(_STEP_S)
 
     def _submit(self, job: Planned) -> None:
         if job.kind.is_reused and not self._site.is_removed(job.id):
@@ -180,7 +184,8 @@ class _Play:
         if job.kill_after is not None:
             self._due.append((self._now + job.kill_after, partial(self._site.kill, job.id)))
         if job.kill_turn is not None:
-            self._racers.submit(self._site.kill, job.id, after_turns=job.kill_turn)
+            race = self._racers.submit(self._site.kill, job.id, after_turns=job.kill_turn)
+            self._races.append(race)
 
     def _apply(self, trouble: Trouble) -> None:
         self.applied[trouble.value] += 1

@@ -144,6 +144,14 @@ INSERT INTO files SELECT o.id, c.id FROM orders o JOIN customers c ON o.customer
 INSERT OVERWRITE files SELECT *, price AS day FROM orders
 --> 1:24 the query gives column 'day' more than once; give one of them another name with AS
 ----
+INSERT INTO shown SELECT id FROM orders INSERT INTO shown SELECT idd FROM orders
+--> 1:40 missing ';' before INSERT
+--> 1:66 unknown column 'idd'; did you mean 'id'?
+----
+SET spark.sql.shufle.partitions = 4;
+SELECT id FROM orders
+--> 1:5 Spark has no setting 'spark.sql.shufle.partitions'; did you mean 'spark.sql.shuffle.partitions'?
+----
 EXECUTE STATEMENT SET BEGIN
 INSERT INTO shown SELECT idd FROM orders;
 INSERT INTO pairs SELECT 1;

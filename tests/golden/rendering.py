@@ -82,8 +82,8 @@ def _fact(source: ScriptSource, values: Sequence[str], key: str, value: Any) -> 
         return key
     if key == "options" and "path" in value:
         return _fact(source, values, "with", {k: v for k, v in value.items() if v != _USUAL.get(k)})
-    if key == "location":
-        return ""  # equal to the path in the options
+    if key in {"location", "path_at"}:
+        return ""  # the first is equal to the path in the options, where the second points to
     return f"{key}={_value(source, values, key, value)}"
 
 

@@ -23,7 +23,7 @@ WAIT_S = 60
 
 
 def definition(**fields: object) -> str:
-    return yaml.safe_dump({"name": "theirs", "python": "print(1)", "file": "theirs.py", **fields})
+    return yaml.safe_dump({"name": "theirs", "python": {"text": "print(1)"}, "file": "theirs.py", **fields})
 
 
 def on(master: str, **spark: object) -> str:

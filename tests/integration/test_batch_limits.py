@@ -20,7 +20,7 @@ from tests.kafka_tables import COPY, Tables, values
 from tests.servers.kafka import Topics
 from tests.waiting import wait_until
 
-SHOWN_S = 60
+SHOWN_S = 180
 STREAM = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
 TUNED = STREAM + "SET job.batch.tuning = on; SET job.batch.target = '2 s'; SET job.batch.rows.min = 20;\n"
 

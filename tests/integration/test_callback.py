@@ -16,7 +16,7 @@ from orchestrator.callbacks.callback import CallbackError, CallbackReply, Callba
 from orchestrator.callbacks.http_post import MAX_ANSWER_BYTES
 from orchestrator.config.tables import PoolPolicy
 from orchestrator.logs.record.redaction import MASK, Redactor
-from orchestrator.model.definition import Callback
+from orchestrator.model.definition_parts import Callback
 from orchestrator.policy.policy import Policy
 from tests.receiver import ACKNOWLEDGED, Answerer, Receiver, answer, override, receiver
 from tests.servers.secured import Certificates

@@ -12,9 +12,11 @@ from orchestrator.cli.job.listing import list_row
 from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.options import OutputFormat
 from orchestrator.handlers import notices
-from orchestrator.model.definition import Callback, build_definition
+from orchestrator.model.definition import build_definition
+from orchestrator.model.definition_parts import Callback
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.job import CallbackState, JobView, Undelivered
+from orchestrator.model.job import CallbackState, Undelivered
+from orchestrator.model.job_view import JobView
 from orchestrator.model.states import Queue, Status
 from queues.model.codec import timestamp
 from spark_runner.runners.base import Submission

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.handlers import notices
-from orchestrator.model.job import CallbackState, JobView
+from orchestrator.model.job import CallbackState
+from orchestrator.model.job_view import JobView
 from orchestrator.model.states import Queue, Status
 from tests.jobs_support import Deployment, ScriptedDeployment, python_job
 from tests.queues_support import expire

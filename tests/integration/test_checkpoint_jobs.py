@@ -122,7 +122,7 @@ def test_the_driver_gets_the_place_and_the_use_of_its_pool(
         job_id = submit(deployment, pool=pool, checkpoint=use)
         assert deployment.wait(job_id).job.status is Status.SUCCESS
         record = deployment.queues.get(job_id)
-        assert JobState.model_validate(record.payload).checkpoint == place
+        assert JobState.from_payload(record.payload).checkpoint == place
         (request,) = (deployment.settings.state_dir / "runs").glob(f"{record.run_key}-1/*/request.json")
         sent = json.loads(request.read_text())["plan"]["sql"]
         assert (sent["checkpoints"], sent["checkpoint"]) == (place, {**use, "run_key": record.run_key})

@@ -180,7 +180,7 @@ def stays(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, case: Case) -
     """The state of the job after that; its queue and its due time are unchanged."""
     rescan_often(monkeypatch)
     queues = deployment.queues
-    record = queues.put(case.queue, ITEM, case.state.model_dump(mode="json"), delay_ms=HOUR_MS)
+    record = queues.put(case.queue, ITEM, case.state.to_payload(), delay_ms=HOUR_MS)
     path = queues.layout.stop("default", ITEM)
     commit(queues.session, [Create(path, case.stop or encode({"run_key": record.run_key}))])
 
@@ -196,7 +196,7 @@ def stays(deployment: Deployment, monkeypatch: pytest.MonkeyPatch, case: Case) -
     wait_until(lambda: count() >= seen + 2, 20, "two more scans have passed")
     after = queues.get(ITEM)
     assert (after.queue, after.token) == (case.queue, record.token)
-    return JobState.model_validate(after.payload)
+    return JobState.from_payload(after.payload)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -263,7 +263,7 @@ def test_nothing_is_removed_before_it_is_due_whatever_its_handler_says(
 
     monkeypatch.setitem(HANDLERS, Queue.FINISH, remove)
     queues, session = deployment.queues, deployment.session()
-    state = JobState.enqueued("x").evolve(status=Status.SUCCESS).model_dump(mode="json")
+    state = JobState.enqueued("x").evolve(status=Status.SUCCESS).to_payload()
     queues.put(Queue.FINISH, ITEM, state, delay_ms=HOUR_MS)
     stop(session, queues)
     deployment.worker()

@@ -3,25 +3,30 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator import Client, Definition
-from orchestrator.model.errors import AlreadyEnded, DefinitionError, NoSuchPool
+from orchestrator import Client, Definition, JobUpdate, Schedule
+from orchestrator.model.errors import AlreadyEnded, DefinitionError, NoSuchPool, WaitTimeout
 from orchestrator.model.job import JobState
 from orchestrator.model.states import Queue, Status
+from queues.admin.inspection import Inspection
 from queues.model.codec import decode
-from queues.model.errors import ItemNotFound
-from queues.model.operations import Delete, Set
+from queues.model.errors import ItemNotFound, SessionLost
+from queues.model.operations import PERM_ALL, PERM_READ, Delete, Grant, Set
 from queues.model.record import NewItem, Record
 from queues.queue_set import QueueSet
 from queues.session.reads import Reads
 from queues.store.commit import commit
-from spark_runner.protocol.attempt import AttemptState
+from spark_runner.protocol.attempt import AttemptState, attempt_path
 from tests.jobs_support import python_job
 from tests.operators_support import JOB, Stage
+
+ENDED = JobState.enqueued("test").evolve(status=Status.SUCCESS).to_payload()
 
 
 def ids(jobs: Any) -> list[str]:
@@ -35,6 +40,120 @@ def test_a_client_of_ones_own_connects_and_lets_go(stage: Stage) -> None:
         job = client.submit(python_job("pass"), job_id=JOB)
         assert (job.id, job.status, job.queue) == (JOB, Status.ACCEPT, Queue.ACCEPT)
     assert stage.client.get(JOB) == job
+
+
+def test_a_client_needs_no_with_and_is_closed_once_or_more(stage: Stage) -> None:
+    settings = stage.deployment.settings
+    client = Client.connect(settings.zookeeper_hosts, root=settings.root)
+    stage.put()
+    assert client.get(JOB).id == JOB
+    client.close()
+    client.close()
+    with pytest.raises(SessionLost):
+        client.get(JOB)
+    stage.client.close()
+    assert stage.client.get(JOB).id == JOB, "the session is that of the caller"
+
+
+def test_a_client_that_is_never_closed_does_not_keep_its_program_from_ending(stage: Stage) -> None:
+    settings = stage.deployment.settings
+    program = f"from orchestrator import Client; Client.connect({settings.zookeeper_hosts!r}).list()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ---------------------------------------------------------------------- submit
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_job_is_submitted_by_the_name_of_its_file(
+    stage: Stage, tmp_path: Path, kind: Callable[[str], str | Path]
+) -> None:
+    (tmp_path / "a.sql").write_text("CREATE TABLE t USING print; INSERT INTO t SELECT '${day}', '${n}'")
+    (tmp_path / "a.yaml").write_text("name: file\nscript: a.sql\nvariables: {day: x, n: 1}\npool: night")
+    stage.client.submit(kind(str(tmp_path / "a.sql")), job_id="a", variables={"day": "mon", "n": 2})
+    stage.client.submit(kind(str(tmp_path / "a.yaml")), job_id="b", variables={"n": 2}, pool="day")
+    found = [stage.client.detail(job_id).definition for job_id in ("a", "b")]
+    assert [each["variables"] for each in found] == [{"day": "mon", "n": "2"}, {"day": "x", "n": "2"}]
+    assert [each["name"] for each in found] == ["a", "file"]
+    assert [each.get("pool") for each in found] == [None, "day"]
+    assert found[0]["directory"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ("INSERT INTO t SELECT 1", "give a text as Definition(name=..., script=...)"),
+        ("SELECT 1\nFROM a.sql", "give a text as Definition(name=..., script=...)"),
+        ("none.sql", "none.sql: cannot be read: No such file"),
+        (Path("none.yaml"), "none.yaml: cannot be read"),
+        (Path("none.txt"), "unknown file type '.txt'"),
+        ("", "is not the name of a script"),
+        (5, "a job is a Definition, or the name of a file, not int"),
+        (
+            Definition(name="a", python="pass", schedule=Schedule(every=60)),
+            "'a' has a schedule: register it with client.schedules.put(definition)",
+        ),
+    ],
+)
+def test_what_is_no_job_is_refused_and_nothing_is_enqueued(stage: Stage, job: Any, words: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        stage.client.submit(job, job_id=JOB)
+    assert words in str(refused.value)
+    assert stage.is_gone()
+
+
+def test_a_definition_that_was_altered_is_refused_and_nothing_is_enqueued(stage: Stage) -> None:
+    altered = python_job("pass").model_copy(update={"labels": {"a": object()}})
+    with pytest.raises(DefinitionError, match="labels"):
+        stage.client.submit(altered, job_id=JOB)
+    assert stage.is_gone()
+
+
+@pytest.mark.parametrize("delay", [float("nan"), float("inf"), -float("inf"), 1e300])
+def test_a_delay_without_end_is_refused(stage: Stage, delay: float) -> None:
+    with pytest.raises(DefinitionError, match=r"delay: .* is not a duration"):
+        stage.client.submit(python_job("pass"), job_id=JOB, delay=delay)
+    assert stage.is_gone()
+
+
+# ---------------------------------------------------------------------- watch
+def test_each_change_of_a_job_is_one_update_and_the_end_is_the_last(stage: Stage) -> None:
+    stage.put()
+    seen = list[JobUpdate]()
+    for update in stage.client.watch(JOB, timeout=60):
+        seen.append(update)
+        if update.job.queue is Queue.ACCEPT:
+            stage.queues.move(JOB, Queue.FINISH, payload=ENDED)
+    assert [(each.job.queue, str(each).partition(":")[0]) for each in seen] == [
+        (Queue.ACCEPT, "ACCEPT"),
+        (Queue.FINISH, "SUCCESS"),
+    ]
+    assert "waits: no worker" in str(seen[0])
+
+
+def test_a_watch_ends_with_its_time_and_says_what_the_job_waits_for(stage: Stage) -> None:
+    stage.put()
+    with pytest.raises(
+        WaitTimeout, match=r"has not ended after 0\.1 s; it is still ACCEPT: waits: no worker"
+    ):
+        list(stage.client.watch(JOB, timeout=0.1))
+    with pytest.raises(WaitTimeout, match="nan"):
+        list(stage.client.watch(JOB, timeout=float("nan")))
+    with pytest.raises(ItemNotFound):
+        list(stage.client.watch("none"))
+
+
+def test_a_wait_that_ends_with_its_time_says_what_the_job_waits_for(stage: Stage) -> None:
+    stage.put()
+    words = rf"job '{JOB}' is still ACCEPT after 0\.1 s: waits: no worker"
+    with pytest.raises(WaitTimeout, match=words):
+        stage.client.wait(JOB, timeout=0.1)
+
+
+def test_a_job_prints_as_its_id_and_status_and_its_repr_has_all_fields(stage: Stage) -> None:
+    stage.put()
+    job = stage.client.get(JOB)
+    assert str(job) == f"job {JOB}: ACCEPT"
+    assert "run_key=" in repr(job)
 
 
 def test_the_package_itself_imports_nothing_until_a_name_of_it_is_used() -> None:
@@ -103,6 +222,39 @@ def test_a_list_is_of_those_that_fit(stage: Stage) -> None:
     assert ids(listed(pools=["nobody"])) == []
 
 
+def test_jobs_are_found_by_their_labels_and_the_time_of_their_submission(stage: Stage) -> None:
+    stage.put(job_id="of-an-earlier-version")
+    definition = python_job("pass").model_copy(update={"labels": {"team": "sales", "tier": "gold"}})
+    stage.client.submit(definition, job_id="gold")
+    stage.client.submit(definition.model_copy(update={"labels": {"team": "sales"}}), job_id="plain")
+    listed = stage.client.list
+    assert ids(listed(labels={"team": "sales"})) == ["plain", "gold"]
+    assert ids(listed(labels={"team": "sales", "tier": "gold"})) == ["gold"]
+    assert ids(listed(labels={"team": "sal"})) == []
+    submitted = datetime.fromtimestamp(stage.queues.get("plain").token.seq / 1_000_000, UTC)
+    assert ids(listed(since=submitted)) == ["plain"]
+    assert len(listed(since=submitted - timedelta(minutes=5))) == 3
+    assert ids(listed(since=submitted + timedelta(seconds=1))) == []
+    assert stage.state("gold").evolve(status=Status.RUNNING).labels == {"team": "sales", "tier": "gold"}
+    assert listed(labels={"tier": "gold"})[0].labels == {"team": "sales", "tier": "gold"}
+
+
+def test_the_progress_of_many_jobs_comes_without_those_that_are_closed_to_this_user(stage: Stage) -> None:
+    alive = dict[str, str]()
+    for number in range(5):
+        job_id = f"job-{number}"
+        run_key = stage.put(Queue.RUNNING, None, AttemptState.STARTED, job_id=job_id)
+        alive[job_id] = f"{attempt_path(stage.queues.layout.record(job_id), run_key, 1)}/alive"
+        if number != 4:  # its driver has not started
+            stage.make(alive[job_id], {"phase": f"phase {number}"})
+    stage.put(job_id="waits")
+    closed, opened = Grant(PERM_ALL & ~PERM_READ, "world", "anyone"), Grant(PERM_ALL, "world", "anyone")
+    assert stage.session.access.set([(alive["job-2"], [closed], -1)]) == [True]
+    found = stage.client.progress_of(stage.client.list())
+    assert found == {f"job-{number}": {"phase": f"phase {number}"} for number in (0, 1, 3)}
+    stage.session.access.set([(alive["job-2"], [opened], -1)])
+
+
 @pytest.mark.parametrize(
     ("stood", "moves_to"), [(Queue.ACCEPT, Queue.RUNNING), (Queue.RUNNING, Queue.ACCEPT)], ids=str
 )
@@ -112,21 +264,21 @@ def test_a_job_that_moves_while_folders_are_listed_is_listed_once(
     # Its new folder was empty when the listing began, or was listed before the job returned to it.
     stage.put(stood)
     stage.put(Queue.ACCEPT if stood is Queue.RUNNING else Queue.FINISH, job_id="other")
-    tokens, moved = QueueSet.tokens, list[str]()
+    listing, moved = Inspection.listing, list[str]()
 
-    def moving(self: QueueSet, queue: str, pool: str = "default") -> Any:
-        if self is not stage.queues and queue == stood and not moved:
+    def moving(self: Inspection, queue: str, pool: str) -> Any:
+        if queue == stood and not moved:
             moved.append(queue)
             stage.queues.move(JOB, moves_to, payload={**stage.queues.get(JOB).payload})
-        return tokens(self, queue, pool)
+        return listing(self, queue, pool)
 
-    monkeypatch.setattr(QueueSet, "tokens", moving)
+    monkeypatch.setattr(Inspection, "listing", moving)
     assert sorted(ids(stage.client.list())) == [JOB, "other"]
     assert moved
 
 
 def test_a_long_list_costs_few_requests(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    payload = JobState.enqueued("many").model_dump(mode="json", exclude_defaults=True)
+    payload = JobState.enqueued("many").to_payload()
     stage.queues.put_many("accept", [NewItem(payload, f"job-{number}") for number in range(600)])
     read, calls = Reads.ask, list[str]()
 

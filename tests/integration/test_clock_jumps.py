@@ -15,8 +15,8 @@ from orchestrator.handlers.hooks import Hooks
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.leader.queued_timeout import QueuedTimeout
 from orchestrator.model.states import Queue, Status
+from orchestrator.model.times import from_text
 from orchestrator.schedules.planner import Planner
-from orchestrator.schedules.runs import from_text
 from orchestrator.worker.worker import Worker
 from queues.model.operations import Delete
 from queues.queue_set import QueueSet

@@ -631,7 +631,7 @@ def test_thousands_of_jobs_are_looked_at_in_few_requests(
     practice: Practice, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     practice.staff()
-    payload = JobState.enqueued("test").model_dump(mode="json", exclude_defaults=True)
+    payload = JobState.enqueued("test").to_payload()
     parts = times(1, 10)
     practice.queues.pools.change("default", bound=1000 * parts)
     for part in range(parts):

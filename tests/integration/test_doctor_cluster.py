@@ -211,6 +211,22 @@ def test_a_schedule_whose_run_is_not_enqueued(practice: Practice) -> None:
     assert practice.kinds() == {}
 
 
+def test_schedules_that_wait_for_each_other(practice: Practice) -> None:
+    practice.staff()
+    schedules = practice.client.schedules
+    for name, after in (("a", "x"), ("b", "a")):
+        document = {"name": name, "python": "pass", "schedule": {"after": [after]}}
+        schedules.put(build_definition(document, "test"))
+    assert practice.kinds() == {}
+    node = practice.session.get(practice.nodes.schedule("a"))
+    assert node is not None
+    # As by two registrations at the same moment.
+    practice.commit(Set(practice.nodes.schedule("a"), node[0].replace(b'["x"]', b'["b"]'), -1))
+    finding = practice.one(FindingKind.CIRCULAR_SCHEDULES)
+    assert finding.path == practice.nodes.schedule("a")
+    assert "a after b after a" in finding.what
+
+
 def test_a_schedule_that_cannot_be_read(practice: Practice) -> None:
     practice.staff()
     practice.make(practice.nodes.schedule("odd"), {"paused": 7})

@@ -6,15 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.driver_logs import run_logs
 from orchestrator.driver_logs.collector import LOCK, DriverLogs
+from orchestrator.driver_logs.documents import Documents
 from orchestrator.driver_logs.positions import POSITIONS
+from orchestrator.driver_logs.records import ParsedRecord
 from orchestrator.logs.files import folder_lock
 from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
@@ -291,7 +294,75 @@ def test_a_line_without_end_is_taken_in_pieces(harness: Harness) -> None:
     harness.end()
     wait_until(lambda: is_collected(harness.directory), WAIT_S, "the end")
     sequence = [document["event.sequence"] for document in documents_in(harness.root, "stdout")]
-    assert sequence == [0, 1 << 20, 2 << 20]
+    piece = (1 << 20) - (64 << 10)  # what follows a cut is looked at, too
+    assert sequence == [0, piece, 2 * piece]
+
+
+def test_a_secret_in_a_line_without_end_is_masked_wherever_the_line_is_cut(harness: Harness) -> None:
+    values = [f"qwertz-{number:05}-asdfgh" for number in range(50)]
+    (harness.directory / "secrets.json").write_text(json.dumps({"values": values}), "ascii")
+    harness.write(b"x" * 900_007 + b" ".join(value.encode() for value in values * 400))
+    harness.end()
+    harness.collector()
+    wait_until(lambda: is_collected(harness.directory), WAIT_S, "the end")
+    said = "".join(harness.messages())
+    assert "*** ***" in said
+    assert "qwertz" not in said
+    assert "asdfgh" not in said
+
+
+PIPE = "a pipe"
+HOSTILE = [
+    ("collected.json", PIPE),
+    ("collected.json", "[" * 50_000),
+    ("collected.json", '{"done": false, "streams": {"stdout": {"offset": "1", "upto": 2, "time": 0}}}'),
+    ("collected.json", '{"done": false, "streams": {"stdout": {"offset": 0, "upto": 2, "time": NaN}}}'),
+    ("read-times", PIPE),
+    ("stdout.log.cut", PIPE),
+    ("stdout.log.cut", '{"total": "1"}'),
+    ("secrets.json", '{"values": 5}'),
+    ("plan.json", PIPE),
+    ("shim.json", "[]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), HOSTILE, ids=[f"{name} {content[:30]}" for name, content in HOSTILE]
+)
+def test_no_file_that_a_driver_writes_stops_the_logs_of_the_others(
+    harness: Harness, name: str, content: str
+) -> None:
+    path = harness.directory / name
+    path.unlink(missing_ok=True)
+    if content == PIPE:
+        os.mkfifo(path)
+    else:
+        path.write_text(content, "ascii")
+    harness.write(b"own\n")
+    other = harness.state_dir / "runs" / "key-2" / "inc"
+    other.mkdir(parents=True)
+    (other / "stdout.log").write_bytes(b"of another\n")
+    harness.collector()
+    wait_until(lambda: set(harness.messages()) == {"own", "of another"}, WAIT_S, "both lines")
+
+
+def test_an_error_with_the_logs_of_one_driver_does_not_stop_the_others(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = Documents.build
+
+    def failing(documents: Documents, records: Sequence[ParsedRecord], epoch: float) -> Any:
+        if b"poison\n" in [record.data for record in records]:
+            raise ArithmeticError
+        return build(documents, records, epoch)
+
+    monkeypatch.setattr(Documents, "build", failing)
+    harness.write(b"poison\n")
+    harness.collector()
+    other = harness.state_dir / "runs" / "key-2" / "inc"
+    other.mkdir(parents=True)
+    (other / "stdout.log").write_bytes(b"of another\n")
+    harness.wait("of another")
 
 
 def test_an_end_that_was_cut_before_it_was_collected_shows_in_the_offsets(harness: Harness) -> None:

@@ -347,7 +347,7 @@ def announced(deployment: Deployment, program: str, login: str) -> str:
     record = deployment.queues.put(
         Queue.RUNNING,
         job_id,
-        state.model_dump(mode="json", exclude_defaults=True),
+        state.to_payload(),
         extra=lambda path: [
             Create(f"{path}/definition", encode(definition.model_dump(mode="json", exclude_defaults=True)))
         ],

@@ -19,7 +19,8 @@ from orchestrator.leader.retention import RetentionCount
 from orchestrator.leader.stale_slots import StaleSlots
 from orchestrator.leader.stale_stops import StaleStops
 from orchestrator.metrics.registry import Depths, Metrics
-from orchestrator.model.job import JobState, JobView
+from orchestrator.model.job import JobState
+from orchestrator.model.job_view import JobView
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
 from queues.admin.scrubber import Scrubber
@@ -74,7 +75,7 @@ class Hall:
     ) -> None:
         """Put a job in this state."""
         fields = {"status": Status.ACCEPT, **state}
-        payload = JobState.enqueued("test").evolve(**fields).model_dump(mode="json", exclude_defaults=True)
+        payload = JobState.enqueued("test").evolve(**fields).to_payload()
         due = self.set.clock.now_ms() + due_in_ms
         for name in {pool, pool.removesuffix(LOW_LANE_SUFFIX)}:
             self.set.ensure_pool(name)
@@ -360,7 +361,7 @@ def test_a_request_that_comes_in_the_moment_of_the_removal_stays(
 
     def retried_and_stopped() -> None:
         commit(hall.session, [Delete(path)])
-        state = JobState.enqueued("test").model_dump(mode="json")
+        state = JobState.enqueued("test").to_payload()
         hall.set.move("job", Queue.ACCEPT, payload=state, delay_ms=0)
         stop(hall, "job", hall.run_key("job"))
 

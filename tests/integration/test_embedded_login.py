@@ -9,6 +9,8 @@ import shutil
 import socket
 import stat
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,7 +26,7 @@ from kazoo.security import make_digest_acl
 from orchestrator.config.zookeeper import DriverAccess
 from queues import EmbeddedZooKeeper, PortTaken, ServerConfig, ServerStartFailed, login_of, running_server
 from queues.embedded import server as server_module
-from queues.embedded.packets import is_root_of, send_four_letter_word
+from queues.embedded.packets import root_access, send_four_letter_word
 from queues.embedded.ports import free_ports
 from queues.embedded.zkcli import logged_in
 from queues.model.errors import Unreachable
@@ -52,6 +54,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeep
         with session_of(running) as session:
             session.ensure_path("/orchestrator/jobs")
         yield running
+
+
+def test_the_example_of_the_queues_logs_in_by_the_data_directory(
+    server: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    program = (Path(__file__).parents[2] / "examples" / "queues_alone.py").read_text("utf-8")
+    assert "~/.local/state/spark-job-orchestrator/zookeeper" in program
+    for place, ends_well in ((server.config.data_dir, True), (tmp_path, False)):
+        own = program.replace("~/.local/state/spark-job-orchestrator/zookeeper", str(place))
+        done = subprocess.run([sys.executable, "-c", own], capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) is ends_well, done.stderr
+        assert ends_well or f"no ZooKeeper server runs with the data directory {tmp_path}" in done.stderr
+    assert done.stdout == ""
 
 
 def tried(hosts: str, act: Callable[[KazooClient], object], login: str = "") -> Any:
@@ -303,7 +318,7 @@ def test_the_password_is_not_sent_to_another_user_who_listens_at_the_port(tmp_pa
             pass
     host, port = hosts.split(":")
     with pytest.raises(ConnectionRefusedError, match="is not a server of this user"):
-        is_root_of(login, host, int(port))  # the check of a start
+        root_access(login, host, int(port))  # the check of a start
     with logged_in(SessionSettings(hosts, digest=login)) as way:
         host, port = way.split(":")
         with socket.create_connection((host, int(port))) as client:

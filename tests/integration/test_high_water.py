@@ -57,7 +57,7 @@ class Target:
 
     def progress_path(self, job_id: str) -> str:
         record = self.deployment.queues.get(job_id)
-        number = JobState.model_validate(record.payload).attempt
+        number = JobState.from_payload(record.payload).attempt
         return f"{attempt_path(self.deployment.queues.layout.record(job_id), record.run_key, number)}/alive"
 
     def fill(self, job_id: str, line: float, **more: object) -> None:

@@ -129,7 +129,10 @@ def test_every_attempt_is_in_the_history_with_what_it_took_and_why_it_failed(
         (killed, 1, "killed", "killed"),
         (too_long, 1, "killed", "timeout"),
     ]
-    assert (runs[0]["type"], runs[0]["message"]) == ("AssertionError", "why")
+    assert (runs[0]["type"], runs[0]["message"].splitlines()[0]) == (
+        "AssertionError",
+        "job.py:1: AssertionError: why",
+    )
     assert runs[1]["input_bytes"] == 1000
     assert runs[1]["metrics"] == {"input_bytes": 1000, "input_rows": 10}
     assert runs[1]["settings"] == {"spark.master": "local[*]", "spark.submit.deployMode": "client"}

@@ -6,6 +6,7 @@ A receiver that honours the keys of requests has each row once; repeated request
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from spark_runner.connectors.base import Writer
 from spark_runner.sql.execution.execution import execute
 from tests.sampling import chance, times
-from tests.servers.web import Reply, WebServer, web_server
+from tests.servers.web import Received, Reply, WebServer, ok, web_server
 from tests.spark_programs import start_stream_driver
 from tests.stream_driver import plan_of
 from tests.waiting import wait_until
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.campaign, pytest.mark.drawn("kills of writers"), pytes
 
 FILES, ROWS = 8, 25
 START_S = 120
+HELD_S = 10.0  # far longer than the kill of the processes takes
 STREAM = """SET job.mode = 'available-now';
 CREATE TABLE src (id BIGINT) USING json OPTIONS (path 'in', max_files_per_trigger 1);
 CREATE TABLE dst (id BIGINT) USING http OPTIONS (url '{url}/items');
@@ -44,10 +46,15 @@ def test_rows_of_a_driver_killed_at_random_are_all_there(
     for file in range(FILES):
         lines = [json.dumps({"id": ROWS * file + row}) for row in range(ROWS)]
         (tmp_path / "in" / f"{file}.json").write_text("\n".join(lines), "utf-8")
-    with web_server(lambda _: Reply(delay_s=0.005)) as server:
+    enough = chance(f"http kill {number}").randrange(1, ROWS * FILES // 2)
+    with web_server() as server:
+
+        def slow_from_the_kill(_: Received) -> Reply:
+            return Reply(delay_s=HELD_S if len(server.received) >= enough else 0.005)
+
+        server.reply = slow_from_the_kill
         text = script.format(url=server.url)
         driver = start_stream_driver(text, tmp_path)
-        enough = chance(f"http kill {number}").randrange(1, ROWS * FILES // 2)
         workers = list[psutil.Process]()
         try:
             wait_until(lambda: len(server.received) >= enough, START_S, f"{enough} rows are sent")
@@ -55,8 +62,12 @@ def test_rows_of_a_driver_killed_at_random_are_all_there(
         finally:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
-        # Python workers of Spark, in a group of their own, send until they notice.
+        # Python workers of Spark, in a group of their own, would send all rows that they hold.
+        for worker in workers:
+            with suppress(psutil.NoSuchProcess):
+                worker.kill()
         assert not psutil.wait_procs(workers, START_S)[1]
+        server.reply = ok
         sent = len(server.received)
         assert sent < FILES * ROWS, "it was killed before its end"
         # The run of the killed driver, as a worker repeats it.

@@ -72,7 +72,7 @@ def test_late_stops_cost_no_finished_job(deployment: Deployment) -> None:
     queue_set = deployment.queues  # puts finished jobs without running them
     deployment.worker()
     deployment.worker()
-    state = JobState.enqueued("x").evolve(status=Status.SUCCESS).model_dump(mode="json")
+    state = JobState.enqueued("x").evolve(status=Status.SUCCESS).to_payload()
     ids = [f"j{number}" for number in range(100)]
     for job_id in ids:
         queue_set.put(Queue.FINISH, job_id, state, delay_ms=3_600_000)
@@ -221,6 +221,7 @@ def test_a_job_that_ends_in_the_moment_of_ctrl_c_is_shown_as_it_ended(
 ) -> None:
     from types import SimpleNamespace  # noqa: PLC0415 - only here
 
+    from orchestrator.cli.live import display  # noqa: PLC0415 - likewise
     from orchestrator.cli.run import _follow  # noqa: PLC0415 - likewise
 
     deployment.worker()
@@ -232,9 +233,10 @@ def test_a_job_that_ends_in_the_moment_of_ctrl_c_is_shown_as_it_ended(
         kill(stopped)
 
     monkeypatch.setattr(deployment.client, "kill", after_the_end)
-    screen: Any = SimpleNamespace(show=lambda *_: None, say=lambda _words: None)
+    screen = display(quiet=True)
     interrupt: Any = SimpleNamespace(is_set=lambda: True)
-    assert _follow(deployment.client, job_id, screen, interrupt).status is Status.SUCCESS
+    _follow(deployment.client, job_id, screen, interrupt, check=lambda: None)
+    assert deployment.client.get(job_id).status is Status.SUCCESS
 
 
 def test_a_worker_finds_and_repairs_damage_while_it_works(deployment: Deployment) -> None:

@@ -42,6 +42,7 @@ def test_a_job_passes_the_queues_and_ends_in_finish_as_success(
     [
         ("raise ValueError('no such thing')", "user", "no such thing"),
         ("import sys; sys.exit(3)", "user", "exited with code 3"),
+        ("import sys; print('why', file=sys.stderr); sys.exit(3)", "user", "exited with code 3: why"),
         ("import sys; sys.exit('no rows today')", "user", "no rows today"),
         ("raise MemoryError", "memory", "MemoryError"),
         ("import os; os._exit(4)", "user", "exit code 4"),

@@ -91,6 +91,16 @@ def test_csv_keeps_the_spaces_at_the_ends_of_texts(tables: Tables, topics: Topic
     assert tables.written() == [("  x ", " ", None), (" y", "z ", "\t")]
 
 
+def test_csv_doubles_quotes_within_quotes(tables: Tables, topics: Topics) -> None:
+    topic, columns = topics.new(), "a STRING, b STRING"
+    given = inline([['x "y", z', "w"]], columns)
+    tables.run(BATCH + given + tables.kafka("dst", columns, topic, format="csv") + WRITE)
+    assert [each.value for each in topics.kafka.records(topic)] == [b'"x ""y"", z",w']
+    back = tables.kafka("src", columns, topic, format="csv") + tables.files(columns)
+    tables.run(BATCH + back + COPY)
+    assert tables.written() == [('x "y", z', "w")]
+
+
 @pytest.mark.parametrize("null", ["", "-"])
 def test_csv_of_one_column_has_null_as_any_other(tables: Tables, topics: Topics, null: str) -> None:
     topic, options = topics.new(), {"format": "csv", "null_value": null}

@@ -1,13 +1,13 @@
 """Following the log of a pod: each line once, as soon as it is written."""
 
 import threading
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.job.log_files import LogStream, print_logs
+from orchestrator.client.logs import JobLogs
+from orchestrator.logs.reading.query import DRIVER, query_of
 from orchestrator.model.states import Status
 from spark_runner.runners.registry import Runners
 from tests.jobs_support import Deployment
@@ -34,31 +34,25 @@ def test_each_line_is_printed_once_while_its_pod_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("orchestrator.cli.job.log_files._COPY_SECONDS", 0.3)
+    monkeypatch.setattr("orchestrator.client.log_pages._COPY_SECONDS", 0.3)
     deployment.worker(runner=kubernetes_site.runner())
     target = kubernetes_site.target()
     program = PROGRAM.format(lines=LINES, folder=str(tmp_path))
     job_id = deployment.submit(program, spark={"master": target.master, "kubernetes": {**target.options}})
     # Another runner, as that of `job logs` beside the worker: it has only the files.
     runners = Runners.of(kubernetes_site.runner())
-    follower = threading.Thread(
-        target=print_logs,
-        args=(deployment.client, runners, job_id, None, [LogStream.STDOUT]),
-        kwargs={"follow": True},
-    )
-    printed = tmp_path / "printed"  # pytest's capture loses text that is printed while it is read
+    logs = JobLogs(deployment.queues, deployment.settings, report=print, runners=runners)
+    query, printed = query_of(streams=["stdout"]), list[str]()
 
-    def is_printed(line: str) -> bool:
-        return line in printed.read_text()
+    def follow() -> None:
+        for record in logs.records(job_id, query, attempt=None, executor=DRIVER, follow=True):
+            printed.append(record.message)
 
-    with printed.open("w") as stdout, redirect_stdout(stdout):
-        follower.start()
-        for number in range(LINES):
-            wait_until(partial(is_printed, f"line {number}\n"), END_S, f"line {number} is printed")
-            (tmp_path / f"go-{number}").touch()
-        assert deployment.wait(job_id).job.status is Status.SUCCESS
-        wait_until(lambda: not follower.is_alive(), END_S, "following ends with the job")
-    assert printed.read_text().splitlines() == [
-        *(f"line {number}" for number in range(LINES)),
-        "the last one has no end",
-    ]
+    follower = threading.Thread(target=follow)
+    follower.start()
+    for number in range(LINES):
+        wait_until(partial(printed.__contains__, f"line {number}"), END_S, f"line {number} is printed")
+        (tmp_path / f"go-{number}").touch()
+    assert deployment.wait(job_id).job.status is Status.SUCCESS
+    wait_until(lambda: not follower.is_alive(), END_S, "following ends with the job")
+    assert printed == [*(f"line {number}" for number in range(LINES)), "the last one has no end"]

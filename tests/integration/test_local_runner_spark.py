@@ -10,7 +10,7 @@ import pytest
 from spark_runner.protocol.process import processes_of
 from spark_runner.runners.base import RunState, SparkTarget, SubmitRequest
 from spark_runner.runners.local import LocalRunner
-from spark_runner.runners.spark_log import readable_lines
+from spark_runner.runners.spark_log import spark_event
 from spark_runner.runners.spark_submits import SparkSubmits
 from tests.waiting import wait_until
 
@@ -54,7 +54,15 @@ def request(run: str, code: str, **more: Any) -> SubmitRequest:
 
 
 def logs(runner: LocalRunner, run: str) -> dict[str, str]:
-    return {log.stream: readable_lines(log.path.read_bytes()).decode() for log in runner.logs(run)}
+    return {
+        log.stream: "".join(map(readable, log.path.read_bytes().splitlines(keepends=True)))
+        for log in runner.logs(run)
+    }
+
+
+def readable(line: bytes) -> str:
+    event = spark_event(line)
+    return line.decode() if event is None else f"{event.level} {event.logger}: {event.message}\n{event.trace}"
 
 
 def test_odd_settings_arrive_intact_secrets_show_nowhere_and_the_logs_of_a_success_are_clean(
@@ -86,5 +94,6 @@ def test_odd_settings_arrive_intact_secrets_show_nowhere_and_the_logs_of_a_succe
     # The JVM's one line; not ours to switch off, as Spark itself asks for the module.
     assert written["stderr"] in ("", "WARNING: Using incubator modules: jdk.incubator.vector\n")
     assert [line for line in written["stdout"].splitlines() if "Warning" not in line] == ["counted 1000"]
-    assert "INFO SparkContext: Running Spark version" in written["spark"]
+    assert "INFO org.apache.spark.SparkContext: Running Spark version" in written["spark"]
+    assert not [line for line in written["spark"].splitlines() if line.startswith("WARN")]
     wait_until(lambda: not processes_of(run), 10, "the end of the shim")

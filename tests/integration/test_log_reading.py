@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -110,6 +110,22 @@ def test_later_records_are_followed(tmp_path: Path, elasticsearch_url: str, log_
     found = wait_until(lambda: next(news), SEARCHABLE_S, "the new ones are seen")
     assert [entry.text("message") for entry in found] == ["m2", "m3"]
     assert next(news) == []
+
+
+@pytest.mark.parametrize("shown", [0, 10])
+def test_a_record_of_the_future_hides_no_later_one(
+    tmp_path: Path, elasticsearch_url: str, log_alias: str, shown: int
+) -> None:
+    ahead = json.dumps({"@timestamp": "2999-01-01T00:00:00.000000Z", "message": "ahead"}).encode()
+    root = shipped(tmp_path, elasticsearch_url, log_alias, [ahead])
+    reader = LogReader(LogSettings(url=elasticsearch_url, alias=log_alias), root, report=pytest.fail)
+    news = reader.follow(LogQuery(), reader.last(LogQuery(), shown))
+    next(news)
+    time = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    now = json.dumps({"@timestamp": time, "message": "now"}).encode()
+    shipped(tmp_path, elasticsearch_url, log_alias, [now])
+    found = wait_until(lambda: next(news), SEARCHABLE_S, "the new one is seen")
+    assert [entry.text("message") for entry in found] == ["now"]
 
 
 def test_an_alias_without_any_index_is_an_empty_log(

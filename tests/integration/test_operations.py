@@ -307,7 +307,7 @@ def test_an_attempt_that_begins_in_the_moment_of_an_act_is_not_left_to_itself(
         stage.attempt(JOB, run_key, 1, INTENT)
 
     running = stage.state().evolve(status=Status.RUNNING, attempt=1)
-    payload = running.model_dump(mode="json", exclude_defaults=True)
+    payload = running.to_payload()
     change_before_the_claim(stage, monkeypatch, begin)
     with pytest.raises(refusal):
         act(stage.client)
@@ -363,7 +363,7 @@ def test_other_moves_by_hand_are_refused_with_what_to_do(stage: Stage, source: Q
     assert ("job retry" in str(refused.value)) is (source in {Queue.FINISH, Queue.DEAD})
     assert ("queue replay" in str(refused.value)) is (source is Queue.DEAD)
     assert stage.places_of() == [(source, "default")]
-    assert stage.state().status is JobState.model_validate(stage.queues.get(JOB).payload).status
+    assert stage.state().status is JobState.from_payload(stage.queues.get(JOB).payload).status
 
 
 @pytest.mark.parametrize("queue", Queue)

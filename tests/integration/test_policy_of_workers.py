@@ -8,7 +8,7 @@ from orchestrator.callbacks import http_post
 from orchestrator.callbacks.callback import CallbackError, Callbacks
 from orchestrator.client.client import Client
 from orchestrator.config.tables import PoolPolicy
-from orchestrator.model.definition import Callback
+from orchestrator.model.definition_parts import Callback
 from orchestrator.model.states import Status
 from orchestrator.policy.policy import Policy
 from orchestrator.policy.rules import PolicyRefused

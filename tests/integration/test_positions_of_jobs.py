@@ -31,6 +31,7 @@ class Cluster:
             "context": SimpleNamespace(session=self.session, layout=SimpleNamespace(root=self.root)),
             "definition": SimpleNamespace(name="numbers"),
             "id": job_id,
+            "reads": self.session,
             "record_path": f"{self.root}/{job_id}",
             "run_key": "key",
             "state": SimpleNamespace(attempt=attempt),

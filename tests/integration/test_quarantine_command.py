@@ -124,7 +124,7 @@ def test_a_job_that_has_not_begun_has_none(stage: Stage, show: Show) -> None:
 def test_a_job_that_is_not_there_is_not_found(show: Show) -> None:
     code, stdout, stderr = show()
     assert (code, stdout) == (4, "")
-    assert f"no item has the id '{JOB}'" in stderr
+    assert f"no job has the id '{JOB}'" in stderr
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/bad/job/run-1/people", "file:/nowhere/people", ""])

@@ -51,7 +51,7 @@ def test_a_random_walk_takes_legal_steps_alone(deployment: Deployment, walk: Seq
     context: WorkerContext = worker._context  # noqa: SLF001 - of a worker as it is composed
     queue_set: QueueSet = worker._set  # noqa: SLF001 - likewise
     job_id = f"walk-{uuid.uuid4().hex[:8]}"
-    queue_set.put(Queue.ACCEPT, job_id, JobState.enqueued("walk").model_dump(mode="json"))
+    queue_set.put(Queue.ACCEPT, job_id, JobState.enqueued("walk").to_payload())
     job = JobContext(claim(queue_set, job_id), context)
     for action in walk:
         if not job.claim.held:  # it was released with a delay: claimed again as an operator would
@@ -60,12 +60,12 @@ def test_a_random_walk_takes_legal_steps_alone(deployment: Deployment, walk: Seq
         status, queue_after = target(before, queue, action)
         if status is before.status or status in TRANSITIONS[before.status]:
             Transitions(context).of(job, action).step.run()
-            after = JobState.model_validate(queue_set.get(job_id).payload)
+            after = JobState.from_payload(queue_set.get(job_id).payload)
             assert (after.status, places_of(queue_set, job_id)) == (status, [queue_after])
         else:
             with pytest.raises(IllegalTransition):
                 Transitions(context).of(job, action)
-            assert JobState.model_validate(queue_set.get(job_id).payload) == before
+            assert JobState.from_payload(queue_set.get(job_id).payload) == before
             assert places_of(queue_set, job_id) == [queue]
     job.claim.give_up()
 

@@ -98,7 +98,7 @@ def changes_nothing(
 def later_job(stage: Stage, *, claims: int = 0) -> QueueSet:
     """A job of the same id, claimed so often by another worker; the last claim is kept."""
     other = stage.other("other")
-    other.put(Queue.ACCEPT, JOB, JobState.enqueued("later").model_dump(mode="json"))
+    other.put(Queue.ACCEPT, JOB, JobState.enqueued("later").to_payload())
     for number in range(claims):
         claim = other.claim_by_id(JOB)
         if number < claims - 1:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.compose import users_of_drivers
 from orchestrator.config.event_logs import EventLogSettings
+from orchestrator.config.runners import users_of_drivers
 from orchestrator.config.settings import Settings
 from orchestrator.driver_logs.facts import read_application
 from orchestrator.handlers.event_logs import EventLogs

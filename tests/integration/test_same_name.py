@@ -46,7 +46,7 @@ def typed(
 
 def definition(folder: Path, concurrency: int) -> str:
     path = folder / f"invoices-{concurrency}.json"
-    path.write_text(json.dumps({"name": NAME, "python": "pass", "concurrency": concurrency}))
+    path.write_text(json.dumps({"name": NAME, "python": {"text": "pass"}, "concurrency": concurrency}))
     return str(path)
 
 
@@ -98,7 +98,8 @@ def test_without_concurrency_a_second_job_starts_and_that_is_said(
     first = occupied(scripted_deployment, tmp_path / "go", name=NAME)
     said = submit(typed, tmp_path, "second", 0)
     assert said == (
-        f"second may run beside {first}: concurrency is 0 for jobs named invoices, which is no limit\n"
+        f"{first} (also named invoices) has not ended: second may run beside it; "
+        "`concurrency: 1` in the definition runs one at a time\n"
     )
     assert scripted_deployment.wait("second").job.status is Status.SUCCESS
     assert "at once:" not in typed("job", "show", "second")[1]
@@ -173,6 +174,6 @@ def test_running_jobs_of_the_pool_and_its_low_lane_are_found_beside_damaged_ones
     stage.put(Queue.RUNNING, job_id="damaged", pool="team", name=NAME)
     commit(stage.session, [Set(stage.queues.layout.record("damaged"), b"[", -1)])
     commit(stage.session, [Create(f"{stage.queues.layout.queue(Queue.RUNNING, 'team')}/foreign", b"")])
-    assert rule(stage, 0, pool="team").startswith("own may run beside a, b: concurrency is 0 ")
-    assert rule(stage, 0, pool="team.low").startswith("own may run beside a, b: ")
+    assert rule(stage, 0, pool="team").startswith("a, b (also named invoices) have not ended: own may ")
+    assert rule(stage, 0, pool="team.low").startswith("a, b (also named invoices) ")
     assert rule(stage, 0, pool="none") == ""

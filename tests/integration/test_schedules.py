@@ -4,107 +4,39 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.cli.app import run_app
 from orchestrator.client.client import Client
-from orchestrator.compose import build_client, build_queue_set
+from orchestrator.compose import build_queue_set
 from orchestrator.leader.election import Election
 from orchestrator.model import plan as plans
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import CorruptSchedule, DefinitionError, ScheduleNotFound
 from orchestrator.model.job import JobState
-from orchestrator.model.paths import Nodes
+from orchestrator.model.job_view import JobView
 from orchestrator.model.plan import Plan, decode_plan, plan_path
 from orchestrator.model.schedule import Schedule
 from orchestrator.model.states import Queue, Status
-from orchestrator.schedules.planner import Planner, Submit
+from orchestrator.model.times import from_text, local_time, to_text
+from orchestrator.schedules.known import KnownSchedules
+from orchestrator.schedules.planner import Planner
 from orchestrator.schedules.record import ScheduleRecord
-from orchestrator.schedules.runs import MAX_CATCH_UP, from_text, to_text
-from orchestrator.schedules.store import KnownSchedules, ScheduleStore
-from queues.model.codec import decode, encode
+from orchestrator.schedules.runs import MAX_CATCH_UP, Enqueue
+from orchestrator.schedules.store import ScheduleStore
+from queues.model.codec import encode
 from queues.model.errors import Conflict, InvalidName
-from queues.model.operations import Create, Delete, Operation, Set
-from queues.queue_set import QueueSet
+from queues.model.operations import PERM_ALL, PERM_READ, Create, Delete, Grant, Operation, Set
 from queues.store.commit import commit
 from spark_runner.sql.text.errors import SqlError
 from tests.claims_support import lose_reply
 from tests.jobs_support import Deployment, python_job
 from tests.queues_support import expire
-from tests.waiting import wait_until
+from tests.schedules_support import Died, Hall, Type, dies_after_put, interrupted, lead_until
 
 MINUTE, HOUR = 60, 3600
-
-
-class Died(BaseException):
-    """Ends a leader in the middle of a step, as a kill would."""
-
-
-class Hall:
-    """A root with a clock that tests set, and any number of leaders, each on its own session."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self.deployment = deployment
-        self.now = from_text("2026-11-21T11:00:00Z")
-        self.nodes = Nodes(deployment.settings.root)
-        self.store = ScheduleStore(deployment.session(), self.nodes, self.clock)
-        self.queues: QueueSet = build_queue_set(deployment.session(), deployment.settings, owner="test")
-
-    def clock(self) -> int:
-        return self.now
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += round(seconds * 1000)
-
-    def client(self) -> Client:
-        return build_client(self.deployment.session(), self.deployment.settings)
-
-    def leader(
-        self,
-        submit: Callable[[Client], Submit] = lambda client: client.enqueue,
-        fence: tuple[Operation, ...] = (),
-    ) -> Planner:
-        client = self.client()
-        store = ScheduleStore(self.deployment.session(), self.nodes, self.clock)
-        return Planner(store, submit=submit(client), get=client.get, fence=lambda: fence)
-
-    def register(self, name: str = "tick", **schedule: Any) -> Definition:
-        definition = python_job("pass", name=name, schedule={"every": "1m", **schedule})
-        self.store.put(definition)
-        return definition
-
-    def runs(self) -> list[str]:
-        """The fire times of all runs, from their ids."""
-        ids = sorted(job.id for job in self.deployment.client.jobs())
-        return [job_id.rpartition("-")[2] for job_id in ids]
-
-    def end(self, job_id: str) -> None:
-        """Finish a job, as a worker would."""
-        state = JobState.model_validate(self.queues.get(job_id).payload)
-        ended = state.evolve(status=Status.SUCCESS).model_dump(mode="json")
-        self.queues.move(job_id, Queue.FINISH, payload=ended)
-
-    def forget(self, job_id: str) -> None:
-        """Remove a job whose retention is over."""
-        path = self.queues.layout.record(job_id)
-        self.queues.remove(job_id, extra=lambda _: [Delete(f"{path}/definition")])
-
-    def node(self, name: str = "tick") -> dict[str, Any]:
-        found = self.store.session.get(self.nodes.schedule(name))
-        assert found is not None
-        return decode(found[0])
-
-
-@pytest.fixture
-def hall(deployment: Deployment) -> Hall:
-    return Hall(deployment)
-
-
-def lead_until(leader: Planner, condition: Callable[[], bool], what: str) -> None:
-    """Step until the effect shows: changes arrive a moment later."""
-    wait_until(lambda: leader.step() <= 5 and condition(), 10, what)
 
 
 # ---------------------------------------------------------------------- the store
@@ -225,6 +157,29 @@ def test_a_node_that_is_no_schedule_is_listed_as_such_keeps_no_other_back_and_ca
         hall.store.get("broken")
 
 
+def close(hall: Hall, path: str, grants: int) -> None:
+    """Give all logins these rights alone."""
+    assert hall.store.session.access.set([(path, [Grant(grants, "world", "anyone")], -1)]) == [True]
+
+
+def test_a_schedule_or_a_success_that_is_closed_to_workers_keeps_no_other_back(hall: Hall) -> None:
+    hall.register()
+    hall.register("closed")
+    hall.store.put(python_job("pass", name="report", schedule={"after": ["load"]}))
+    paths = [hall.nodes.schedule("closed"), hall.nodes.success("load")]
+    for path in paths:
+        close(hall, path, PERM_ALL & ~PERM_READ)
+    hall.pass_time(MINUTE)
+    assert hall.leader().step() <= 5
+    assert hall.jobs() == ["tick-20261121T110100Z"]
+    reasons = {name: str(record) for name, record in hall.store.records().items() if name == "closed"}
+    assert "cannot be read" in reasons["closed"]
+    for path in paths:
+        close(hall, path, PERM_ALL)
+    hall.leader().step()
+    assert hall.jobs() == ["closed-20261121T110100Z", "tick-20261121T110100Z"]
+
+
 # ---------------------------------------------------------------------- a run
 def test_the_run_of_a_fire_time_is_enqueued_when_it_has_come(hall: Hall) -> None:
     hall.register()
@@ -340,7 +295,7 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
     hall.register(overlap="queue", catch_up=True)
     put: Counter[str] = Counter()
 
-    def counting(client: Client) -> Submit:
+    def counting(client: Client) -> Enqueue:
         def submit(
             definition: Definition,
             plan: Plan | None,
@@ -348,9 +303,12 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
             job_id: str,
             extra_operations: Sequence[Operation],
             origin: str,
-        ) -> None:
-            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
+        ) -> JobView:
+            job = client.enqueue(
+                definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin
+            )
             put[job_id] += 1
+            return job
 
         return submit
 
@@ -380,21 +338,6 @@ def test_leaders_that_act_at_once_enqueue_each_fire_time_once(hall: Hall) -> Non
     assert hall.node()["skipped"] == []
 
 
-def dies_after_put(client: Client) -> Submit:
-    def submit(
-        definition: Definition,
-        plan: Plan | None,
-        *,
-        job_id: str,
-        extra_operations: Sequence[Operation],
-        origin: str,
-    ) -> None:
-        client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
-        raise Died
-
-    return submit
-
-
 def test_a_leader_that_dies_between_put_and_mark_leaves_a_run_that_is_not_put_again(hall: Hall) -> None:
     hall.register()
     hall.pass_time(MINUTE)
@@ -422,30 +365,6 @@ def test_a_run_that_was_put_but_not_marked_before_a_long_outage_was_not_missed(h
     assert [item["time"] for item in node["skipped"]] == ["2026-11-21T11:02:00Z"] + [
         f"2026-11-21T12:0{minute}:00Z" for minute in (0, 1)
     ]
-
-
-def interrupted(between: Callable[[str], object]) -> Callable[[Client], Submit]:
-    """A leader that is paused before its first put, while `between` happens."""
-
-    def make(client: Client) -> Submit:
-        first = [True]
-
-        def submit(
-            definition: Definition,
-            plan: Plan | None,
-            *,
-            job_id: str,
-            extra_operations: Sequence[Operation],
-            origin: str,
-        ) -> None:
-            if first:
-                first.clear()
-                between(job_id)
-            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
-
-        return submit
-
-    return make
 
 
 def test_a_leader_that_was_paused_repeats_no_run_that_has_been_removed_meanwhile(hall: Hall) -> None:
@@ -515,7 +434,7 @@ def test_a_late_leader_neither_enqueues_the_old_program_nor_brings_it_back(hall:
 
 
 def test_a_leader_that_is_late_after_its_put_does_not_bring_the_old_program_back(hall: Hall) -> None:
-    def late(client: Client) -> Submit:
+    def late(client: Client) -> Enqueue:
         def submit(
             definition: Definition,
             plan: Plan | None,
@@ -523,9 +442,12 @@ def test_a_leader_that_is_late_after_its_put_does_not_bring_the_old_program_back
             job_id: str,
             extra_operations: Sequence[Operation],
             origin: str,
-        ) -> None:
-            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
+        ) -> JobView:
+            job = client.enqueue(
+                definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin
+            )
             register_anew(hall)
+            return job
 
         return submit
 
@@ -838,7 +760,7 @@ def test_a_fault_of_one_schedule_does_not_stop_the_others(hall: Hall) -> None:
     for name in ("a", "b", "c"):
         hall.register(name)
 
-    def breaking(client: Client) -> Submit:
+    def breaking(client: Client) -> Enqueue:
         def submit(
             definition: Definition,
             plan: Plan | None,
@@ -846,10 +768,12 @@ def test_a_fault_of_one_schedule_does_not_stop_the_others(hall: Hall) -> None:
             job_id: str,
             extra_operations: Sequence[Operation],
             origin: str,
-        ) -> None:
+        ) -> JobView:
             if definition.name == "b":
                 raise RuntimeError(job_id)
-            client.enqueue(definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin)
+            return client.enqueue(
+                definition, plan, job_id=job_id, extra_operations=extra_operations, origin=origin
+            )
 
         return submit
 
@@ -865,7 +789,7 @@ def test_a_full_pool_delays_a_run(hall: Hall) -> None:
     leader = hall.leader()
     hall.queues.ensure_pool()
     hall.queues.pools.change("default", bound=1)
-    hall.queues.put(Queue.ACCEPT, "in-the-way", JobState.enqueued("other").model_dump(mode="json"))
+    hall.queues.put(Queue.ACCEPT, "in-the-way", JobState.enqueued("other").to_payload())
     hall.pass_time(MINUTE)
     assert leader.step() == 1
     assert hall.runs() == ["way"]
@@ -900,29 +824,11 @@ def test_a_rider_that_is_refused_keeps_the_job_out(hall: Hall) -> None:
 
 
 # ---------------------------------------------------------------------- the command line
-Type = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def typed(hall: Hall, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
-    settings = hall.deployment.settings
-    monkeypatch.setenv("ZOOKEEPER_HOSTS", settings.zookeeper_hosts)
-    monkeypatch.setenv("ORCHESTRATOR_ROOT", settings.root)
-    monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(settings.state_dir))
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = run_app(list(arguments))
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
 def test_a_definition_with_a_schedule_is_registered_instead_of_enqueued(
     hall: Hall, typed: Type, tmp_path: Any
 ) -> None:
     file = tmp_path / "job.yaml"
-    file.write_text('name: nightly\npython: |\n  pass\nschedule: {cron: "0 0 1 1 *"}\n', "utf-8")
+    file.write_text('name: nightly\npython: {text: pass}\nschedule: {cron: "0 0 1 1 *"}\n', "utf-8")
     code, out, _ = typed("job", "submit", str(file))
     name, following = out.split()
     assert (code, name) == (0, "nightly")
@@ -938,7 +844,7 @@ def test_schedules_are_listed_shown_paused_resumed_and_removed_by_name(hall: Hal
     hall.store.put(python_job("pass", name="nightly", schedule={"cron": "0 0 1 1 *"}))
     code, out, _ = typed("schedule", "list")
     head, _, row = out.splitlines()
-    assert head.split() == ["name", "when", "timezone", "next", "last", "paused", "overlap"]
+    assert head.split() == ["name", "when", "next", "last", "run", "status", "fired"]
     assert "0 0 1 1 *" in row
     assert typed("schedule", "pause", "nightly")[0] == 0
     (row,) = json.loads(typed("schedule", "list", "-o", "json")[1])
@@ -964,7 +870,30 @@ def test_schedules_are_listed_shown_paused_resumed_and_removed_by_name(hall: Hal
 def test_a_name_that_is_not_there_is_an_error_of_its_own(command: str, typed: Type) -> None:
     code, out, err = typed("schedule", command, "absent")
     assert (code, out) == (4, "")
-    assert "no schedule has the name 'absent'" in err
+    assert "no schedule has the name 'absent'; `schedule list` shows all" in err
+
+
+def test_a_misspelt_name_gets_the_one_that_was_probably_meant(hall: Hall, typed: Type) -> None:
+    hall.store.put(python_job("pass", name="nightly", schedule={"cron": "0 0 1 1 *"}))
+    for command in (("run",), ("show",), ("remove", "--yes")):
+        code, _, err = typed("schedule", command[0], "nigtly", *command[1:])
+        assert (code, err) == (4, "error: no schedule has the name 'nigtly'; did you mean 'nightly'?\n")
+
+
+def test_a_registration_says_what_it_is_and_when_it_runs_first(
+    hall: Hall, typed: Type, tmp_path: Path
+) -> None:
+    definition = tmp_path / "nightly.yaml"
+    (tmp_path / "job.py").write_text("pass")
+    definition.write_text("{name: nightly, python: job.py, schedule: {cron: '0 0 1 1 *'}}")
+    code, out, err = typed("job", "submit", str(definition))
+    assert code == 0, err
+    at = from_text(out.split()[1])
+    words = f"schedule nightly is registered; its next run is at {local_time(to_text(at))}\n"
+    assert (out.split()[0], err) == ("nightly", words)
+    assert typed("job", "submit", str(definition), "-q")[2] == ""
+    hall.store.pause("nightly")
+    assert "nightly is paused; " in typed("job", "submit", str(definition))[2]
 
 
 def test_show_lists_fire_times_without_a_run_and_the_reason(hall: Hall, typed: Type) -> None:

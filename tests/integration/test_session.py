@@ -296,6 +296,8 @@ CHILD = """
     held = "/held-" + str(os.getpid())
     commit(session, [Create(held, ephemeral=True)])
     before = session.id, session.connections
+    guard = session._reads._joint._guard
+    guard.acquire()  # as another thread of the parent may have, at any moment
     pid = os.fork()
     if pid == 0:
         assert session.state is SessionState.LOST
@@ -320,6 +322,7 @@ CHILD = """
             assert own.exists(held) is not None
         assert time.monotonic() - started < 5
         sys.exit(7)  # the usual way out, with all that is to be done at the exit
+    guard.release()
     waited, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 7, status
     def pings():  # what the server has got from this session
@@ -362,3 +365,15 @@ def test_a_forgotten_watcher_is_not_called_and_the_others_are(server: EmbeddedZo
         commit(session, [Set("/watched", b"new", -1)])
         assert kept.wait(10)
         assert not forgotten.is_set()
+
+
+def test_a_program_without_logging_sees_the_error_of_a_refused_connection_alone() -> None:
+    program = (
+        "import queues\n"
+        "try:\n"
+        "    queues.Session(queues.SessionSettings('127.0.0.1:1', connect_timeout=1)).start()\n"
+        "except queues.Unreachable as error:\n"
+        "    print(type(error).__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("Unreachable\n", "")

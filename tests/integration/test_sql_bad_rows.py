@@ -51,7 +51,7 @@ def aside(spark: "SparkSession", folder: Path) -> list[tuple[str, str]]:
 
 
 def test_without_a_limit_a_record_that_cannot_be_decoded_fails_the_job(run: Run) -> None:
-    with pytest.raises(SqlError, match="Malformed"):
+    with pytest.raises(SqlError, match="does not fit the declared columns"):
         run(PEOPLE.format(rule="") + OUT + ALL)
 
 

@@ -53,7 +53,7 @@ class Job:
 
         own = StreamControl(look)
         control = control or own
-        at_last = threading.Timer(90, control.stopping.set)  # a test that fails must not wait forever
+        at_last = threading.Timer(200, control.stopping.set)  # a test that fails must not wait forever
         at_last.start()
         try:
             plan = plan_of(script, self.folder, **variables)

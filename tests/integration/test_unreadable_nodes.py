@@ -14,7 +14,7 @@ from orchestrator.cli.job.show import show_detail
 from orchestrator.cli.options import OutputFormat
 from orchestrator.model.errors import OrchestratorError
 from orchestrator.model.states import Queue, Status
-from orchestrator.schedules.store import KnownSchedules
+from orchestrator.schedules.known import KnownSchedules
 from queues.model.errors import CorruptRecord, InvalidName, QueueError
 from queues.model.operations import Create, Operation, Set
 from queues.store.commit import commit
@@ -104,6 +104,7 @@ class Poisoned:
             "config": nodes.config,
             "schedule": nodes.schedule(NAME),
             "schedule without a name": f"{nodes.schedules}/no name",
+            "success": nodes.success(NAME),
             "history": nodes.history(NAME),
             "slot": f"{nodes.slots('default')}/0",
         }
@@ -142,7 +143,7 @@ def look_at_everything(stage: Stage) -> None:
         assert {view.id for view in listed} == {WELL, BAD}
         for output in OutputFormat:
             rows = [list_row(view, output) for view in listed]
-            json.dumps(rows, ensure_ascii=False, allow_nan=False).encode()
+            json.dumps(rows, ensure_ascii=False, allow_nan=False, default=str).encode()
     assert {row["id"] for row in client.jobs_in_queue(Queue.RUNNING)} == {WELL, BAD}
     for look in (
         lambda: show_detail(client.detail(BAD)),

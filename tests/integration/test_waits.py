@@ -265,6 +265,10 @@ def test_while_its_worker_is_about_to_end(scripted_deployment: ScriptedDeploymen
     assert waiting.message == f"worker {worker.name} claims no new job: it is about to end"
 
 
+def idle() -> announcement.Load:
+    return announcement.Load(used=0, held=0, running=(), adopted=0)
+
+
 def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word(
     scripted_deployment: ScriptedDeployment,
 ) -> None:
@@ -277,7 +281,15 @@ def test_a_worker_writes_its_node_when_it_begins_to_refuse_and_not_for_each_word
         return refused[0]
 
     made = announcement.Announcement(
-        session, nodes, "w", slots=1, pools=None, places=[], running=list, refused=ask, refresh_seconds=600
+        session,
+        nodes,
+        "w",
+        slots=1,
+        pools=None,
+        places=[],
+        load=idle,
+        refused=ask,
+        refresh_seconds=600,
     )
 
     def version() -> int:

@@ -19,7 +19,7 @@ from orchestrator.handlers.hooks import Hook
 from orchestrator.model.job import JobError, JobState
 from orchestrator.model.paths import Nodes
 from orchestrator.model.states import Queue, Status
-from orchestrator.worker.announcement import Announcement
+from orchestrator.worker.announcement import Announcement, Load
 from orchestrator.worker.dispatcher import JobDispatcher
 from orchestrator.worker.worker import Worker
 from queues import EmbeddedZooKeeper, ServerConfig
@@ -133,7 +133,7 @@ def test_a_worker_that_drains_starts_no_driver_for_what_it_has_not_begun(
 def test_errors_of_a_handler_are_counted_however_many_there_were(deployment: Deployment) -> None:
     queue_set = deployment.queues  # a job in running whose attempt is missing
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=2_000)
-    queue_set.put(Queue.RUNNING, "broken", state.model_dump(mode="json"))
+    queue_set.put(Queue.RUNNING, "broken", state.to_payload())
     deployment.worker()
     wait_until(lambda: queue_set.get("broken").payload["handler_errors"] > 2_000, 20, "it is counted")
 
@@ -143,7 +143,7 @@ def test_a_running_job_does_not_become_a_dead_letter_although_it_is_in_another_q
 ) -> None:
     queue_set = deployment.queues  # a driver may run, and no worker watches it in dead
     state = JobState.enqueued("x").evolve(status=Status.RUNNING, attempt=1, handler_errors=99)
-    queue_set.put(Queue.FAIL, "astray", state.model_dump(mode="json"))
+    queue_set.put(Queue.FAIL, "astray", state.to_payload())
     deployment.worker(handler_errors=2)
     wait_until(lambda: queue_set.get("astray").payload["handler_errors"] > 99, 20, "it is counted")
     assert queue_set.get("astray").queue == Queue.FAIL
@@ -153,7 +153,7 @@ def test_the_failure_of_a_job_stays_on_record_in_dead(deployment: Deployment) ->
     queue_set = deployment.queues  # a job whose definition is missing
     error = JobError(error_class="lost", message="no life")
     state = JobState.enqueued("x").evolve(error=error)
-    queue_set.put(Queue.ACCEPT, "unlucky", state.model_dump(mode="json"))
+    queue_set.put(Queue.ACCEPT, "unlucky", state.to_payload())
     deployment.worker(handler_errors=1)
     wait_until(lambda: deployment.client.get("unlucky").queue is Queue.DEAD, 20, "it is a dead letter")
     view = deployment.client.get("unlucky")
@@ -162,10 +162,21 @@ def test_the_failure_of_a_job_stays_on_record_in_dead(deployment: Deployment) ->
     assert view.buried_error == error
 
 
+def idle() -> Load:
+    return Load(used=0, held=0, running=(), adopted=0)
+
+
 def test_the_removed_node_of_a_worker_is_created_again(deployment: Deployment) -> None:
     session, nodes = deployment.session(), Nodes(deployment.settings.root)
     announcement = Announcement(
-        session, nodes, "w", slots=1, pools=None, places=[], running=list, refresh_seconds=0.1
+        session,
+        nodes,
+        "w",
+        slots=1,
+        pools=None,
+        places=[],
+        load=idle,
+        refresh_seconds=0.1,
     )
     announcement.start()
     try:
@@ -253,6 +264,19 @@ def test_declined_jobs_that_are_never_offered_again_are_dropped() -> None:
         declined.add_named(f"b{number}", f"n{number}", 1)
         now[0] += 60
     assert len(declined) < 100
+
+
+def test_jobs_of_one_name_wait_each_for_its_own_limit() -> None:
+    now, running = [0.0], [1]
+    declined = Declined(lambda _name, limit: max(0, limit - running[0]), clock=lambda: now[0])
+    declined.add_named("own", "tick", 5)
+    declined.add_named("of-a-backfill", "tick", 1)
+    now[0] = 2
+    assert declined.accepts("own"), "one runs, and five may"
+    assert not declined.accepts("of-a-backfill")
+    running[0] = 0
+    declined.ended("tick")
+    assert declined.accepts("of-a-backfill")
 
 
 def test_a_name_is_asked_for_capacity_after_its_slot_was_freed(

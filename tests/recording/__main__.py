@@ -23,6 +23,7 @@ from tests.waiting import wait_until
 PAGE = Path(__file__).parents[2] / "docs" / "push.md"
 BEGIN, END = "<!-- made by tests/recording from docs/push-watch.cast -->\n", "<!-- end -->\n"
 COLUMNS, ROWS, LOWER_ROWS = 110, 44, 5
+SIZE = ("LINES", "COLUMNS")  # of another terminal, where a library has set them
 JOB, HOST = "invoices-7", "my-host"
 LANES = {"de": 0.1, "fr": 0.1, "us": 1.0}  # seconds of a request
 START_S, FOLLOWS_S = 400, 120
@@ -109,7 +110,7 @@ class Commands:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "NO_COLOR"))
+            if not name.startswith(("ORCHESTRATOR_", "ZOOKEEPER_HOSTS", "NO_COLOR", *SIZE))
             or name in {"ORCHESTRATOR_CACHE_DIR", "ORCHESTRATOR_CLASS_ARCHIVES"}
         }
         root = str(Path(__file__).parents[2])

@@ -14,9 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.recording.cast import CLEAR, LINE, Recording, plain
+from tests.recording.cast import LINE, Recording, plain
 
 _QUIET_S = 0.2  # without output: the page is complete
+NEW_PAGE = "\x1b[H\x1b[J"
+"""What `--watch` writes before each page."""
 _TAKE_TERMINAL = """\
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -87,7 +89,7 @@ class Screen:
     def _look(self) -> None:
         """Record what comes until it is quiet."""
         text = self._shown(self._read())
-        _, is_new, page = text.rpartition(CLEAR)
+        _, is_new, page = text.rpartition(NEW_PAGE)
         self._page = page if is_new else self._page + text
         lines = self._page.splitlines()[-self._rows :]  # it scrolls if it has more
         if is_new:

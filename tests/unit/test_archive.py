@@ -26,7 +26,7 @@ def test_a_document_says_all_of_the_job_and_where_and_when_it_was_archived() -> 
     attempts: list[dict[str, Any]] = [{"attempt": 1, "place": {"host": "one"}}, {"attempt": 2}]
     document = document_of(RECORD, state, {"name": "report", "python": "pass"}, attempts)
     assert (document["id"], document["run_key"], document["pool"]) == ("job", "key", "team")
-    assert {**state.model_dump(mode="json"), **document}.keys() - document.keys() == {"archive"}
+    assert {**state.to_payload(with_defaults=True), **document}.keys() - document.keys() == {"archive"}
     assert document["definition"] == {"name": "report", "python": "pass"}
     assert document["attempts"] == attempts
     assert document["host"] == socket.gethostname()

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.model.backoff import growing, jittered
-from orchestrator.model.definition import Retry
+from orchestrator.model.definition_parts import Retry
 
 
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 2.0), (2, 4.0), (5, 32.0), (6, 60.0), (100_000, 60.0)])

@@ -9,7 +9,8 @@ import pytest
 
 from orchestrator.callbacks.body import callback_body
 from orchestrator.callbacks.callback import idempotency_key
-from orchestrator.model.definition import CallbackEvent, build_definition
+from orchestrator.model.definition import build_definition
+from orchestrator.model.definition_parts import CallbackEvent
 from orchestrator.model.job import JobError, JobState
 from orchestrator.model.states import Status
 from queues.model.names import Token

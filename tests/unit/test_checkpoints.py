@@ -11,7 +11,8 @@ import pytest
 from orchestrator.cli.options import parse_checkpoint
 from orchestrator.config.settings import Settings
 from orchestrator.model.checkpoint import bound_to_checkpoint
-from orchestrator.model.definition import CheckpointUse, Definition, build_definition
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.definition_parts import CheckpointUse
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import compile_program
 from orchestrator.schedules.runs import compile_registration

@@ -1,9 +1,6 @@
 import io
 import json
-import os
 import sys
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 import typer
@@ -13,22 +10,21 @@ from rich.text import Text
 from orchestrator.admin.views import JobDetail
 from orchestrator.cli.acting import confirm
 from orchestrator.cli.app import run_app
-from orchestrator.cli.exits import explain_error
-from orchestrator.cli.job.log_files import Tail, _print
+from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.job.show import document_of as show_document
 from orchestrator.cli.job.show import show_detail
-from orchestrator.cli.live import describe_progress, states
-from orchestrator.cli.logs.tail import show_entries
+from orchestrator.cli.live import states
+from orchestrator.cli.logs.printing import RecordPrinter
 from orchestrator.cli.options import OutputFormat
-from orchestrator.cli.output import duration, elapsed, repeat, show_rows, stderr_console, stdout_console
+from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console, stdout_console
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.logs.reading.query import LogRecord
 from orchestrator.logs.visible import visible, visible_json
 from orchestrator.model.errors import DefinitionError
-from orchestrator.model.job import JobView
+from orchestrator.model.job_view import JobView
 from orchestrator.model.states import Queue, Status
+from queues import QueueFull, TooManyPools
 from queues.session.rights import Identity
-from spark_runner.runners.base import LogFile
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": 22}]
 
@@ -43,30 +39,6 @@ def test_durations_are_short(seconds: float, text: str) -> None:
 def test_elapsed_needs_both_ends() -> None:
     assert elapsed("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.500Z") == "1.5 s"
     assert elapsed(None, "2026-01-01T00:00:01.500Z") == ""
-
-
-class OneTerminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_page_that_is_repeated_stays_until_the_next_one_is_complete(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    terminal, shown = OneTerminal(), list[str]()
-    monkeypatch.setattr(sys, "stdout", terminal)
-
-    def show() -> None:
-        stdout_console().print("a word")
-        shown.append(terminal.getvalue())
-        if len(shown) == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        repeat(show, 0.0)
-    page = "\x1b[2J\x1b[Ha word\n"
-    assert shown == ["", page, page * 2]
-    assert terminal.getvalue() == page * 2
 
 
 def test_json_is_one_array_and_jsonl_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,17 +82,6 @@ def test_states_come_in_the_order_in_which_they_were_passed() -> None:
     assert [None if left is None else left - came for _, came, left in passed] == [1, 2, 0, None]
 
 
-def test_progress_is_one_line() -> None:
-    stages = [{"stage": 3, "tasks": 8, "done": 5}]
-    assert describe_progress({"phase": "INSERT INTO t", "stages": stages}) == (
-        "INSERT INTO t · stage 3: 5/8 tasks"
-    )
-    assert describe_progress({"phase": "", "stages": []}) == ""
-    rows = {"phase": "it reads", "read": {"rows": 1234, "bytes": 5}, "written": {"rows": 0, "bytes": 0}}
-    assert describe_progress(rows) == "it reads · 1,234 rows read"
-    assert describe_progress(None) == ""
-
-
 EVIL = "a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\r\udc80"
 SHOWN = r"a\x1b]0;owned\x07\x9b2J\u202eb\u2066c\u2028d\x0d\udc80"
 BY_RICH = SHOWN.replace(r"\x07", "").replace(r"\x0d", "")  # rich drops these two
@@ -144,8 +105,9 @@ def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
     with pytest.raises(typer.Abort):
         confirm(EVIL, yes=False)
     assert SHOWN in capsys.readouterr().err
-    show_entries([LogRecord("x", {"log.stream": "stdout", "message": EVIL})], OutputFormat.TABLE)
-    assert capsys.readouterr().out == f"{SHOWN}\n"
+    printer = RecordPrinter(OutputFormat.TABLE, prefix=False)
+    printer.print(LogRecord("x", {"log.stream": "stdout", "message": EVIL}))
+    assert capsys.readouterr().out == "{}\n".format(SHOWN.replace("udc80", "x80")), "a byte that is no text"
 
 
 def test_control_codes_of_rich_pass_to_a_terminal() -> None:
@@ -186,23 +148,6 @@ def test_words_of_the_log_on_stderr_command_no_terminal(capsys: pytest.CaptureFi
     assert SHOWN in capsys.readouterr().err
 
 
-def test_output_of_a_job_controls_no_terminal_and_is_unchanged_in_a_pipe(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    log = tmp_path / "stdout"
-    printed = "\u00e9\x1b]0;owned\x07\n".encode() + b"\xff\n"
-    log.write_bytes(printed)
-    for (reading, writing), expected in (
-        (os.openpty(), "\u00e9\\x1b]0;owned\\x07\r\n\\xff\r\n".encode()),
-        (os.pipe(), printed),
-    ):
-        with os.fdopen(writing, "w") as stdout, ExitStack() as stack:
-            monkeypatch.setattr(sys, "stdout", stdout)
-            _print([Tail(stack, LogFile("", "stdout", log))], headings=False)
-            assert os.read(reading, 1000) == expected
-        os.close(reading)
-
-
 def test_the_text_of_an_error_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     for error in (DefinitionError("x" * 1_000_000), RuntimeError("x" * 1_000_000)):
         explain_error(error, verbose=False)
@@ -241,6 +186,34 @@ def test_an_unknown_command_has_the_nearest_name(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["run", "job.py", "--date", "2026-01-01"], "run SCRIPT -- --date ..."),
+        (["job", "submit", "job.yaml", "-x"], "job submit SCRIPT -- -x ..."),
+        (["run", "a.sql", "--sett", "x=1"], ""),
+        (["job", "list", "--nam", "x"], ""),
+        (["run", "job.py", "--id"], ""),
+    ],
+)
+def test_an_option_of_the_program_without_the_mark_is_explained(
+    arguments: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(arguments) == 2
+    error = capsys.readouterr().err
+    assert ("write -- before its arguments" in error) == bool(hint)
+    assert hint in error
+
+
+def test_the_hint_at_the_arguments_of_a_program_controls_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_app(["run", "job.py", "--\x1b[2Jdate"]) == 2
+    error = capsys.readouterr().err
+    assert r"-- --\x1b[2Jdate ..." in error
+    assert "\x1b" not in error
+
+
 def test_a_blank_line_is_before_each_table_of_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     bad = {"table": "src", "rows": 3, "quarantined": 1, "dropped": 0, "place": "file:/bad"}
     attempt = {"attempt": 1, "state": "succeeded", "tables": [{"target": "t", "rows": 2}], "bad_rows": [bad]}
@@ -273,3 +246,8 @@ def test_the_pages_of_a_job_are_shown_if_they_are_pages(
     document = show_document(detail)
     assert document["ui"] == (ui if line.endswith("4040") else None)
     assert document["history"] == "http://history:18080/history/app-1"
+
+
+@pytest.mark.parametrize("error", [QueueFull("accept", "nightly", 10), TooManyPools("nightly", 64)])
+def test_a_put_that_has_no_room_is_a_conflict_and_no_failure_of_a_job(error: Exception) -> None:
+    assert explain_error(error, verbose=False) is Exit.CONFLICT

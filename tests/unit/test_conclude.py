@@ -17,7 +17,8 @@ from orchestrator.handlers.event_logs import EventLogs
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.handlers.notices import MAX_CALLBACK_WAIT_SECONDS
 from orchestrator.handlers.worker_context import JobRules, WorkerContext
-from orchestrator.model.definition import Callback, Definition, build_definition
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.definition_parts import Callback
 from orchestrator.model.job import CallbackState, JobError, JobState
 from orchestrator.model.states import FINAL, Status, check_transition
 from queues import Wake
@@ -68,7 +69,8 @@ class Job(JobContext):
         record = Record("job", "key", status.queue.value, fields.pop("pool", "default"), token, "nonce")
         claim = SimpleNamespace(record=record, id="job", version=0)
         reporting = SimpleNamespace(callbacks=self.receiver, history=None)
-        empty = SimpleNamespace(get=lambda _: None)  # a ZooKeeper without positions of pushes
+        # A ZooKeeper without positions of pushes.
+        empty = SimpleNamespace(get=lambda _: None, get_many=lambda paths: [None] * len(paths))
         super().__init__(
             cast("Claim", claim),
             cast(
@@ -84,7 +86,11 @@ class Job(JobContext):
         state = JobState.enqueued("name").evolve(status=status, attempt=2, started="then", ended="later")
         self._now = state.evolve(**fields.pop("state", {}))
         document = {"name": "name", "python": "pass", "callback": {"url": URL}, **fields}
-        self.__dict__["definition"] = build_definition(document, "test")
+        self.define(build_definition(document, "test"))
+
+    def define(self, definition: Definition) -> None:
+        """Give it this definition."""
+        self._definition = definition
 
     @property
     def state(self) -> JobState:
@@ -451,7 +457,7 @@ def test_a_failure_counts_once_however_often_it_is_looked_at() -> None:
 def test_a_failure_whose_callback_is_under_way_is_not_reconsidered() -> None:
     job = failed(Receiver(BROKEN, NONE))
     job.take(fail.handle(job))
-    job.__dict__["definition"] = definition(job, retry=RETRY)
+    job.define(definition(job, retry=RETRY))
     job.stopped = True
     assert outcome(fail.handle(job)) == "ERROR_FAIL"
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import sys
 import zipfile
 from pathlib import Path
@@ -30,7 +29,6 @@ SCRIPT = (
     "CREATE TABLE b USING records OPTIONS (url 'http://127.0.0.1/b');"
     "INSERT INTO b SELECT n FROM a;"
 )
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -219,8 +217,3 @@ def test_a_package_does_not_replace_a_built_in_connector(site: Path) -> None:
     found = find("csv")
     assert found is not None
     assert found.source == "spark_runner.connectors.files.source:CsvSource"
-
-
-def test_the_page_of_connectors_is_made_from_their_options() -> None:
-    page = (DOCS / "connectors.md").read_text("utf-8")
-    assert runpy.run_path(str(DOCS / "make_connectors.py"))["render"](page) == page

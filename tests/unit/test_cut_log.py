@@ -58,3 +58,35 @@ def test_a_log_that_is_being_cut_is_read_later_or_when_its_driver_has_ended(path
 
 def test_a_log_that_is_not_there_is_empty(path: Path) -> None:
     assert read(path, 0) == LogSlice(0, b"")
+
+
+NOT_A_CUT = [
+    "",
+    "[1, 2]",
+    '{"total": "5"}',
+    '{"total": -5}',
+    '{"total": 1.5}',
+    '{"total": 1e400}',
+    '{"total": null}',
+    '{"pending": true}',
+    '{"older_end": 99999999999999999999}',
+    "[" * 100_000,
+    " " * 100_000 + "{}",
+]
+
+
+@pytest.mark.parametrize("text", NOT_A_CUT)
+def test_a_note_that_is_none_changes_nothing(path: Path, text: str) -> None:
+    grow(path, b"0123456789")
+    Path(f"{path}{CUT}").write_text(text, "ascii")
+    assert read(path, 4) == LogSlice(4, b"456789")
+
+
+def test_a_pipe_or_an_endless_file_in_place_of_a_note_is_not_waited_for(path: Path) -> None:
+    grow(path, b"0123456789")
+    note = Path(f"{path}{CUT}")
+    os.mkfifo(note)
+    assert read(path, 4) == LogSlice(4, b"456789")
+    note.unlink()
+    note.symlink_to("/dev/zero")
+    assert read(path, 4) == LogSlice(4, b"456789")

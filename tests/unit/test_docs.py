@@ -1,12 +1,17 @@
 """Tests, files and examples that the documents name exist."""
 
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
+
+from docs.fields import all_models, meaning
+from docs.generated import Part, Picture, parts
+from orchestrator.config.settings import Settings
+from orchestrator.model.definition import Definition
 
 PROJECT = Path(__file__).parents[2]
 QUEUES = PROJECT / "docs" / "queues.md"
@@ -34,14 +39,15 @@ def test_the_example_in_the_document_is_the_one_that_runs() -> None:
     assert shown in (PROJECT / "examples" / "queues_alone.py").read_text("utf-8")
 
 
-def test_the_picture_of_the_layers_is_that_of_the_contracts() -> None:
-    drawn = subprocess.run([sys.executable, str(PROJECT / "docs" / "make_layers.py"), "--check"], check=False)
-    assert drawn.returncode == 0, "run docs/make_layers.py"
+@pytest.mark.parametrize("part", list(parts()), ids=lambda part: Path(part.page).name)
+def test_what_is_made_from_the_code_is_up_to_date(part: Part | Picture) -> None:
+    text = part.path.read_text("utf-8")
+    assert part.render(text) == text, "run python -m docs"
 
 
-def test_the_table_of_gains_is_that_of_the_settings() -> None:
-    page = (PROJECT / "docs" / "tuning-law.md").read_text("utf-8")
-    assert runpy.run_path(str(PROJECT / "docs" / "make_tuning.py"))["render"](page) == page
+@pytest.mark.parametrize("model", [*all_models(Definition), *all_models(Settings)])
+def test_each_field_has_a_meaning(model: type[BaseModel]) -> None:
+    assert not [name for name, field in model.model_fields.items() if not meaning(field)]
 
 
 def test_the_plots_of_the_tuning_are_those_of_its_law(tmp_path: Path) -> None:

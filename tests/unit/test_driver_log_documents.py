@@ -98,6 +98,17 @@ def test_an_event_of_spark_keeps_its_time_level_and_task() -> None:
     assert (found["spark.stage_id"], found["spark.task_id"]) == (7, 42)
 
 
+@pytest.mark.parametrize("time", ["9999-12-31T00:00:00Z", "0001-01-01T00:00:00Z", "2031-01-01T00:00:00Z"])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_a_time_that_a_driver_has_made_up_opens_no_index_of_its_own(time: str, zone: str) -> None:
+    documents = Documents(Days("logs", zone), Redactor(), "stderr", "run", {})
+    data = line(**{"@timestamp": time})
+    ((data, _),) = documents.build(records(data, 0, whole=True), EPOCH)
+    action, document = map(json.loads, data.splitlines())
+    assert action["create"]["_index"] == "logs-2026-03-01"
+    assert document["@timestamp"] == "2026-03-01T10:11:12.500000Z"
+
+
 def test_a_text_that_is_too_long_is_cut_with_a_mark_and_no_secret_is_cut_in_half() -> None:
     text = "a " * (MAX_MESSAGE // 2 - 4) + "hunter2-hunter2 and on"
     found = built(text.encode(), "stdout", "hunter2-hunter2")

@@ -7,7 +7,10 @@ import pytest
 from orchestrator.driver_logs import stream as stream_module
 from orchestrator.driver_logs.positions import Chunk, Positions
 from orchestrator.driver_logs.stream import CHUNK_BYTES, LogTail
+from orchestrator.logs.record.redaction import Redactor
 from tests.unit.test_driver_log_records import JAVA
+
+CUT_AT = Redactor().cut_at
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def taken(stream: LogTail, *, ended: bool = False, flush: bool = False) -> list[
 
 
 def test_a_trace_that_is_written_slowly_is_not_taken_apart(path: Path) -> None:
-    stream = LogTail(path, "stderr", Chunk())
+    stream = LogTail(path, "stderr", Chunk(), cut_at=CUT_AT)
     grow(path, b"before\n")
     for part in JAVA.splitlines(keepends=True):
         grow(path, part)
@@ -42,7 +45,7 @@ def test_a_trace_that_is_written_slowly_is_not_taken_apart(path: Path) -> None:
 def test_the_last_line_comes_when_the_log_has_not_grown_for_a_while(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = LogTail(path, "stderr", Chunk())
+    stream = LogTail(path, "stderr", Chunk(), cut_at=CUT_AT)
     grow(path, b"one\ntwo\nthr")
     assert taken(stream) == [b"one\n"]
     assert taken(stream) == []
@@ -58,7 +61,7 @@ def test_a_log_longer_than_a_chunk_is_taken_in_chunks(path: Path) -> None:
     line = b"x" * 1000 + b"\n"
     count = 2 * CHUNK_BYTES // len(line)
     grow(path, line * count)
-    stream, looks, lines = LogTail(path, "stderr", Chunk()), 0, 0
+    stream, looks, lines = LogTail(path, "stderr", Chunk(), cut_at=CUT_AT), 0, 0
     while found := taken(stream, ended=True):
         looks, lines = looks + 1, lines + len(found)
         assert set(found) == {line}
@@ -67,7 +70,7 @@ def test_a_log_longer_than_a_chunk_is_taken_in_chunks(path: Path) -> None:
 
 def test_records_that_were_not_accepted_are_read_again(path: Path) -> None:
     grow(path, b"one\ntwo\n")
-    stream = LogTail(path, "stderr", Chunk())
+    stream = LogTail(path, "stderr", Chunk(), cut_at=CUT_AT)
     first = stream.next(ended=True, flush=False)
     stream.rewind()
     assert stream.next(ended=True, flush=False) == first
@@ -75,8 +78,11 @@ def test_records_that_were_not_accepted_are_read_again(path: Path) -> None:
 
 def test_a_copy_that_slides_is_left_alone(path: Path) -> None:
     grow(path, b"one\ntwo\n")
-    assert taken(LogTail(path, "stderr", Chunk(), sliding=8), ended=True) == []
-    assert taken(LogTail(path, "stderr", Chunk(), sliding=9), ended=True) == [b"one\n", b"two\n"]
+    assert taken(LogTail(path, "stderr", Chunk(), cut_at=CUT_AT, sliding=8), ended=True) == []
+    assert taken(LogTail(path, "stderr", Chunk(), cut_at=CUT_AT, sliding=9), ended=True) == [
+        b"one\n",
+        b"two\n",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from orchestrator.model.definition import Definition, build_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import compile_program
 from orchestrator.model.schedule import Schedule
+from orchestrator.model.times import from_text, to_text
 from orchestrator.schedules.runs import (
     GRACE_MS,
     MAX_CATCH_UP,
@@ -18,12 +19,10 @@ from orchestrator.schedules.runs import (
     compile_registration,
     due,
     fires,
-    from_text,
     latest_fires,
     next_fire,
     run_definition,
     run_id,
-    to_text,
 )
 
 BERLIN = "Europe/Berlin"
@@ -187,7 +186,7 @@ def test_with_catch_up_a_flood_is_cut_to_its_end() -> None:
         ({"cron": "0 0 6 * * *"}, "it has 6 fields; "),
         ({"cron": f"{'9' * 5000} * * * *"}, "is not a cron expression"),
         ({"cron": "0 6 30 2 *"}, "is not a cron expression: bad day-of-month"),
-        ({"cron": "0 6 * * 1-5", "every": "1h"}, "give exactly one of 'cron' and 'every'"),
+        ({"cron": "0 6 * * 1-5", "every": "1h"}, "give exactly one of 'cron', 'every' and 'after'"),
         (
             {"every": "0.5s"},
             "field 'schedule.every': 0.5 s is not a period: give whole seconds, from 1s to 366d",
@@ -204,7 +203,16 @@ def test_with_catch_up_a_flood_is_cut_to_its_end() -> None:
         ({"cron": "0 6 * * *", "timezone": ""}, "'' is not a time zone"),
         ({"cron": "0 6 * * *", "timezone": "localtime"}, "may differ between hosts"),
         ({"every": "1d", "timezone": BERLIN}, "'timezone' applies to 'cron'"),
-        ({"timezone": BERLIN}, "the schedule has no rule: give 'cron' or 'every'"),
+        ({"timezone": BERLIN}, "the schedule has no rule: give 'cron', 'every' or 'after'"),
+        ({"after": ["a"], "cron": "0 6 * * *"}, "give exactly one of 'cron', 'every' and 'after'"),
+        ({"after": ["a", "b", "a"]}, "field 'schedule.after': it names 'a' more than once"),
+        ({"after": ["../jobs"]}, "field 'schedule.after': '../jobs' is not the name of a job"),
+        ({"after": "x" * 5_000}, "is not the name of a job"),
+        ({"after": [f"n{number}" for number in range(51)]}, "it has 51 names, the limit is 50"),
+        ({"after": [7]}, "field 'schedule.after.0'"),
+        ({"after": ["nightly"]}, "'schedule.after' names 'nightly' itself"),
+        ({"after": ["a"], "catch_up": True}, "'catch_up' is for fire times, and 'after' has none"),
+        ({"after": ["a"], "timezone": BERLIN}, "'timezone' is for fire times, and 'after' has none"),
         ({"cron": "0 6 * * *", "overlap": "kill"}, "field 'schedule.overlap'"),
         (
             {"cron": "0 6 * * *", "catchup": True},
@@ -233,6 +241,8 @@ def test_a_schedule_may_be_written_out_with_nothing_in_it() -> None:
         ({"every": "3600s"}, "every 1h"),
         ({"every": "2d"}, "every 2d"),
         ({"every": 600}, "every 10m"),
+        ({"after": ["load", "clean"]}, "after load, clean"),
+        ({"after": "load"}, "after load"),
     ],
 )
 def test_the_rule_is_shown_in_one_line(schedule: dict[str, object], when: str) -> None:

@@ -9,13 +9,14 @@ import pytest
 
 from orchestrator.cli.submission import load_definition
 from orchestrator.model.definition import Definition
-from orchestrator.model.definition_files import parse_definition, read_program
+from orchestrator.model.definition_files import parse_definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.fields import MAX_DAYS, parse_seconds
+from orchestrator.model.program_files import read_program
 from orchestrator.model.reading import MAX_INPUT_BYTES
 from tests import bounded
 
-HEAD = "name: x\nscript: SELECT 1\n"
+HEAD = "name: x\nscript: {text: SELECT 1}\n"
 LEVELS = range(1, 30)
 LAUGHS = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in LEVELS
@@ -49,9 +50,12 @@ REFUSED = {
     "a number that is none": ("name: !!int ''", "the tag 'tag:yaml.org,2002:int' does not fit"),
     "digits without end in YAML": ("name: " + "9" * 100_000, "Exceeds the limit"),
     "digits without end in JSON": ('{"name": ' + "9" * 100_000 + "}", "job.yaml: Exceeds the limit"),
-    "NaN in JSON": ('{"name": "x", "script": "a", "timeout": {"run": NaN}}', "NaN is not a JSON number"),
+    "NaN in JSON": (
+        '{"name": "x", "script": {"text": "a"}, "timeout": {"run": NaN}}',
+        "NaN is not a JSON number",
+    ),
     "more than a number in JSON": (
-        '{"name": "x", "script": "a", "timeout": {"run": 1e400}}',
+        '{"name": "x", "script": {"text": "a"}, "timeout": {"run": 1e400}}',
         "inf s is not a duration",
     ),
     "a duplicate name at the end": (
@@ -63,39 +67,42 @@ REFUSED = {
         "more errors",
     ),
     "an unknown field without end": (
-        f'{{"name": "x", "script": "a", "{"k" * 300_000}": 1}}',
+        f'{{"name": "x", "script": {{"text": "a"}}, "{"k" * 300_000}": 1}}',
         "unknown field",
     ),
     "a timezone without end": (
-        f'{{"name": "x", "script": "a", "schedule": {{"cron": "* * * * *", "timezone": "{"A" * 300_000}"}}}}',
+        'name: x\nscript: {text: a}\nschedule: {cron: "* * * * *", timezone: ' + "A" * 300_000 + "}",
         "is not a time zone",
     ),
     "a choice without end": (
-        f'{{"name": "x", "script": "a", "timeout": {{"on_run": "{"fail" * 70_000}"}}}}',
+        f'{{"name": "x", "script": {{"text": "a"}}, "timeout": {{"on_run": "{"fail" * 70_000}"}}}}',
         "on_run",
     ),
     "a duration without end": (
-        f'{{"name": "x", "script": "a", "timeout": {{"run": "{"1" * 300_000}s"}}}}',
+        f'{{"name": "x", "script": {{"text": "a"}}, "timeout": {{"run": "{"1" * 300_000}s"}}}}',
         "is not a duration",
     ),
-    "half of a surrogate pair": ('{"name": "x", "script": "\\ud800"}', "not valid Unicode"),
-    "half of a surrogate pair in YAML": ('name: x\nscript: "\\ud800"', "Unicode"),
+    "half of a surrogate pair": ('{"name": "x", "script": {"text": "\\ud800"}}', "not valid Unicode"),
+    "half of a surrogate pair in YAML": ('name: x\nscript: {text: "\\ud800"}', "Unicode"),
     "a character beyond the last": ('name: x\nscript: "\\UFFFFFFFF"', "job.yaml"),
     "NUL in a variable": (
-        '{"name": "x", "script": "a", "variables": {"v": "a\\u0000b"}}',
+        '{"name": "x", "script": {"text": "a"}, "variables": {"v": "a\\u0000b"}}',
         "field 'variables.v'",
     ),
     "NUL in a name": (
-        '{"name": "x", "script": "a", "labels": {"l\\u0000": "b"}}',
+        '{"name": "x", "script": {"text": "a"}, "labels": {"l\\u0000": "b"}}',
         "contains the character NUL",
     ),
-    "NUL in an argument": ('{"name": "x", "python": "a", "arguments": ["\\u0000"]}', "field 'arguments.0'"),
+    "NUL in an argument": (
+        '{"name": "x", "python": {"text": "a"}, "arguments": ["\\u0000"]}',
+        "field 'arguments.0'",
+    ),
     "NUL in a path": ('{"name": "x", "script": "a\\u0000b.sql"}', "NUL"),
     "a folder of an unknown user": (
-        '{"name": "x", "script": "a", "directory": "~nobody-here/a"}',
+        '{"name": "x", "script": {"text": "a"}, "directory": "~nobody-here/a"}',
         "~nobody-here",
     ),
-    "NUL in a folder": ('{"name": "x", "script": "a", "directory": "/a\\u0000b"}', "NUL"),
+    "NUL in a folder": ('{"name": "x", "script": {"text": "a"}, "directory": "/a\\u0000b"}', "NUL"),
 }
 
 
@@ -109,7 +116,10 @@ def test_a_definition_that_asks_for_too_much_is_refused_in_words(weapon: str, tm
 
 
 def test_a_long_definition_is_read_in_little_time(tmp_path: Path) -> None:
-    text = HEAD.replace("SELECT 1", "|\n" + "  SELECT '[{&*!' -- x\n" * 10_000) + "labels: {a: &a b, c: *a}"
+    text = (
+        HEAD.replace("{text: SELECT 1}", "\n  text: |\n" + "    SELECT '[{&*!' -- x\n" * 10_000)
+        + "labels: {a: &a b, c: *a}"
+    )
     found = bounded.outcome(lambda: parse_definition(text, "job.yaml", tmp_path))
     assert isinstance(found, Definition)
     assert found.labels == {"a": "b", "c": "b"}

@@ -1,6 +1,7 @@
 """Copies of pod logs grow without gaps or duplicates, whatever interrupts the copying."""
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -62,6 +63,19 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     return Node(tmp_path, monkeypatch)
+
+
+def test_a_copy_without_news_keeps_its_time_so_that_readers_know_that_it_is_quiet(node: Node) -> None:
+    node.write("one\n")
+    node.copied()
+    copy = node.folder / "stdout.log"
+    os.utime(copy, (500, 500))
+    node.now += 1
+    assert node.copied() == "one\n"
+    assert copy.stat().st_mtime == 500
+    node.write("two\n")
+    node.copied()
+    assert copy.stat().st_mtime > 500
 
 
 def test_new_lines_are_added_and_only_they_are_requested(node: Node) -> None:

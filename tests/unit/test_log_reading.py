@@ -68,26 +68,6 @@ def test_matching_of_queries_and_records(query: LogQuery, fits: bool) -> None:
     assert query.matches(found) is fits
 
 
-def test_a_line_for_people_has_the_job_and_the_trace_below_it() -> None:
-    made = entry(
-        1,
-        **{
-            "log.level": "error",
-            "log.logger": "a.b",
-            "message": "no",
-            "job.id": "j",
-            "error.stack_trace": "T\n",
-        },
-    )
-    first, second = made.line().split("\n")
-    assert first.endswith("ERROR    [j] a.b: no")
-    assert second == "T"
-
-
-def test_output_of_a_job_is_shown_unchanged() -> None:
-    assert entry(1, message="  a,b", **{"log.stream": "stdout"}).line() == "  a,b"
-
-
 @pytest.mark.parametrize("text", ["yesterday", "10 parsecs", ""])
 def test_a_time_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(DefinitionError, match="--since"):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orchestrator.model.definition import Definition, Retry, Timeout, build_definition
+from orchestrator.model.definition import Definition, build_definition
+from orchestrator.model.definition_parts import Retry, Timeout
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.job import JobState
 from orchestrator.model.mode_limits import reset_after, run_limit, stall_limit
@@ -63,4 +64,4 @@ def test_the_record_of_a_job_has_the_mode_of_its_script() -> None:
     assert (mode_of(plan), mode_of(compile_program(definition())), mode_of(None)) == ("available-now", "", "")
     assert trigger_seconds_of({**(plan or {}), "trigger_ms": 500}) == 0.5
     assert trigger_seconds_of(None) == trigger_seconds_of({"trigger_ms": "x"}) == 0.0
-    assert "mode" not in JobState.enqueued("x").model_dump(exclude_defaults=True)
+    assert "mode" not in JobState.enqueued("x").to_payload()

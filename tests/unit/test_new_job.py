@@ -185,6 +185,10 @@ def test_files_of_orc_and_lines_of_text_are_sources_and_targets(folder: Path, mo
     [
         ("a,b\n1,x\n22,\n", [("a", "BIGINT"), ("b", "STRING")]),
         ("a;b\n1.5;-2\n3;007\n", [("a", "DOUBLE"), ("b", "STRING")]),
+        ("a\n20.5\n1.5\n", [("a", "DOUBLE")]),  # later rows may have two decimals, which it would round
+        ("a,b\n120.00,1.5\n-7.25,2.25\n,\n", [("a", "DECIMAL(10, 2)"), ("b", "DOUBLE")]),
+        ("a,b\n123456789.00,0.12345\n0.10,1.00000\n", [("a", "DECIMAL(13, 2)"), ("b", "DOUBLE")]),
+        ("a,b\n1.00,1.0\n2,1e3\n", [("a", "DOUBLE"), ("b", "STRING")]),
         ("d\tt\n2026-01-31\t2026-01-31 10:00:00\n", [("d", "DATE"), ("t", "TIMESTAMP")]),
         (
             "d,b,n\n2026-02-30,true,\n2026-01-01,false,\n",

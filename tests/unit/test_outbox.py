@@ -29,13 +29,13 @@ class Job(JobContext):
 
     def __init__(self, text: str = "x") -> None:
         claim = SimpleNamespace(record=RECORD, id=RECORD.id, version=0)
-        super().__init__(cast("Claim", claim), cast("WorkerContext", SimpleNamespace()))
+        super().__init__(cast("Claim", claim), cast("WorkerContext", SimpleNamespace(session=None)))
         self.now = JobState.enqueued("n" * 128).evolve(status=Status.RUNNING, attempt=1)
         self.text = text
         callback = {"url": "http://there", "on": ["running", "warn", "end"]}
         labels = {"team": "x" * 100_000, "fire_time": "then"}
         definition = {"name": "n" * 128, "python": "pass", "callback": callback, "labels": labels}
-        self.__dict__["definition"] = build_definition(definition, "test")
+        self._definition = build_definition(definition, "test")
 
     @property
     def state(self) -> JobState:
@@ -74,7 +74,7 @@ def test_a_record_with_all_pending_events_still_holds_the_longest_error() -> Non
     for number in range(10):
         state = state.evolve(**undelivered(state, "end", number, 100, WIDE * 1_000))
     assert len(state.outbox) >= 2
-    payload = state.model_dump(mode="json", exclude_defaults=True)
+    payload = state.to_payload()
     replace(RECORD, payload=payload).encode()
 
 

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from orchestrator.handlers.attempt_monitor import AttemptMonitor
+from orchestrator.model.states import Status
 from orchestrator.worker import polling
 from orchestrator.worker.polling import Polling
 
@@ -18,7 +20,12 @@ def rest_after(poll: Callable[[], None]) -> tuple[float, float]:
         return {}
 
     runner = SimpleNamespace(backend="yarn", poll_many=poll_many)
-    job = SimpleNamespace(monitor=SimpleNamespace(runner=runner, run="run"), note_poll=lambda _found: None)
+    monitor = AttemptMonitor(1)
+    monitor.follow("run", runner)  # type: ignore[arg-type]  # only what a poll needs of a runner
+    state = SimpleNamespace(status=Status.RUNNING)
+    limits = SimpleNamespace(warn_after=3)
+    context = SimpleNamespace(rules=SimpleNamespace(limits=lambda: limits))
+    job = SimpleNamespace(monitor=monitor, state=state, context=context, wake=lambda: None)
     started = time.monotonic()
     rest = Polling(lambda: [job]).step()  # type: ignore[list-item]  # only what a poll needs of a job
     return rest, time.monotonic() - started

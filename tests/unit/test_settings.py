@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config.settings import load_settings
+from orchestrator.config.settings import Settings, hosts_origin, load_settings
+from orchestrator.config.zookeeper import LoginFile
 from orchestrator.model.errors import SettingsError
 from queues.session import Acl
 from tests.another_user import as_another_user
@@ -238,3 +239,19 @@ def test_a_file_that_is_far_too_large_is_no_settings(bare_environment: Path) -> 
     bare_environment.write_bytes(b"#" * (1024 * 1024 + 1))
     with pytest.raises(SettingsError, match="longer than 1,048,576 bytes"):
         load_settings()
+
+
+def test_an_error_about_zookeeper_names_what_gave_its_hosts(
+    bare_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = bare_environment
+    assert hosts_origin(Settings(zookeeper_hosts="a:1")) == "zookeeper_hosts"
+    file.write_text("zookeeper_hosts = 'a:1'\n", "utf-8")
+    assert hosts_origin(load_settings()) == f"zookeeper_hosts in {file}"
+    monkeypatch.setenv("ZOOKEEPER_HOSTS", "b:1")
+    assert hosts_origin(load_settings()) == "ZOOKEEPER_HOSTS"
+    monkeypatch.setenv("ORCHESTRATOR_ZOOKEEPER_HOSTS", "c:1")
+    assert hosts_origin(load_settings()) == "ORCHESTRATOR_ZOOKEEPER_HOSTS"
+    own = LoginFile(scheme="digest", user="ada", password_file=file, own_server=True)
+    found = load_settings().model_copy(update={"zookeeper_hosts": "127.0.0.1:2", "zookeeper_login": own})
+    assert hosts_origin(found) == f"the state directory {found.state_dir}"

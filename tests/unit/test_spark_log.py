@@ -1,17 +1,13 @@
-"""Spark's own log: the fields of a line, and its display."""
+"""Spark's own log: the fields of an event, and events in lines that others have written or cut."""
 
 import json
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.cli.job.log_files import Tail
-from spark_runner.runners.base import LogFile
-from spark_runner.runners.spark_log import readable_lines, spark_event
+from spark_runner.runners.spark_log import SparkEvent, level_of_event, pieces, spark_event
 
 
 def line(**fields: Any) -> bytes:
@@ -25,6 +21,11 @@ def line(**fields: Any) -> bytes:
     return json.dumps(event | fields, separators=(",", ":")).encode() + b"\n"
 
 
+def found_in(text: bytes) -> list[str | bytes]:
+    """The messages of the events in a line, and the text around them."""
+    return [piece.message if isinstance(piece, SparkEvent) else piece for _, piece in pieces(text)]
+
+
 def test_an_event_is_read_with_its_task() -> None:
     event = spark_event(line(task="task 3.1 in stage 7.0 (TID 42)"))
     assert event is not None
@@ -35,46 +36,54 @@ def test_an_event_is_read_with_its_task() -> None:
     assert (event.stage, event.task) == (1, 5)
 
 
-@pytest.mark.parametrize(
-    "other", [b"", b"{}\n", b"26/03/01 INFO X: y\n", line()[:-5], b'{"@timestamp":"x"}\n']
-)
-def test_a_line_that_is_no_event_is_shown_unchanged(other: bytes) -> None:
+OTHERS = [b"{}\n", b"26/03/01 INFO X: y\n", b'{"@timestamp":"x"}\n']
+ECS = [
+    b'{"@timestamp":"2026-03-01T10:11:12.123Z","log.level":"info","message":"of a program"}\n',
+    b'{"@timestamp":"2026-03-01T10:11:12.123Z","log.level":"info","message":"that is cut\n',
+]
+
+
+@pytest.mark.parametrize("other", [*OTHERS, *ECS])
+def test_a_line_that_is_no_event_is_text_also_if_a_program_logs_json(other: bytes) -> None:
     assert spark_event(other) is None
-    assert readable_lines(other) == other
+    assert found_in(other) == [other]
+    assert not level_of_event(other)
+
+
+def test_the_level_of_an_event_is_read_without_the_rest() -> None:
+    assert level_of_event(line()[:120]) == "WARN"
 
 
 @pytest.mark.parametrize("before", ["", " "])  # log4j writes a space in Spark 4.0 and 4.1
-def test_people_read_a_line_and_the_trace_below_it(before: str) -> None:
-    trace = f"{before}a.B: c\n\tat d\n"
-    text = readable_lines(line(message="bad", **{"error.stack_trace": trace}) + b"no end")
-    time, rest = text.decode().split(" ", 1)
-    assert time.startswith("2026-0")
-    assert rest == "WARN Executor: bad\na.B: c\n\tat d\nno end"
+def test_an_event_has_its_trace(before: str) -> None:
+    event = spark_event(line(message="bad", **{"error.stack_trace": f"{before}a.B: c\n\tat d\n"}))
+    assert event is not None
+    assert (event.message, event.trace) == ("bad", "a.B: c\n\tat d\n")
 
 
-def test_a_follower_of_a_log_reads_whole_lines_and_finally_the_rest(tmp_path: Path) -> None:
-    log = LogFile("inc", "spark", tmp_path / "spark.log")
-    with ExitStack() as stack, log.path.open("ab", buffering=0) as file:
-        tail = Tail(stack, log)
-        file.write(line(message="one")[:30])
-        assert b"".join(tail.chunks()) == b""
-        file.write(line(message="one")[30:] + line(message="two") + b"killed in the mid")
-        shown = b"".join(tail.chunks()).splitlines()
-        assert [text.rpartition(b" ")[2] for text in shown] == [b"one", b"two"]
-        assert tail.rest() == b"killed in the mid"
-        assert tail.rest() == b""
+def test_events_and_text_that_share_a_line_are_told_apart() -> None:
+    one, two = line(message="one").strip(), line(message="two").strip()
+    assert found_in(b"printed " + one + two + b" behind\n") == [b"printed ", "one", "two", b" behind\n"]
+    assert found_in(one + b"\n") == ["one"]
 
 
-@pytest.mark.parametrize("is_mixed", [True, False])
-def test_events_in_the_log_of_a_pod_are_shown_as_lines_and_what_a_program_prints_as_it_is(
-    tmp_path: Path, is_mixed: bool
-) -> None:
-    log = LogFile("inc", "stdout", tmp_path / "stdout.log", is_mixed=is_mixed)
-    log.path.write_bytes(b"printed\n" + line(message="one"))
-    with ExitStack() as stack:
-        shown = b"".join(Tail(stack, log).chunks())
-    assert shown.startswith(b"printed\n")
-    assert shown.endswith(b"WARN Executor: one\n" if is_mixed else line(message="one"))
+@pytest.mark.parametrize("size", range(4, len(line()) - 2))
+def test_no_part_of_an_event_is_text_wherever_it_is_cut(size: int) -> None:
+    begun = line(message='with "quotes" and \u00e9')[:size]
+    for text in (begun, b"printed" + begun):
+        assert b'{"@t' not in b"".join(each for each in found_in(text) if isinstance(each, bytes))
+    events = [piece for _, piece in pieces(begun) if isinstance(piece, SparkEvent)]
+    assert all(event.is_cut for event in events)
+
+
+def test_an_event_that_is_cut_has_what_is_left() -> None:
+    ((_, event),) = pieces(line(message='a "long" message')[:-8])
+    assert isinstance(event, SparkEvent)
+    assert (event.level, event.logger, event.message) == (
+        "WARN",
+        "org.apache.spark.executor.Executor",
+        'a "long" me',
+    )
 
 
 @given(
@@ -84,12 +93,34 @@ def test_events_in_the_log_of_a_pod_are_shown_as_lines_and_what_a_program_prints
 def test_no_line_keeps_the_others_from_being_read(odd: bytes) -> None:
     begun = b'{"@timestamp":"' + odd
     for words in (odd, begun, begun + b'"}', line(**{"@timestamp": odd.decode("utf-8", "surrogateescape")})):
-        bad = words.replace(b"\n", b"").replace(b"\r", b"") + b"\n"
-        assert readable_lines(bad + line(message="behind it")).endswith(b"Executor: behind it\n")
+        bad = words.replace(b"\n", b"").replace(b"\r", b"")
+        assert found_in(bad + line(message="behind it"))[-1] == "behind it"
+        positions = [at for at, _ in pieces(bad)]
+        assert positions == sorted(set(positions))
 
 
 @pytest.mark.parametrize(
     "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-31T00:00:00"]
 )
 def test_no_time_keeps_a_line_from_being_read(time: str) -> None:
-    assert b"two" in readable_lines(line(**{"@timestamp": time}))
+    text = line(**{"@timestamp": time})
+    assert found_in(text) in (["two\nlines"], [text])
+
+
+class Counted(bytes):
+    """Counts the bytes that are copied out of it."""
+
+    copied = 0
+
+    def __getitem__(self, part: Any) -> Any:
+        found = super().__getitem__(part)
+        self.copied += len(found) if isinstance(found, bytes) else 1
+        return found
+
+
+@pytest.mark.parametrize("part", [b'{"@timestamp":"', b'{"@timestamp":"\xff', b'{"@timestamp":"x","a":[[['])
+def test_a_line_of_many_beginnings_of_events_is_read_once(part: bytes) -> None:
+    odd = Counted(part * 1_000)
+    for _ in pieces(odd):
+        pass
+    assert odd.copied <= 3 * len(odd)

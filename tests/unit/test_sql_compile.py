@@ -72,10 +72,12 @@ def test_tables_are_source_or_sink_by_their_use() -> None:
     ],
 )
 def test_both_accents_give_the_same_plan(spark: str, flink: str) -> None:
-    insert = "; INSERT INTO t SELECT 1"
-    assert steps(f"CREATE TABLE t {spark}{insert}", "table") == steps(
-        f"CREATE TABLE t {flink}{insert}", "table"
+    one, other = (
+        steps(f"CREATE TABLE t {options}; INSERT INTO t SELECT 1", "table") for options in (spark, flink)
     )
+    for table in one + other:
+        table.pop("path_at", None)  # where the text has it
+    assert one == other
 
 
 def test_a_script_may_read_what_it_has_written() -> None:

@@ -24,6 +24,7 @@ from tests import bounded
 from tests.corpus.reading import right_scripts, wrong_scripts
 from tests.unit.test_sql_limits import COMPILED
 
+POSITIONS = {"line", "column", "path_at"}
 ROOT = Path(__file__).parents[2]
 PAGES = [
     re.findall(r"^```sql\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
@@ -198,7 +199,7 @@ def meaning(text: str) -> object:
             case [[int(), *_], *_]:
                 return words(Passage.from_json(source, value, plan["values"]).text)
             case dict():
-                return {key: plain(each) for key, each in value.items() if key not in {"line", "column"}}
+                return {key: plain(each) for key, each in value.items() if key not in POSITIONS}
             case list():
                 return [plain(each) for each in value]
         return value
@@ -295,10 +296,12 @@ def test_names_variables_and_texts_stay(text: str, expected: str | None) -> None
     ("text", "dialect", "expected"),
     [
         (
-            "CREATE TABLE t USING csv OPTIONS (path '${x}', delimiter ';', header false, null_value \"-\")",
+            "CREATE TABLE t USING csv OPTIONS (path '${x}', delimiter ';', header false, null_value \"-\","
+            " escape '|')",
             Dialect.FLINK,
             "CREATE TABLE t WITH (\n  'connector' = 'filesystem',\n  'format' = 'csv',\n  'path' = '${x}',\n"
-            "  'csv.field-delimiter' = ';',\n  'header' = 'false',\n  'csv.null-literal' = \"-\"\n);\n",
+            "  'csv.field-delimiter' = ';',\n  'header' = 'false',\n  'csv.null-literal' = \"-\",\n"
+            "  'csv.escape-character' = '|'\n);\n",
         ),
         (
             "CREATE TABLE t WITH ('connector.type'='filesystem','format.type'='csv', 'update-mode'='append',"

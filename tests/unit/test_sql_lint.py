@@ -80,10 +80,10 @@ def test_a_clean_script_has_no_findings_and_its_variables_may_be_set(
 @pytest.mark.parametrize(
     ("document", "place"),
     [
-        ({"script": WRONG}, ("job.json#script", 1, 37)),
+        ({"script": {"text": WRONG}}, ("job.json#script", 1, 37)),
         ({"script": "a.sql"}, ("a.sql", 1, 37)),
-        ({"script": WRONG, "name": "a b"}, ("job.json", 0, 0)),
-        ({"python": "pass"}, ("job.json", 0, 0)),
+        ({"script": {"text": WRONG}, "name": "a b"}, ("job.json", 0, 0)),
+        ({"python": {"text": "pass"}}, ("job.json", 0, 0)),
     ],
 )
 def test_the_script_of_a_definition_is_checked_with_its_place(

@@ -185,7 +185,7 @@ def _facts(check: Check) -> Any:
     """What a script means, without places: kinds, names and options, or the messages."""
     if check.plan is None:
         return [error.message for error in check.errors]
-    left_out = {"line", "column", *_TEXTS, "computed", "metadata", "expectations"}
+    left_out = {"line", "column", "path_at", *_TEXTS, "computed", "metadata", "expectations"}
     return [
         {key: value for key, value in step.items() if key not in left_out} for step in check.plan["steps"]
     ]

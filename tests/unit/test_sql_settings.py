@@ -1,14 +1,17 @@
 """Settings of scripts: passed to Spark, mapped to its own, accepted without effect, or refused."""
 
-import runpy
+import re
 import time
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+import pyspark
 import pytest
 
 from spark_runner.sql.compiler.compile import check_script, compile_script
 from spark_runner.sql.compiler.spark_keys import MAX_COMPARED
+from spark_runner.sql.compiler.spark_settings import SESSION_KEYS, STATIC
 from spark_runner.sql.compiler.streaming_settings import JOB_MODE, JOB_TRIGGER, PREFIXES, STREAMING_SETTINGS
 from tests.unit.test_sql_check import places
 
@@ -89,20 +92,67 @@ def test_a_setting_without_effect_is_refused(key: str, hint: str) -> None:
         assert (column, hint in message) == (statement.index(key), True), message
 
 
-def test_a_setting_of_sessions_that_spark_nearly_has_is_a_warning() -> None:
-    script = f"SET spark.sql.shufle.partitions = 4; SET spark.sql.ansi.enabled = true; {SHOWN}"
-    found = check_script(script, file="s.sql", base_dir="/base", variables={})
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("spark.sql.shufle.partitions", "spark.sql.shuffle.partitions"),
+        ("spark.sql.shuffle.partition", "spark.sql.shuffle.partitions"),
+        ("spark.sql.shuffle.partitoins", "spark.sql.shuffle.partitions"),
+        ("spark.sql.Shuffle.Partitions", "spark.sql.shuffle.partitions"),
+        ("spark.sql.session.timezone", "spark.sql.session.timeZone"),
+        ("spark.sql.autoBroadcastJoinTreshhold", "spark.sql.autoBroadcastJoinThreshold"),
+        ("spark.sql.cbo.enabld", "spark.sql.cbo.enabled"),
+    ],
+)
+def test_a_slip_in_a_setting_of_spark_is_an_error(key: str, meant: str) -> None:
+    for statement in (f"SET {key} = 1", f"RESET {key}"):
+        assert error(statement) == (
+            statement.index(key) + 1,
+            f"Spark has no setting '{key}'; did you mean '{meant}'?",
+        )
+
+
+def test_settings_of_extensions_and_hidden_ones_of_spark_are_no_slips() -> None:
+    keys = ("foo.bar", "legacy.timeParserPolicy", "catalog.a", "iceberg.planning.mode", "abc.enabled")
+    for key in keys:
+        assert settings(f"SET spark.sql.{key} = 1") == [("set", f"spark.sql.{key}", "1")]
+
+
+def test_a_setting_that_is_much_like_one_of_spark_is_a_warning() -> None:
+    key = "spark.sql.streaming.stateStore.formatValidation.enabled"
+    found = check_script(f"SET {key} = true; {SHOWN}", file="s.sql", base_dir="/base", variables={})
     (warning,) = found.warnings
     assert warning.column == 5
-    assert warning.message.startswith("Spark documents no setting 'spark.sql.shufle.partitions'")
-    assert warning.message.endswith("did you mean 'spark.sql.shuffle.partitions'?")
+    assert warning.message == (
+        f"Spark documents no setting '{key}'; did you mean '{key.replace('format', 'commit')}'?"
+    )
+
+
+_TEXT = re.compile(
+    rb"\x01(..)(spark\.sql\.[\w.]+)", re.DOTALL
+)  # of the constants of a class: length and text
+
+
+def test_no_setting_that_spark_has_hidden_is_taken_for_a_slip() -> None:
+    """The classes of the installed Spark hold the names of all its settings."""
+    names = set[str]()
+    for jar in Path(str(pyspark.__file__)).parent.glob("jars/spark-*.jar"):
+        with ZipFile(jar) as classes:
+            for name in classes.namelist():
+                if name.endswith("SQLConf$.class"):
+                    found = _TEXT.findall(classes.read(name))
+                    names |= {text[: int.from_bytes(length)].decode() for length, text in found}
+    assert len(names) > 600
+    for name in names - SESSION_KEYS - STATIC:
+        if not name.endswith("."):
+            assert settings(f"SET {name} = 1") == [("set", name, "1")]
 
 
 def test_a_script_with_thousands_of_unknown_settings_is_checked_at_once() -> None:
     script = ";".join(f"SET spark.sql.shuffle.partition{number} = 1" for number in range(3_000))
     started = time.process_time()
     found = check_script(f"{script}; {SHOWN}", file="s.sql", base_dir="/base", variables={})
-    assert (len(found.warnings) <= MAX_COMPARED, time.process_time() - started < 5) == (True, True)
+    assert (len(found.errors) <= MAX_COMPARED, time.process_time() - started < 5) == (True, True)
 
 
 # The mode of a job
@@ -251,9 +301,9 @@ def test_a_setting_for_what_spark_always_does_is_accepted_without_a_step(setting
         ("table.exec.mini-batch.enabled = false", "Spark always processes batches"),
         ("table.exec.mini-batch.size = 0", "max_files_per_trigger"),
         ("table.optimizer.agg-phase-strategy = ONE_PHASE", "aggregates before and after the shuffle"),
-        ("table.optimizer.distinct-agg.split.enabled = false", "aggregates by the distinct values first"),
+        ("table.optimizer.distinct-agg.split.enabled = false", "aggregates by distinct values first"),
         ("table.exec.source.idle-timeout = '5 s'", "spark.sql.streaming.multipleWatermarkPolicy"),
-        ("table.exec.state.ttl = '1 h'", "as long as WATERMARK FOR"),
+        ("table.exec.state.ttl = '1 h'", "how long Spark keeps state"),
         ("parallelism.default = 0", "a whole number from 1"),
         ("parallelism.default = -1", "a whole number from 1"),
         ("parallelism.default = 1000000000", "a whole number from 1"),
@@ -267,7 +317,7 @@ def test_a_setting_for_what_spark_always_does_is_accepted_without_a_step(setting
         ("'pipeline.jars' = 'a.jar'", "`jars` or `packages` of `spark`"),
         ("sql-client.execution.result-mode = tableau", "USING print"),
         ("table.dml-sync = false", "always waits for its INSERTs"),
-        ("table.sql-dialect = hive", "SQL of Spark"),
+        ("table.sql-dialect = hive", "in Spark SQL"),
     ],
 )
 def test_other_known_settings_are_refused_with_what_to_use_instead(setting: str, instead: str) -> None:
@@ -344,9 +394,8 @@ def test_reset_is_a_step_with_its_key() -> None:
 # The table
 
 
-def test_the_table_of_the_document_is_that_of_the_compiler() -> None:
+def test_the_document_names_each_prefix_of_settings() -> None:
     page = (DOCS / "sql-settings.md").read_text("utf-8")
-    assert runpy.run_path(str(DOCS / "make_sql_settings.py"))["render"](page) == page
     assert all(f"`{prefix}`" in page for prefix in PREFIXES)
 
 

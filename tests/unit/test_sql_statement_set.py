@@ -20,7 +20,7 @@ def plan(text: str, **variables: str) -> dict[str, Any]:
 def places(text: str) -> list[tuple[int, int, str]]:
     """Line, column and the begin of the message of each error."""
     found = check_script(text, file="s.sql", base_dir="/base", variables={})
-    return [(error.line, error.column, error.message.split(";")[0]) for error in found.errors]
+    return [(error.line, error.column, error.message.split("; ")[0]) for error in found.errors]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ ONLY = "a statement set holds INSERT statements only"
         ),
         (f"BEGIN STATEMENT SET;\nSTATEMENT SET BEGIN {INSERT} END; {INSERT} END", [(3, 1, ONLY)]),
         ("EXECUTE STATEMENT SET\nINSERT INTO p SELECT 1; END", [(3, 1, "expected BEGIN, found 'INSERT'")]),
-        (f"BEGIN STATEMENT SET {INSERT} END", [(2, 21, "unexpected 'INSERT'")]),
+        (f"BEGIN STATEMENT SET {INSERT} END", [(2, 20, "missing ';' before INSERT")]),
         (f"STATEMENT SET BEGIN {INSERT} END SET", [(2, 49, "unexpected 'SET'")]),
         ("STATEMENT SET BEGIN INSERT INTO q SELECT 1; END", [(2, 33, "unknown table 'q'")]),
         (

@@ -18,6 +18,8 @@ def test_the_commands_print_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for folder in ("in/orders", "in/customers"):  # the input of its scripts
+        (tmp_path / folder).mkdir(parents=True)
     for name, after, text in FILES:
         if not after:
             (tmp_path / name).write_text(text)

@@ -1,4 +1,3 @@
-import runpy
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,7 @@ def test_no_job_leaves_dead_by_itself_and_success_only_by_the_word_of_its_callba
     assert TRANSITIONS[Status.DEAD] == frozenset()
 
 
-def test_the_page_of_states_is_that_of_the_code_and_gives_a_reason_for_each_edge() -> None:
+def test_the_page_of_states_gives_a_reason_for_each_edge() -> None:
     page = (DOCS / "life-of-a-job.md").read_text(encoding="utf-8")
-    assert runpy.run_path(str(DOCS / "make_life.py"))["render"](page) == page
-    assert page.count("ACCEPT --> RUNNING") == 1
+    assert page.count("| ACCEPT | RUNNING |") == 1
     assert "|  |" not in page

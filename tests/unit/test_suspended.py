@@ -49,7 +49,7 @@ def test_the_clock_for_that_is_the_one_that_counts_suspended_time(monkeypatch: p
 def test_a_session_is_lost_and_silent_though_its_connection_seems_to_be_there(suspend: Suspend) -> None:
     contact = Contact(10.0)
     contact.record_reply(boottime())
-    contact.connected()
+    contact.connected(1, "here")
     assert (contact.state, contact.seconds_away()) == (SessionState.CONNECTED, 0)
     suspend(HOUR)
     assert contact.state is SessionState.LOST
@@ -61,14 +61,14 @@ def test_a_session_is_lost_and_silent_though_its_connection_seems_to_be_there(su
 def test_listeners_are_notified_of_the_loss_soon_after_the_machine_is_back(suspend: Suspend) -> None:
     contact, states = Contact(HOUR), list[SessionState]()
     contact.record_reply(boottime())
-    contact.connected()
+    contact.connected(1, "here")
     contact.on_change(lambda: states.append(contact.state))
     contact.broken(lost=False)
     suspend(HOUR)
     wait_until(
         lambda: states[-1:] == [SessionState.LOST], 10, "the loss is reported long before the hour is over"
     )
-    contact.connected()
+    contact.connected(1, "here")
 
 
 # ---------------------------------------------------------------------- attempts
@@ -79,7 +79,10 @@ def held(*, ensemble: float = 0.0, lease: float = 900.0) -> JobContext:
     context.rules = SimpleNamespace(limits=lambda: SimpleNamespace(warn_after=3))
     definition = SimpleNamespace(timeout=SimpleNamespace(lease=lease, stall=600))
     state = SimpleNamespace(trigger_seconds=0.0)
-    return cast("JobContext", SimpleNamespace(context=context, definition=definition, state=state))
+    reads = SimpleNamespace(get=context.session.get)
+    return cast(
+        "JobContext", SimpleNamespace(context=context, definition=definition, state=state, reads=reads)
+    )
 
 
 def attempt(version: int = 1, hosts: float = 0.0, **document: Any) -> Attempt:

@@ -12,7 +12,7 @@ from orchestrator.logs.record.document import Days
 from orchestrator.logs.record.redaction import Redactor
 from orchestrator.logs.spool.folder import SpoolFolder
 from orchestrator.logs.spool.segments import framed
-from spark_runner.runners.spark_log import readable_lines
+from spark_runner.runners.spark_log import SparkEvent, pieces
 from tests.fuzz.promises import Broken
 
 _ROOT = Path(tempfile.mkdtemp(prefix="orchestrator-fuzz-"))
@@ -39,7 +39,14 @@ def _check_documents(data: bytes) -> None:
             json.loads(action), json.loads(document)
             if rest or b"hunter2hunter2" in document:
                 raise Broken(f"a document of {lines[:300]!r}")
-    readable_lines(data)
+    for line in data.splitlines(keepends=True):
+        _check_pieces(line)
+
+
+def _check_pieces(line: bytes) -> None:
+    for _, piece in pieces(line):
+        if not isinstance(piece, SparkEvent) and piece not in line:
+            raise Broken(f"text that is not in the line {line[:300]!r}")
 
 
 def _check_spool(data: bytes) -> None:

@@ -55,6 +55,7 @@ class _Cluster:
             nodes.history("bad"),
             layout.stop("default", _BAD),
             layout.lock("default", _BAD),
+            nodes.success("bad"),
         )
         self.session.ensure_path(nodes.config)
         for path in self.paths:

@@ -85,6 +85,15 @@ SELECT '日本😀'; DROP TABLE x
 -- case: an unknown word
 SELCT 1
 
+-- case: a misspelt word behind CREATE
+CREATE TABEL t (a INT) USING print
+
+-- case: a misspelt INSERT
+INSRT INTO t SELECT 1
+
+-- case: a word of a later statement behind CREATE
+CREATE INDEX i
+
 -- case: a statement of a later version
 CREATE FUNCTION f AS 'a.b'; MERGE INTO t USING s ON true; USE CATALOG c; SELECT 1
 

@@ -5,7 +5,7 @@ CREATE TABLE t WITH ('connector' = 'filesystem', 'format' = 'parquet', 'path' = 
 CREATE TABLE t WITH ('connector' = 'csv', 'path' = 'x'); SELECT * FROM t
 
 -- case: keys of the formats
-CREATE TABLE t WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = 'x', 'csv.field-delimiter' = ';', 'csv.null-literal' = '-'); SELECT * FROM t
+CREATE TABLE t WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = 'x', 'csv.field-delimiter' = ';', 'csv.null-literal' = '-', 'csv.escape-character' = '\\'); SELECT * FROM t
 
 -- case: keys of the first generation
 CREATE TABLE t WITH ('connector.type' = 'filesystem', 'connector.path' = 'x', 'format.type' = 'csv', 'format.field-delimiter' = ';', 'update-mode' = 'append', 'connector.property-version' = '1', 'format.property-version' = '1', 'format.derive-schema' = 'true'); SELECT * FROM t

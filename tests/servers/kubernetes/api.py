@@ -66,8 +66,8 @@ class Api:
         items: list[Document] = self.get(path, **query)["items"]
         return items
 
-    def create(self, path: str, body: Mapping[str, Any]) -> Document:
-        return self._request("POST", path, body=body)
+    def create(self, path: str, body: Mapping[str, Any], **query: str) -> Document:
+        return self._request("POST", path, query=query, body=body)
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Document:
         return self._request("PATCH", path, body=body)
