@@ -13,10 +13,12 @@ SINCE  ?= HEAD
 TESTS  ?= $(shell git diff --name-only --diff-filter=d $(SINCE) -- 'tests/**/test_*.py'; \
 	git ls-files --others --exclude-standard -- 'tests/**/test_*.py')
 
-.PHONY: run demo-streaming servers test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills soak-push tuning
+.PHONY: install run demo-streaming servers docs pages test check unit lint types contracts prepared tests shaken golden chaos soak trials log-kills connector-kills soak-push tuning
 .PHONY: fuzz campaigns format lock audit audit-where-reachable clean
 
-run: $(VENV)/installed  ## one real push job, from the data in examples/ to its result
+install: $(VENV)/installed  ## the package and its command into .venv, and nothing else
+
+run: install  ## one real push job, from the data in examples/ to its result
 	$(BIN)/orchestrator run examples/flights.sql
 
 demo-streaming: $(VENV)/installed-test  ## clicks from a Kafka, counted by a job, arrive in a Redis: all of them started for it
@@ -60,6 +62,16 @@ shaken: prepared  ## tests in random order again and again: make shaken COUNT=50
 	for run in `seq $(COUNT)`; do \
 		$(BIN)/pytest $(PARALLEL) -q -p randomly -p no:cacheprovider $(TESTS) || exit 1; \
 	done
+
+SITE = build/docs
+SPHINX = $(BIN)/python -m sphinx --fresh-env --fail-on-warning --keep-going --jobs auto --quiet --conf-dir docs
+
+docs: $(VENV)/installed-test  ## the documentation as a site in build/docs; a broken link is an error, as any warning
+	$(SPHINX) --doctree-dir $(SITE)/.doctrees . $(SITE)
+	@echo "open $(SITE)/index.html"
+
+pages: $(VENV)/installed-test  ## the parts of the documentation that are made from the code
+	$(BIN)/python -m docs
 
 golden: $(VENV)/installed-test  ## what the SQL splitter and compiler make of tests/golden now: review it by git diff
 	$(BIN)/python -m tests.golden
@@ -123,12 +135,18 @@ $(VENV)/built: requirements/build.txt | $(BIN)/python
 	$(PIP) --require-hashes --only-binary :all: -r $<
 	@touch $@
 
+# pip is quiet, and the packages take minutes: Spark alone is 450 MB.
+ANNOUNCED = @echo "installing `grep -c '^[a-z].*==' $(1)` packages into $(VENV): this takes a minute or two" >&2
+
 $(VENV)/installed: pyproject.toml requirements/run.txt $(VENV)/built
+	$(call ANNOUNCED,requirements/run.txt)
 	$(LOCKED) --report $(VENV)/run.json -r requirements/run.txt
 	$(PIP) --no-build-isolation --editable .
 	@touch $@
+	@echo "installed; \`source $(VENV)/bin/activate\` puts the command orchestrator on the PATH of a terminal" >&2
 
 $(VENV)/installed-test: pyproject.toml requirements/test.txt $(VENV)/built
+	$(call ANNOUNCED,requirements/test.txt)
 	$(LOCKED) --report $(VENV)/test.json -r requirements/test.txt
 	$(PIP) --no-build-isolation --editable .
 	@touch $@ $(VENV)/installed
@@ -170,4 +188,4 @@ audit-where-reachable: $(TOOLS)/bin/pip-audit  ## the same in CI, where the advi
 	else echo 'no audit of known vulnerabilities: the advisories are out of reach' >&2; fi
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis examples/output
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build examples/output
