@@ -44,11 +44,17 @@ def ask_spark(script: Script, request: Mapping[str, Any], *, quiet: bool) -> dic
 
 
 def ask(
-    request: Mapping[str, Any], conf: Mapping[str, str], settings: Settings, *, quiet: bool
+    request: Mapping[str, Any],
+    conf: Mapping[str, str],
+    settings: Settings,
+    *,
+    quiet: bool,
+    purpose: str = "",
 ) -> dict[str, Any]:
-    """The answer of a local Spark with these properties to any request."""
+    """The answer of a local Spark with these properties to any request; `purpose` is named to the user."""
     if not quiet:
-        stderr_console().print("starting Spark on this machine ...", style="dim")
+        to = f" to {purpose}" if purpose else ""
+        stderr_console().print(f"starting Spark on this machine{to} ...", style="dim", markup=False)
     interrupt = Interrupt.install()
     try:
         with interrupt.breaking():

@@ -30,22 +30,23 @@ class Place:
         """The checkpoints of all jobs, or of one; raises SparkRunnerError if they cannot be read."""
         if local_path(self.url) is not None:
             return list(checkpoints_in(LocalFolders(), self.url, name))
-        answer = self._ask({"action": "list", "place": self.url, "name": name})
+        answer = self._ask(f"read {self.url}", {"action": "list", "place": self.url, "name": name})
         return [FoundCheckpoint.from_json(each) for each in answer["found"]]
 
     def remove(self, url: str) -> str:
         """Remove one checkpoint; returns the reason why it is not removed, empty if it is."""
         if local_path(self.url) is None:
-            return str(self._ask({"action": "remove", "url": url})["error"])
+            return str(self._ask(f"remove {url}", {"action": "remove", "url": url})["error"])
         try:
             remove(LocalFolders(), url)
         except ConnectorError as error:
             return str(error)
         return ""
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, purpose: str, request: dict[str, Any]) -> dict[str, Any]:
         conf = pool_spark(self.settings.spark)(self.pool, Spark()).properties
-        return ask({"kind": "checkpoints", **request}, conf, self.settings, quiet=self.quiet)
+        whole = {"kind": "checkpoints", **request}
+        return ask(whole, conf, self.settings, quiet=self.quiet, purpose=purpose)
 
 
 def places_of(settings: Settings, of_jobs: Iterable[str], *, quiet: bool) -> list[Place]:
