@@ -40,6 +40,31 @@ from spark_runner.runners.base import SubmissionPlace
 class JobContext:
     """A claimed job with its state, its definition and its attempts; used by one thread at a time."""
 
+    __slots__ = (  # a worker keeps thousands: each attribute takes 8 bytes instead of 50
+        "__weakref__",
+        "_calm_until",
+        "_definition",
+        "_look_seconds",
+        "_on_wake",
+        "_spark",
+        "_state",
+        "_watched",
+        "attempt_version",
+        "begun",
+        "claim",
+        "context",
+        "delivery",
+        "is_adopted",
+        "is_followed",
+        "login",
+        "monitor",
+        "next_try",
+        "reads",
+        "recorded_run",
+        "stop_act",
+        "stops_gracefully",
+    )
+
     def __init__(
         self,
         claim: Claim,
@@ -118,10 +143,16 @@ class JobContext:
 
     @property
     def definition(self) -> Definition:
-        """The definition, read once; raises CorruptRecord when it cannot be read."""
-        if self._definition is None:
-            self._definition = self._read_definition()
-        return self._definition
+        """The definition; raises CorruptRecord when it cannot be read."""
+        known = self._definition
+        if known is None:
+            known = self._definition = self._read_definition()
+        return known
+
+    @property
+    def has_definition(self) -> bool:
+        """Whether the definition needs no read."""
+        return self._definition is not None
 
     def _read_definition(self) -> Definition:
         found = self.reads.get(self.definition_path)
@@ -146,9 +177,10 @@ class JobContext:
         Raises RefusedSubmission where the two contradict each other, and where the policy forbids them;
         CorruptRecord when the definition cannot be read.
         """
-        if self._spark is None:
-            self._spark = self._filled_spark()
-        return self._spark
+        known = self._spark
+        if known is None:
+            known = self._spark = self._filled_spark()
+        return known
 
     def _filled_spark(self) -> Spark:
         pool = self.claim.record.pool.removesuffix(LOW_LANE_SUFFIX)
@@ -195,20 +227,21 @@ class JobContext:
         return attempt
 
     @property
-    def is_watched(self) -> bool:
-        """Whether a change of the last attempt wakes the job, unless its watch is lost."""
-        return self._watched == (self.attempt_path, self.context.session.connections)
+    def watched_paths(self) -> tuple[str, str, str] | None:
+        """The nodes whose changes need a handler: the stop request, the last attempt and its `alive`.
 
-    @property
-    def watched_paths(self) -> tuple[str, str, str]:
-        """The stop request, the last attempt and its `alive`: the nodes whose changes need a handler."""
-        return self.stop_path, self.attempt_path, f"{self.attempt_path}/alive"
+        None where no watch would report a change of the attempt.
+        """
+        path, connection = self._watched
+        if not path or connection != self.context.session.connections:
+            return None
+        return self.stop_path, path, f"{path}/alive"
 
     def note_calm(self, look_seconds: float, calm_seconds: float) -> None:
         """Record for how long the job needs its handler only if one of its nodes changes; 0 = not at all."""
         self._look_seconds, self._calm_until = look_seconds, time.monotonic() + calm_seconds
-        if calm_seconds > 0:
-            self._spark = None  # made anew when it is needed, perhaps in hours
+        if calm_seconds > 0:  # made anew when they are needed, perhaps in hours
+            self._state = self._definition = self._spark = None
 
     def calm_seconds(self) -> float:
         """Seconds until the next look at the job while it is calm; zero or less when it needs its handler."""

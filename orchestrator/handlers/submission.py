@@ -37,7 +37,8 @@ _LOOK_SECONDS = 30.0  # unless a watch or a poll wakes the job earlier
 def first_read(job: JobContext) -> Sequence[str]:
     """The nodes to read ahead for an attempt: those of its submission, or the sign of life of its driver."""
     if not _is_ours_alone(job, 0):
-        return [f"{job.attempt_path}/alive"]
+        alive = f"{job.attempt_path}/alive"
+        return [alive] if job.has_definition else [alive, job.definition_path]
     nodes, name = Nodes(job.context.layout.root), job.definition.name
     paths = [nodes.position(name), adjustment_path(job.attempt_path), nodes.adjustment(name)]
     paths += [nodes.history(name)] if job.context.reporting.history is not None else []

@@ -72,6 +72,7 @@ class JobDispatcher:
         )
         self._looks = QuietLooks(context.session, ready=self._dispatcher.put, park=self._park_calm)
         self.timers = Timers(self._dispatcher.put, on_due=self._looks.put)
+        self._wake = self.timers.wake  # one bound method for all jobs
 
     def start(self) -> None:
         """Start the threads."""
@@ -81,7 +82,7 @@ class JobDispatcher:
 
     def take(self, claim: Claim) -> None:
         """Dispatch a newly claimed job."""
-        self._dispatcher.take(JobContext(claim, self._context, on_wake=self.timers.wake))
+        self._dispatcher.take(JobContext(claim, self._context, on_wake=self._wake))
 
     @property
     def checks(self) -> dict[str, Callable[[], str]]:

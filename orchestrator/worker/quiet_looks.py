@@ -61,10 +61,10 @@ class QuietLooks:
 
     def unchanged(self, jobs: Sequence[JobContext]) -> set[JobContext]:
         """The jobs of which no node has changed."""
-        watched = [job for job in jobs if job.is_watched]
-        found = self._session.get_many([path for job in watched for path in job.watched_paths])
+        watched = [(job, paths) for job in jobs if (paths := job.watched_paths) is not None]
+        found = self._session.get_many([path for _, paths in watched for path in paths])
         quiet = set[JobContext]()
-        for number, job in enumerate(watched):
+        for number, (job, _) in enumerate(watched):
             stop, attempt, alive = found[3 * number : 3 * number + 3]
             is_same = stop is None and attempt is not None and attempt[1].version == job.attempt_version
             if is_same and alive is not None and note_alive(job.monitor, alive) and job.calm_seconds() > 0:

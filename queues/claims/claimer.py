@@ -48,6 +48,7 @@ class Claimer:
         )  # start of the JSON in each lock
         self._on_return: list[Callable[[str, str], None]] = []
         self._nonces: dict[str, str] = {}  # id -> nonce of the claim, from before it is sent
+        self._on_end = self._ended  # one bound method for all claims
 
     def holds(self, item_id: str) -> bool:
         """Whether an item is held by this claimer, or is being claimed."""
@@ -255,7 +256,7 @@ class Claimer:
         """Call `listener` with queue and pool when an item is released without a move."""
         self._on_return.append(listener)
 
-    def _on_end(self, claim: Claim) -> None:
+    def _ended(self, claim: Claim) -> None:
         self._forget(claim.record, claim.hold)
         if not claim.has_left:
             for listener in self._on_return:

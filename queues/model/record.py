@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from sys import intern
 from typing import Any
 
 from queues.model.codec import decode, encode
@@ -97,8 +98,8 @@ class Record:
             return cls(
                 id=item_id,
                 run_key=run_key,
-                queue=queue,
-                pool=pool,
+                queue=intern(queue),  # one text for the thousands of records that a worker holds
+                pool=intern(pool),
                 token=token,
                 nonce=str(document["nonce"]),
                 claims=int(document["claims"]),

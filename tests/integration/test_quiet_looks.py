@@ -89,3 +89,12 @@ def test_a_written_attempt_needs_its_handler(
     commit(deployment.queues.session, [Set(job.attempt_path, found[0], found[1].version)])
     wait_until(lambda: len(calls) > before, WAIT_S, "the handler has looked at it")
     (tmp_path / "go").touch()
+
+
+def test_a_calm_job_keeps_only_what_looks_need_and_its_handler_reads_the_rest_anew(
+    deployment: Deployment, tmp_path: Path, looks: list[int]
+) -> None:
+    _, job = calm_job(deployment, tmp_path / "go", looks)
+    wait_until(lambda: not job.has_definition, WAIT_S, "the definition is released")
+    (tmp_path / "go").touch()
+    assert deployment.wait(job.id).job.status is Status.SUCCESS
