@@ -10,6 +10,10 @@ from collections.abc import Callable
 from orchestrator.handlers.job_context import JobContext
 from orchestrator.loop import Loop
 
+# A job that is woken leaves its entry behind: without a limit, frequent wakes fill the memory until long
+# waits are over. asyncio limits its cancelled timers in the same way.
+_MOST_VOID, _FEW = 1.5, 100
+
 
 class Timers:
     """Holds waiting jobs without a thread each; `ready` receives a job when it is woken. Thread-safe."""
@@ -46,6 +50,9 @@ class Timers:
             if job not in self._woken:
                 ticket = next(self._tickets)
                 self._parked[job] = ticket
+                if len(self._heap) > _MOST_VOID * len(self._parked) + _FEW:
+                    self._heap = [entry for entry in self._heap if self._parked.get(entry[2]) == entry[1]]
+                    heapq.heapify(self._heap)
                 heapq.heappush(self._heap, (time.monotonic() + seconds, ticket, job))
                 if self._heap[0][1] == ticket:
                     self._loop.wake()
