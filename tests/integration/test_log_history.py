@@ -1,6 +1,7 @@
 """Logs of workers about jobs: the history outlives ZooKeeper, and trouble with logs is reported."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,10 @@ def test_each_change_of_a_job_is_a_document_with_its_state(
 
 
 def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(
-    deployment: Deployment, pipeline: LogPipeline
+    deployment: Deployment,
+    pipeline: LogPipeline,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert pipeline.spool is not None
     deployment.worker()
@@ -85,6 +89,13 @@ def test_a_job_that_is_gone_from_zookeeper_is_shown_and_listed(
     assert {job.id for job in archived_jobs()} == {failing, good}
     assert [job.id for job in archived_jobs(statuses=[Status.SUCCESS])] == [good]
     assert archived_jobs(names=["another"]) == []
+    assert archived_jobs(since=datetime.now(UTC)) == []
+    monkeypatch.setattr("orchestrator.cli.job.archived._MAX_RECORDS", 1)
+    capsys.readouterr()
+    assert [job.id for job in archived_jobs()] == [good]
+    assert "only the last 1 records were read, from 20" in capsys.readouterr().err
+    archived_jobs(quiet=True)
+    assert capsys.readouterr().err == ""
 
 
 def test_log_records_of_a_worker_that_handles_a_job_have_the_id_of_the_job(

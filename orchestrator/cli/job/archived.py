@@ -1,13 +1,15 @@
 """Jobs from the logs, which keep the history of jobs longer than ZooKeeper keeps their records."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from pydantic import ValidationError
 
 from orchestrator.cli.logs.places import reader_of
+from orchestrator.cli.output import stderr_console
 from orchestrator.config.settings import load_settings
 from orchestrator.history.log_records import REMOVAL, TRANSITION
-from orchestrator.logs.reading.query import LogQuery, LogRecord
+from orchestrator.logs.reading.query import LogQuery, LogRecord, time_of
 from orchestrator.model.fields import explain
 from orchestrator.model.job_view import JobView
 from orchestrator.model.name_patterns import NameFilter
@@ -24,8 +26,13 @@ def archived_jobs(
     names: Collection[str] = (),
     statuses: Collection[str] = (),
     queues: Collection[str] = (),
+    since: datetime | None = None,
+    quiet: bool = False,
 ) -> Sequence[JobView]:
-    """The last state of each matching job, newest first; without an id, only of ended jobs."""
+    """The last state of each matching job, newest first; without an id, only of ended jobs.
+
+    One search returns at most 10,000 records; unless `quiet`, stderr says from when on they are.
+    """
     named = NameFilter(names)
     query = LogQuery.of(
         event_action=(TRANSITION, REMOVAL),
@@ -34,9 +41,15 @@ def archived_jobs(
         job_name=[] if named.has_patterns else list(named.exact),
         job_status=list(map(str, statuses)),
         job_queue=list(map(str, queues)) or ([] if job_id else _ENDED),
+        since="" if since is None else time_of(since),  # each record is later than the creation of its job
     )
     found = dict[tuple[str, str], JobView]()  # the last record of each job wins
-    for entry in reader_of(load_settings()).last(query, _MAX_RECORDS):
+    entries = reader_of(load_settings()).last(query, _MAX_RECORDS)
+    if len(entries) == _MAX_RECORDS and not quiet:
+        narrow = "narrow the search with --pool, --status, --queue or --name without a pattern"
+        message = f"only the last {_MAX_RECORDS:,} records were read, from {entries[0].timestamp} on: {narrow}"
+        stderr_console().print(message, markup=False)
+    for entry in entries:
         view = _view(entry)
         if view is not None and named.matches(view.name):
             found[view.id, entry.text("job.run_key")] = view

@@ -94,7 +94,7 @@ def list_(
     if archived:
         from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom used, and slow to load
 
-        found = archived_jobs(**filters)
+        found = archived_jobs(**filters, since=start, quiet=quiet)
         jobs = [job for job in found if labels.items() <= job.labels.items() and _is_since(job, start)]
         show_rows([list_row(job, output) for job in jobs[:limit]], _COLUMNS, output, _DROP)
         return
