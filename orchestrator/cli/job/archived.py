@@ -47,7 +47,8 @@ def archived_jobs(
     entries = reader_of(load_settings()).last(query, _MAX_RECORDS)
     if len(entries) == _MAX_RECORDS and not quiet:
         narrow = "narrow the search with --pool, --status, --queue or --name without a pattern"
-        message = f"only the last {_MAX_RECORDS:,} records were read, from {entries[0].timestamp} on: {narrow}"
+        first = entries[0].timestamp
+        message = f"only the last {_MAX_RECORDS:,} records were read, from {first} on: {narrow}"
         stderr_console().print(message, markup=False)
     for entry in entries:
         view = _view(entry)
