@@ -1,6 +1,6 @@
 """Tables that fit the terminal: whole columns are left out, or long values are cut; no line is folded."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
@@ -9,9 +9,10 @@ from rich.segment import Segment
 from rich.style import Style
 
 _GAP = 3  # blanks between two columns
-_WHOLE = 20  # characters: shorter values, such as times and statuses, are worth nothing when they are cut
+_WHOLE = 23  # characters: values up to a time in UTC, and statuses, are worth nothing when they are cut
 _WHOLE_KEY = 40  # likewise of the first column: a UUID can be copied
 _NARROW = 4  # characters that a cut column keeps on the narrowest terminal
+_LONGEST_RULE = 100  # characters, in a pipe: a long error must not make the line below the headings as long
 _HEADING = "bold"
 
 
@@ -42,14 +43,14 @@ class Grid:
         self._headings, self._rows, self._right = headings, rows, right
         values = [max((row[index].width for row in rows), default=0) for index in range(len(headings))]
         self._natural = [max(width(head), value) for head, value in zip(headings, values, strict=True)]
-        # An empty column is missed least.
-        self._drop = sorted(drop, key=lambda index: values[index] > 0)
+        self._drop = drop
+        self._empty = [index for index in drop if not values[index]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         space = options.max_width if console.file.isatty() else None
-        widths = fit(self._natural, self._drop, space)
+        widths = fit(self._natural, self._drop, space, empty=self._empty)
         line = "-" if options.ascii_only else "─"
-        total = sum(widths.values()) + _GAP * (len(widths) - 1)
+        total = _total(widths) if space else min(_total(widths), _LONGEST_RULE)
         yield from self._line([Cell(head, _HEADING) for head in self._headings], widths)
         yield Segment(line * total + "\n")
         for row in self._rows:
@@ -79,28 +80,36 @@ class Grid:
         yield Segment(plain + "\n")
 
 
-def fit(natural: Sequence[int], drop: Iterable[int], space: int | None) -> dict[int, int]:
+def fit(
+    natural: Sequence[int], drop: Sequence[int], space: int | None, *, empty: Sequence[int] = ()
+) -> dict[int, int]:
     """The width of each column that is shown, by its index, for a terminal of `space` characters.
 
-    Columns are left out in the order of `drop` until the others fit with long values cut; then the longest
+    The columns without values are left out first. Others are left out in the order of `drop` until the rest
+    fits with long values cut, and the most important ones that fit nevertheless come back. Then the longest
     values are cut.
     """
-    if space is None:
-        return dict(enumerate(natural))
-    shown = {index: min(size, space) for index, size in enumerate(natural)}
-    floors = [min(size, _WHOLE if index else _WHOLE_KEY, space) for index, size in enumerate(natural)]
+    widths = dict(enumerate(natural))
+    if space is None or _total(widths) <= space:
+        return widths
+    floors = {index: min(size, _WHOLE if index else _WHOLE_KEY, space) for index, size in widths.items()}
+    kept, left_out = {index: floors[index] for index in floors if index not in empty}, list[int]()
     for index in drop:
-        if sum(floors[each] for each in shown) + _GAP * (len(shown) - 1) <= space:
-            break
-        del shown[index]
+        if index in kept and _total(kept) > space:
+            left_out.append(index)
+            del kept[index]
+    for index in reversed(left_out):
+        if _total(kept) + _GAP + floors[index] <= space:
+            kept[index] = floors[index]
+    shown = {index: min(size, space) for index, size in widths.items() if index in kept}
     _shorten(shown, floors, space)
-    _shorten(shown, [min(_NARROW, floor) for floor in floors], space)
+    _shorten(shown, {index: min(_NARROW, floor) for index, floor in floors.items()}, space)
     while len(shown) > 1 and _total(shown) > space:
         del shown[max(shown)]
     return shown
 
 
-def _shorten(shown: dict[int, int], floors: Sequence[int], space: int) -> None:
+def _shorten(shown: dict[int, int], floors: Mapping[int, int], space: int) -> None:
     """Make the widest columns narrower until all fit, none narrower than its floor."""
     while _total(shown) > space:
         longer = [index for index in shown if shown[index] > floors[index]]

@@ -65,9 +65,25 @@ def test_a_pipe_gets_whole_values_and_no_blanks_at_the_ends_of_lines(
     head, rule, row, empty = capsys.readouterr().out.splitlines()
     assert row == "   ".join([UUID, "totals of the day", "ERROR_FAIL", ROW[-1]])
     assert (head.rstrip(), empty) == (head, "")
-    assert len(rule) == len(row)
+    assert len(rule) == 100 < len(row)
     show_rows([{"id": "x" * 5_000}], {"id": "id"}, OutputFormat.TABLE)
     assert max(map(len, capsys.readouterr().out.splitlines())) == 5_000
+
+
+def test_a_column_that_fits_comes_back_when_a_wider_one_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = table(
+        ["id", "created", "name", "error"],
+        [["1", "7 s ago", "sales", "x" * 30]],
+        ("created", "name", "error"),
+    )
+    assert lines_on(25, monkeypatch, shown)[0].split() == ["id", "created", "name"]
+    assert lines_on(15, monkeypatch, shown)[0].split() == ["id", "name"]
+
+
+def test_an_empty_column_is_left_out_before_a_time_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ["1", "2026-12-07 18:32:44 UTC", "ok", ""]
+    shown = table(["id", "due", "status", "reason"], [row], ("due", "reason"))
+    assert lines_on(40, monkeypatch, shown)[2].split(maxsplit=1) == ["1", "2026-12-07 18:32:44 UTC   ok"]
 
 
 def test_an_empty_column_is_missed_least(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ _COLUMNS = {
     "worker": "worker",
     "error": "error",
 }
-_DROP = ("callback", "worker", "queue", "attempt", "pool", "name", "created", "error", "took", "progress")
+_DROP = ("callback", "worker", "queue", "attempt", "pool", "created", "name", "error", "took", "progress")
 _MAX_ERROR_CHARACTERS = 60  # on a terminal
 # The objects of a list live until it is printed: with Python's default of 700, collections that find nothing
 # take a third of the time of a list of ten thousand jobs.
@@ -138,13 +138,12 @@ def list_row(job: JobView, output: OutputFormat, progress: Mapping[str, Any] | N
 
 
 def _error(job: JobView) -> str:
-    """The message of the error, complete in a pipe; a terminal gets its beginning."""
+    """The first line of the error, complete in a pipe; a terminal gets its beginning."""
     if job.error is None:
         return ""
-    if not sys.stdout.isatty():
-        return " ".join(job.error.message.split()) or job.error.type
-    lines = (line.strip() for line in (*job.error.message.splitlines(), job.error.type))
-    return cut(next(filter(None, lines), ""), _MAX_ERROR_CHARACTERS)
+    lines = (" ".join(line.split()) for line in (*job.error.message.splitlines(), job.error.type))
+    first = next(filter(None, lines), "")
+    return cut(first, _MAX_ERROR_CHARACTERS) if sys.stdout.isatty() else first
 
 
 def _took(job: JobView) -> str:

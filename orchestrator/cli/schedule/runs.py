@@ -96,7 +96,8 @@ def backfill(
             runs = schedules.backfill_runs(name, first, last)
         else:
             runs = _fill(client, view, first, last, parallel=parallel or 0, quiet=quiet)
-    show_rows([_row(run, view.timezone, is_dry=is_dry, output=output) for run in runs], _COLUMNS, output)
+    rows = [_row(run, view.timezone, is_dry=is_dry, output=output) for run in runs]
+    show_rows(rows, _COLUMNS, output, ("what",))
     if not quiet:
         _say(_summary(runs, is_dry=is_dry))
 
