@@ -27,6 +27,8 @@ from orchestrator.cli.options import (
 from orchestrator.cli.own_server import zookeeper_for_run
 from orchestrator.cli.program_output import ProgramOutput
 from orchestrator.cli.result import local_tables, show_end, show_result
+from orchestrator.cli.sql.script import script_name
+from orchestrator.cli.sql.script_errors import refuse_script_errors
 from orchestrator.cli.submission import load_definition
 from orchestrator.client.client import Client
 from orchestrator.compose import build_client, build_runners, build_worker, open_logs, open_session
@@ -72,6 +74,8 @@ def run(
     definition = load_definition(str(script), parse_variables(variables), attempts=1, arguments=arguments)
     with cluster_connections() as find:
         plan = compile_program(definition, find)
+        if plan is not None:  # a wrong column is found before Spark starts
+            refuse_script_errors(definition, script_name(str(script), definition), find)
     job_id = check_id(f"{definition.name[:100]}-{uuid.uuid4().hex[:8]}" if job_id is None else job_id)
     settings = load_settings()
     refuse_missing(missing_here(definition, plan, settings))

@@ -91,6 +91,15 @@ def test_columns_that_do_not_exist_are_refused_without_spark_too(shared_shell: S
         assert "s.sql:3:35: unknown column 'naem'; did you mean 'name'?" in done.stderr
 
 
+def test_run_refuses_columns_that_do_not_exist_before_spark_starts(shared_shell: Shell) -> None:
+    shared_shell.write("s.sql", SCRIPT.format(column="nope, naem"))
+    done = shared_shell.type_anew("run", "s.sql", "-o", "json")
+    assert (done.code, done.stdout) == (2, "")
+    assert "s.sql:3:29: unknown column 'nope'" in done.stderr
+    assert "s.sql:3:35: unknown column 'naem'; did you mean 'name'?" in done.stderr
+    assert "job s-" not in done.stderr, "nothing was enqueued"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

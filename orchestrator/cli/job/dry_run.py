@@ -13,18 +13,18 @@ from orchestrator.cli.inputs import missing_here, refuse_missing
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, stderr_console, stdout_console
 from orchestrator.cli.sql.analysis import analyse_definition
-from orchestrator.cli.sql.lint import Finding, Severity, document_of, of_error, script_errors, shown
+from orchestrator.cli.sql.lint import Finding, Severity, document_of, of_error, shown
 from orchestrator.cli.sql.script import STANDARD_INPUT
+from orchestrator.cli.sql.script_errors import raise_all, refuse_script_errors
 from orchestrator.client.connect import build_queue_set, client_name, open_session
 from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
 from orchestrator.model.paths import Nodes
-from orchestrator.model.plan import Plan, check_sql, compile_program, literal_secrets, warning
+from orchestrator.model.plan import Plan, compile_program, literal_secrets, warning
 from orchestrator.model.spark import DEFAULT_MASTER
 from orchestrator.policy.policy import Policy
 from orchestrator.schedules.runs import compile_registration, run_definition
 from queues import check_id
-from spark_runner.sql.compiler.compile import Check
 from spark_runner.sql.grammar.statements import CatalogAction
 from spark_runner.sql.text.errors import SqlError
 
@@ -88,18 +88,13 @@ def _analysed(definition: Definition, file: str, *, with_spark: bool, quiet: boo
     if definition.schedule.is_set:  # its script may use the fire time
         definition = run_definition(definition, round(time.time()) * 1000)
     with cluster_connections() as find:
-        _raise_all(script_errors(check_sql(definition, name, find), definition))
+        refuse_script_errors(definition, name, find)
     if not with_spark:
         return None
     found = analyse_definition(definition, name, connect=False, with_plan=False, quiet=quiet)
     errors = [SqlError(**error) for error in found.report.get("errors", ())]
-    _raise_all(sorted(errors, key=lambda error: (error.line, error.column)))
+    raise_all(sorted(errors, key=lambda error: (error.line, error.column)))
     return found.findings
-
-
-def _raise_all(errors: list[SqlError]) -> None:
-    if errors:
-        raise Check(None, tuple(errors)).error()
 
 
 def _facts(definition: Definition, plan: Plan | None, job_id: str | None, waiting: str) -> dict[str, Any]:

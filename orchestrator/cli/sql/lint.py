@@ -15,12 +15,11 @@ from orchestrator.cli.inputs import missing_here
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Variables, Verbose, parse_variables
 from orchestrator.cli.output import stderr_console, stdout_console
 from orchestrator.cli.sql.script import STANDARD_INPUT, script_name, script_of_standard_input
+from orchestrator.cli.sql.script_errors import script_errors
 from orchestrator.cli.submission import load_definition
 from orchestrator.model.definition import Definition
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.plan import check_sql, literal_secrets, warning
-from orchestrator.sql.columns.check import column_errors
-from spark_runner.sql.compiler.compile import MAX_ERRORS, Check
 from spark_runner.sql.compiler.connections import FindConnection
 from spark_runner.sql.text.errors import SqlError
 
@@ -118,12 +117,6 @@ def findings_of(
     yield from (of_error(error, Severity.WARNING) for error in warnings)
     if secrets := literal_secrets(definition, checked.plan):
         yield Finding(file, 0, 0, Severity.WARNING, warning(secrets))
-
-
-def script_errors(checked: Check, definition: Definition) -> list[SqlError]:
-    """The errors of a checked script, in the order of its lines, with those of columns."""
-    errors = [*checked.errors, *column_errors(checked, definition.spark.conf)]
-    return sorted(errors, key=lambda error: (error.line, error.column))[:MAX_ERRORS]
 
 
 def _refusal(file: str, message: str) -> Finding:
