@@ -13,10 +13,10 @@ from orchestrator.cli.app import run_app
 from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.job.show import document_of as show_document
 from orchestrator.cli.job.show import show_detail
-from orchestrator.cli.live import states
 from orchestrator.cli.logs.printing import RecordPrinter
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console, stdout_console
+from orchestrator.cli.states import states
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.logs.reading.query import LogRecord
 from orchestrator.logs.visible import visible, visible_json
