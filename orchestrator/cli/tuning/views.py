@@ -52,7 +52,7 @@ def list_(
 
         def show_once() -> None:
             rows = [_listed(name, found, runs, output) for name, found, runs in _all(client)]
-            show_rows(rows, _LIST, output)
+            show_rows(rows, _LIST, output, none="" if quiet or watch else "there are no tunings")
 
         repeat(show_once, watch)
 
@@ -183,7 +183,8 @@ def report(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Qui
     rows = [_saved(each, output) for each in found]
     if output is OutputFormat.TABLE and found:
         rows.append(_saved(_total(found), output))
-    show_rows(rows, _REPORT, output)
+    none = "" if quiet else "no run of a tuned name is known"
+    show_rows(rows, _REPORT, output, none=none)
 
 
 def _total(found: Sequence[Saving]) -> Saving:
