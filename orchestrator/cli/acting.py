@@ -15,12 +15,19 @@ from orchestrator.model.job_view import JobView
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on the terminal and exit with FAILED on a no; raises NotConfirmed without a terminal."""
+    """Ask on the terminal; exit with FAILED on a no, with INTERRUPTED on Ctrl-C.
+
+    Raises NotConfirmed without a terminal.
+    """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotConfirmed(f"{question} There is no terminal to ask on: give --yes")
-    if not typer.confirm(visible(question), err=True):
+        raise NotConfirmed(f"{question} There is no terminal to ask on; confirm with --yes")
+    try:
+        agreed = typer.confirm(visible(question), err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    if not agreed:
         raise typer.Exit(Exit.FAILED)
 
 

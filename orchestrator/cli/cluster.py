@@ -101,7 +101,7 @@ def doctor(
     """
     # Checked before the search: the exit code of a script must not depend on the findings.
     if fix and not yes and not sys.stdin.isatty():
-        raise NotConfirmed("there is no terminal to confirm the fixes on: give --yes")
+        raise NotConfirmed("there is no terminal to ask on; confirm with --yes")
     with connected(start_own=not fix) as (client, settings):
         found = client.doctor.check()
         fixable = [finding for finding in found if finding.fixable]

@@ -117,14 +117,21 @@ def show_rows(
     columns: dict[str, str],
     output: OutputFormat,
     drop: Sequence[str] | None = None,
+    *,
+    none: str = "",
 ) -> None:
-    """Write documents as a JSON array, as JSON lines, or as a table of `columns` (key -> heading)."""
+    """Write documents as a JSON array, as JSON lines, or as a table of `columns` (key -> heading).
+
+    `none`: the words on stderr for a table without rows.
+    """
     match output:
         case OutputFormat.JSON | OutputFormat.JSONL:
             print_json_rows(rows, output)
         case OutputFormat.TABLE:
             cells = [[row[key] for key in columns] for row in rows]
             stdout_console().print(table(list(columns.values()), cells, drop))
+            if none and not rows:
+                stderr_console().print(none, markup=False)
 
 
 def show_page(

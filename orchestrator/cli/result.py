@@ -17,7 +17,7 @@ from orchestrator.cli.output import (
     stdout_console,
     table,
 )
-from orchestrator.model.job_view import JobView
+from orchestrator.model.set_aside import set_aside_in
 from orchestrator.model.states import Status
 from spark_runner.protocol.attempt import run_name
 from spark_runner.runners.base import SubmissionPlace
@@ -56,14 +56,16 @@ def show_result(detail: JobDetail, local: list[dict[str, Any]], output: OutputFo
             words.print(f"\n{job.error.traceback.rstrip()}", markup=False, soft_wrap=True)
 
 
-def show_end(job: JobView, root: str | None) -> None:
+def show_end(detail: JobDetail, root: str | None) -> None:
     """Write the end of the job to stderr, and commands for details unless `root` is None."""
-    words = stderr_console()
+    words, job = stderr_console(), detail.job
     took = f" in {elapsed(job.created, job.ended)}" if job.ended else ""
     words.print(f"\n{job.id}: {job.status}{took}", markup=False)
     if root is None:
         return
+    has_rows = bool(detail.attempts) and bool(set_aside_in(detail.attempts[-1]))
     for purpose, command in (
+        *([("rows that did not fit", f"job quarantine {job.id}")] if has_rows else []),
         ("job details", f"job show {job.id}"),
         ("job and Spark logs", f"job logs {job.id}"),
         ("queues in ZooKeeper", f"zkcli ls {root}/queues"),

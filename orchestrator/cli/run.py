@@ -108,7 +108,7 @@ def run(
         local = local_tables(build_runners(settings, warm=False), detail)
     show_result(detail, local, output)
     if not quiet:
-        show_end(detail.job, settings.root if kept else None)
+        show_end(detail, settings.root if kept else None)
     if interrupt.is_set():  # also if the job ended first: the exit code confirms the Ctrl-C
         raise typer.Exit(interrupt.exit_code)
     if detail.job.status is not Status.SUCCESS:

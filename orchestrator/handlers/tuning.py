@@ -12,7 +12,7 @@ from orchestrator.model.errors import CorruptHistory, HistoryNotFound
 from orchestrator.model.spark import Spark
 from orchestrator.model.tuning import TuningMode
 from orchestrator.tuning.decision import Decision, Situation, decide
-from orchestrator.tuning.record import StoredDecision, TuningRecord
+from orchestrator.tuning.record import ModeInForce, ModeSource, StoredDecision, TuningRecord
 from orchestrator.tuning.resources import MIB, Resource, with_resources
 from orchestrator.tuning.signals import USUALLY_SHORT, Run
 from queues import OutcomeUnknown, SessionLost, Unreachable, timestamp
@@ -34,7 +34,8 @@ def tuned_properties(job: JobContext, spark: Spark, number: int) -> dict[str, st
         return None
     try:
         record = store.read(job.definition.name)
-        mode = _mode(job, record)
+        in_force = _mode(job, record)
+        mode = in_force.mode
         if mode is TuningMode.OFF:
             return None
         short_of = _short_of(job) if number > 1 else None
@@ -46,7 +47,7 @@ def tuned_properties(job: JobContext, spark: Spark, number: int) -> dict[str, st
             situation = replace(situation, before=conf, short_of=short_of)
         decision = decide((), situation) if mode is TuningMode.SUGGEST else _decision(job, situation)
         if mode is TuningMode.APPLY or short_of:
-            _keep(job, decision, situation, run=run_name(job.run_key, number))
+            _keep(job, decision, situation, in_force, run=run_name(job.run_key, number))
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
     except Exception as error:  # noqa: BLE001 - an error of the tuning must not stop a job
@@ -63,19 +64,25 @@ def suggest(job: JobContext) -> None:
         return
     try:
         record = store.read(job.definition.name)
-        if _mode(job, record) is TuningMode.SUGGEST:
+        in_force = _mode(job, record)
+        if in_force.mode is TuningMode.SUGGEST:
             situation = _situation(job, job.spark, record)
-            _keep(job, _decision(job, situation), situation)
+            _keep(job, _decision(job, situation), situation, in_force)
     except (OutcomeUnknown, SessionLost, Unreachable):
         raise
     except Exception as error:  # noqa: BLE001 - likewise
         logger.warning("nothing is suggested for the next run of {}: {}", job.definition.name, error)
 
 
-def _mode(job: JobContext, record: TuningRecord) -> TuningMode:
+def _mode(job: JobContext, record: TuningRecord) -> ModeInForce:
     """That of an operator, else that of the definition, else that of the pool."""
-    own = job.definition.tuning.mode
-    return record.mode or (TuningMode(own) if own else _pool(job).mode)
+    if record.mode:
+        return ModeInForce(record.mode, ModeSource.OPERATOR)
+    if own := job.definition.tuning.mode:
+        return ModeInForce(TuningMode(own), ModeSource.DEFINITION)
+    pool = _pool(job)
+    is_set = "mode" in pool.model_fields_set
+    return ModeInForce(pool.mode, ModeSource.POOL if is_set else ModeSource.DEFAULT)
 
 
 def _pool(job: JobContext) -> PoolTuning:
@@ -127,10 +134,12 @@ def _decision(job: JobContext, situation: Situation) -> Decision:
     return replace(decision, left_out=damage) if damage else decision
 
 
-def _keep(job: JobContext, decision: Decision, situation: Situation, *, run: str = "") -> None:
+def _keep(
+    job: JobContext, decision: Decision, situation: Situation, mode: ModeInForce, *, run: str = ""
+) -> None:
     """Store a decision, and send it to the logs; one that says the same as the last one is not repeated."""
     store = job.context.reporting.tunings
-    stored = StoredDecision.of(decision, situation, at=situation.now, job=job.id, run=run)
+    stored = StoredDecision.of(decision, situation, at=situation.now, job=job.id, run=run, mode=mode)
     if store is None or not decision.says_anything or not store.add(job.definition.name, stored):
         return
     changed = [each for each in decision.choices if each.after != each.before]
@@ -143,4 +152,7 @@ def _keep(job: JobContext, decision: Decision, situation: Situation, *, run: str
         "job.tuning": stored.model_dump(mode="json"),
     }
     about = logger.bind(job_id=job.id, run_key=job.run_key, pool=job.claim.record.pool, fields=fields)
-    about.info("resources of {}: {}", f"run {run}" if run else f"the next run of {job.definition.name}", said)
+    if run:
+        about.info("resources of run {}: {}", run, said)
+    else:
+        about.info("tuning suggests for the next run of {}: {}", job.definition.name, said)

@@ -1,10 +1,10 @@
 """Field types that definitions and settings share, and errors that name the nearest field."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -114,16 +114,28 @@ def _fields_at(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
     for part in path:
         if part not in model.model_fields:
             return []
-        annotation = model.model_fields[part].annotation
-        models = [
-            candidate
-            for candidate in (annotation, *get_args(annotation))
-            if isinstance(candidate, type) and issubclass(candidate, BaseModel)
-        ]
+        models = _models_in(model.model_fields[part].annotation)
         if not models:
             return []
         model = models[0]
     return list(model.model_fields)
+
+
+def field_at(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:
+    """The field at a path of names, also of a table by pool; None where the model describes none."""
+    name, *below = path
+    field = model.model_fields.get(name)
+    if field is None or not below:
+        return field
+    if get_origin(field.annotation) is dict:
+        below = below[1:]  # behind the name of the pool
+    models = _models_in(field.annotation)
+    return field_at(models[0], below) if models and below else None
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    candidates = (annotation, *get_args(annotation))
+    return [each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)]
 
 
 class DefinitionPart(BaseModel):

@@ -1,6 +1,8 @@
 """The node of a tuning: what operators have set for a name, and the last decisions, as zkCli shows it."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -33,6 +35,23 @@ def _possible(found: dict[Resource, float]) -> dict[Resource, float]:
 _Amounts = Annotated[dict[Resource, float], Field(max_length=7), AfterValidator(_possible)]
 
 
+class ModeSource(StrEnum):
+    """Who has set the mode of a name, the strongest first."""
+
+    OPERATOR = "operator"
+    DEFINITION = "definition"
+    POOL = "pool"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class ModeInForce:
+    """The mode of a run, and who has set it."""
+
+    mode: TuningMode
+    source: ModeSource
+
+
 class StoredDecision(BaseModel):
     """A decision as it was made; `run` is the attempt that got it, empty for a suggestion."""
 
@@ -41,6 +60,8 @@ class StoredDecision(BaseModel):
     at: Word
     run: Word = ""
     job: Word = ""  # of the attempt, or of the run after which it was suggested
+    mode: Word = ""  # in force then, with its source; both are empty in decisions of earlier versions
+    mode_from: Word = ""
     code: Word
     parameters: Word
     runs: Annotated[int, Field(ge=0)]
@@ -50,13 +71,22 @@ class StoredDecision(BaseModel):
 
     @classmethod
     def of(
-        cls, decision: Decision, situation: Situation, *, at: str, job: str, run: str = ""
+        cls,
+        decision: Decision,
+        situation: Situation,
+        *,
+        at: str,
+        job: str,
+        run: str = "",
+        mode: ModeInForce | None = None,
     ) -> "StoredDecision":
         """What is stored of a decision."""
         return cls(
             at=at,
             run=run,
             job=job,
+            mode="" if mode is None else mode.mode.value,
+            mode_from="" if mode is None else mode.source.value,
             code=situation.key.code,
             parameters=situation.key.parameters,
             runs=decision.runs,
@@ -74,7 +104,7 @@ class StoredDecision(BaseModel):
     @property
     def figures(self) -> tuple[object, ...]:
         """What it follows from."""
-        return self.runs, self.left_out, self.input, self.choices
+        return self.mode, self.mode_from, self.runs, self.left_out, self.input, self.choices
 
 
 class TuningRecord(BaseModel):

@@ -33,7 +33,7 @@ def test_a_fault_is_reported_with_its_node_and_repaired_on_demand(operator: Shel
     reported = operator.type("cluster", "doctor")
     assert reported.code == 1
     assert error["path"] in reported.stdout
-    assert_error(operator.type("cluster", "doctor", "--fix"), 2, "give --yes")
+    assert_error(operator.type("cluster", "doctor", "--fix"), 2, "confirm with --yes")
     assert not stage.is_there(token)
     fixed = operator.type("cluster", "doctor", "--fix", "--yes", "-o", "jsonl")
     assert fixed.code == 0, fixed.stderr

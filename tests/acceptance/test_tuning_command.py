@@ -40,7 +40,8 @@ def operator(stage: Stage, shared_shell: Shell) -> Shell:
         history.record("flights", entry(JOB, number))
     history.record("trains", entry(JOB, 3))
     key = {"code": entry(JOB)["code"], "parameters": "-"}
-    said = {"at": "2026-01-01T00:03:00.000Z", "job": "earlier", **key, "runs": 2, "choices": CHOICES}
+    mode = {"mode": "suggest", "mode_from": "default"}
+    said = {"at": "2026-01-01T00:03:00.000Z", "job": "earlier", **mode, **key, "runs": 2, "choices": CHOICES}
     stage.client.tunings.add("flights", StoredDecision.model_validate(said))
     return shared_shell
 
@@ -69,7 +70,7 @@ def test_the_names_with_decisions_are_listed_with_what_the_next_run_gets(operato
     }
     shown = operator.type("tuning", "list")
     assert shown.code == 0
-    for cell in ("flights", "driver.memory=2048m", "45%"):
+    for cell in ("flights", "suggest (default)", "driver.memory=2048m", "45%"):
         assert cell in shown.stdout
     assert "trains" not in shown.stdout, "nothing was decided about it"
 
@@ -78,7 +79,7 @@ def test_each_resource_is_shown_with_its_reason(operator: Shell) -> None:
     shown = operator.type("tuning", "show", "flights")
     assert shown.code == 0
     for cell in (
-        "mode of its definition or pool",
+        "flights: mode suggest (default)",
         "the run after earlier",
         "2 past runs",
         "it falls",
@@ -89,7 +90,10 @@ def test_each_resource_is_shown_with_its_reason(operator: Shell) -> None:
     assert document["decisions"][0]["choices"] == CHOICES
     (line,) = operator.type("tuning", "show", "flights", "-o", "jsonl").stdout.splitlines()
     assert json.loads(line) == document
+    operator.type("tuning", "mode", "flights", "off")
+    assert "flights: mode off (operator)" in operator.type("tuning", "show", "flights").stdout
     empty = operator.type("tuning", "show", "trains")
+    assert "trains: mode of its definition or pool; its next decision shows it" in empty.stdout
     assert (empty.code, "no decision yet" in empty.stdout) == (0, True)
 
 

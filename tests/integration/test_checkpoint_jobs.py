@@ -215,7 +215,7 @@ def test_the_commands_list_and_remove_checkpoints(scripted_deployment: ScriptedD
     assert "other" not in table
 
     asked = command(deployment, "checkpoint", "remove", "sales", "--target", "out")
-    assert (asked.returncode, "give --yes" in asked.stderr) == (2, True)
+    assert (asked.returncode, "confirm with --yes" in asked.stderr) == (2, True)
     unknown = command(deployment, "checkpoint", "remove", "sales", "--target", "outt", "--yes")
     assert (unknown.returncode, "did you mean 'out'" in unknown.stderr) == (4, True)
     for wrong in ("../sales", "sales/out", "a'b", '"'):

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet, table
 
 from orchestrator.cli.app import run_app
+from orchestrator.cli.grid import width
 from orchestrator.model.plan import decode_plan, plan_path
 from orchestrator.model.row_replay import replay_id
 from orchestrator.model.set_aside import SetAside
@@ -78,8 +79,7 @@ def test_rows_are_shown_as_a_table_as_json_and_as_lines(stage: Stage, show: Show
     ended(stage, recorded("people", 2, f"file:{tmp_path}/people"), recorded("clean", 0, ""))
     code, stdout, stderr = show()
     assert (code, stderr) == (0, "")
-    assert stdout.splitlines()[-2].split()[:2] == ["people", "decoding"]
-    assert "2,bob,x" in stdout
+    assert stdout.splitlines()[-2].split()[:2] == ["2,bob,x", "people"]
     assert "\x1b[31m" not in stdout
     code, stdout, _ = show("-o", "json")
     rows = json.loads(stdout)
@@ -91,6 +91,21 @@ def test_rows_are_shown_as_a_table_as_json_and_as_lines(stage: Stage, show: Show
     code, stdout, stderr = show("-o", "jsonl", "-n", "1")
     assert (code, [json.loads(line)["record"] for line in stdout.splitlines()]) == (0, ["2,bob,x"])
     assert "1 of 2 rows are shown" in stderr
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_a_narrow_terminal_shows_the_record_before_all_else(
+    stage: Stage, show: Show, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    record = "1042,2026-11-02,Zürich,not-a-number"
+    write(tmp_path / "people", "part-1.parquet", record)
+    ended(stage, recorded("people", 1, f"file:{tmp_path}/people"))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    code, stdout, _ = show()
+    assert code == 0
+    assert record in stdout
+    assert max(map(width, stdout.splitlines()[2:])) <= columns
 
 
 def test_rows_of_other_runs_in_the_same_folder_are_not_shown(

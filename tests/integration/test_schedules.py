@@ -860,10 +860,12 @@ def test_schedules_are_listed_shown_paused_resumed_and_removed_by_name(hall: Hal
     assert typed("schedule", "resume", "nightly")[0] == 0
     assert not hall.store.get("nightly").paused
     code, _, err = typed("schedule", "remove", "nightly")
-    assert code == 2
-    assert "--yes" in err
+    words = "Remove the schedule nightly? There is no terminal to ask on; confirm with --yes"
+    assert (code, err) == (2, f"error: {words}\n")
     assert typed("schedule", "remove", "nightly", "--yes")[0] == 0
-    assert typed("schedule", "list", "-o", "json")[1] == "[]\n"
+    assert typed("schedule", "list", "-o", "json")[1:] == ("[]\n", "")
+    assert typed("schedule", "list")[2] == "there are no schedules\n"
+    assert typed("schedule", "list", "-q")[2] == ""
 
 
 @pytest.mark.parametrize("command", ["show", "pause", "resume"])

@@ -77,6 +77,26 @@ def test_in_mode_suggest_every_driver_gets_what_was_asked_for_and_the_suggestion
     (last,) = tuning_of(deployment).decisions
     assert (last.run, last.job, last.runs) == ("", jobs[1], 2), "it replaces the first, which said the same"
     assert last.choices["driver.memory"]["rule"] == "shrink"
+    assert (last.mode, last.mode_from) == ("suggest", "definition")
+
+
+def test_a_decision_says_which_mode_was_in_force_and_who_had_set_it(
+    deployment: Deployment,
+) -> None:
+    records = list[str]()
+    sink = logger.add(lambda message: records.append(message.record["message"]), level="INFO")
+    deployment.worker()
+    run_to_end(deployment, tuned_job(measures(), ""))
+    (last,) = tuning_of(deployment).decisions
+    assert (last.mode, last.mode_from) == ("suggest", "default")
+    suggested = f"tuning suggests for the next run of {NAME}: driver.memory: it falls"
+    assert any(suggested in each for each in records)
+    deployment.client.tunings.set_mode(NAME, TuningMode.APPLY)
+    run_to_end(deployment, tuned_job(measures(), ""))
+    last = tuning_of(deployment).decisions[-1]
+    assert (last.mode, last.mode_from) == ("apply", "operator")
+    logger.remove(sink)
+    assert any(f"resources of run {last.run}: driver.memory: it falls" in each for each in records)
 
 
 def test_in_mode_off_nothing_is_written_and_a_node_is_read_once_at_start_and_at_end(

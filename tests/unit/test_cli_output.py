@@ -13,10 +13,11 @@ from orchestrator.cli.app import run_app
 from orchestrator.cli.exits import Exit, explain_error
 from orchestrator.cli.job.show import document_of as show_document
 from orchestrator.cli.job.show import show_detail
-from orchestrator.cli.live import states
 from orchestrator.cli.logs.printing import RecordPrinter
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import duration, elapsed, show_rows, stderr_console, stdout_console
+from orchestrator.cli.result import show_end
+from orchestrator.cli.states import states
 from orchestrator.logs.console import log_to_stderr
 from orchestrator.logs.reading.query import LogRecord
 from orchestrator.logs.visible import visible, visible_json
@@ -102,7 +103,7 @@ def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
     explain_error(DefinitionError(EVIL), verbose=False)
     explain_error(RuntimeError(EVIL), verbose=False)
     assert capsys.readouterr().err.count(SHOWN) == 2
-    with pytest.raises(typer.Abort):
+    with pytest.raises(typer.Exit):
         confirm(EVIL, yes=False)
     assert SHOWN in capsys.readouterr().err
     printer = RecordPrinter(OutputFormat.TABLE, prefix=False)
@@ -226,6 +227,22 @@ def test_a_blank_line_is_before_each_table_of_a_job(capsys: pytest.CaptureFixtur
     heads = [index for index, line in enumerate(lines) if line.startswith("──")]
     assert len(heads) == 4
     assert all(not lines[index - 2] for index in heads)
+
+
+@pytest.mark.parametrize("quarantined", [0, 2])
+def test_the_report_of_a_run_has_the_command_that_shows_rows_that_did_not_fit(
+    quarantined: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = {"table": "t", "rows": 9, "quarantined": quarantined, "dropped": 1, "place": "file:/x"}
+    attempt = {"attempt": 1, "state": "succeeded", "bad_rows": [bad]}
+    job = view({"accept": "2026-01-01T00:00:00.000Z"})
+    detail = JobDetail(job, "k", "/jobs/j", {}, [attempt], None, None, None)
+    show_end(detail, "/orchestrator")
+    said = capsys.readouterr().err
+    assert (f" job quarantine {job.id}\n" in said) is bool(quarantined)
+    assert f" job show {job.id}\n" in said
+    show_end(detail, None)
+    assert "quarantine" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

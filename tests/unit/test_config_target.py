@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import pytest
 
+from orchestrator.cli.app import run_app
 from orchestrator.cli.config.commands import Target
 from orchestrator.model.errors import OrchestratorError
 from queues.model.errors import QueueError
@@ -75,3 +78,16 @@ def test_a_value_is_read_as_what_its_limit_is(name: str, text: str, value: objec
 def test_a_pool_may_have_a_low_lane_with_limits_of_its_own() -> None:
     target = Target.parse("pool.team.low.cap")
     assert (target.pool, target.limit) == ("team.low", "cap")
+
+
+def test_durations_are_shown_alike_in_every_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "settings.toml").write_text('[event_logs."*"]\nurl = "file:///logs"\nretention = "36h"\n')
+    monkeypatch.setenv("ORCHESTRATOR_CONFIG", str(tmp_path / "settings.toml"))
+    monkeypatch.setenv("ORCHESTRATOR_STATE_DIR", str(tmp_path))
+    monkeypatch.delenv("ZOOKEEPER_HOSTS", raising=False)
+    assert run_app(["config", "show", "-q"]) == 0
+    values = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines()[2:])
+    shown = {name: values[name] for name in ("connect_timeout", "warm.age", "event_logs.*.retention")}
+    assert shown == {"connect_timeout": "10s", "warm.age": "4h", "event_logs.*.retention": "36h"}

@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,15 +11,20 @@ import pytest
 
 from orchestrator.admin.job_monitor import JobSnapshot
 from orchestrator.cli.grid import width
-from orchestrator.cli.live import Display, LiveDisplay, PlainDisplay, display
+from orchestrator.cli.live import Display, LiveDisplay, display
 from orchestrator.cli.output import stderr_console
+from orchestrator.cli.plain import PlainDisplay
 from orchestrator.model.job_view import JobView
 from orchestrator.model.states import Queue, Status
 from orchestrator.model.waiting import Reason, Waiting
 
 NOW = datetime.now(UTC)
 PAUSED = Waiting(reason=Reason.PAUSED, message="pool p is paused; `orchestrator queue resume p` ends that")
-FAILED = {"attempt": 1, "state": "failed", "error": {"message": "no\ntable \x1b[2J of " + "rates " * 30}}
+FAILED: dict[str, Any] = {
+    "attempt": 1,
+    "state": "failed",
+    "error": {"message": "\nno table \x1b[2J of " + "rates " * 30 + "\n11 | CREATE TABLE rates (\n   | ^"},
+}
 PROGRESS = {
     "phase": "INSERT OVERWRITE totals_by_carrier_and_hour (2 of 5)",
     "stages": [{"stage": 3, "tasks": 8, "done": 5}],
@@ -126,6 +132,14 @@ def test_what_a_job_waits_for_is_shown_whole(monkeypatch: pytest.MonkeyPatch) ->
     assert " ".join(" ".join(below).split()) == f"waits: {PAUSED.message}"
 
 
+def test_the_next_attempt_begins_without_the_driver_of_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = replace(RETRIED, progress=None)
+    shown = last_lines(monkeypatch, 130, RUNS, replace(RUNS, progress=None), WAITS, begun)
+    assert shown[-1].endswith("spark-submit is starting the driver")
+    shown = last_lines(monkeypatch, 130, RUNS, RETRIED, begun)
+    assert shown[-1].endswith("the driver is shutting down")
+
+
 def test_a_low_terminal_shows_the_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = last_lines(monkeypatch, 130, RETRIED, lines=3)
     assert len(lines) == 2
@@ -183,6 +197,8 @@ def test_a_pipe_gets_one_line_for_each_change(capsys: pytest.CaptureFixture[str]
         "         INSERT OVERWRITE totals_by_carrier_and_hour (2 of 5)",
     ]
     assert lines[4].startswith("         attempt 1 has ended: no table \\x1b[2J of rates")
+    assert lines[4].endswith(" rates")
+    assert lines[5] == lines[3], "the next attempt does the same again"
     assert lines[-1] == "finish   ERROR_FAIL"
 
 
@@ -207,6 +223,39 @@ def test_a_reason_whose_words_change_is_printed_once_and_each_next_try_again(
     assert lines[1:] == ["waits: deferred at 1", "waits: next at 3", "waits: next at 4"]
 
 
+def test_a_wait_does_not_repeat_the_error_of_the_attempt_before(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("orchestrator.cli.plain.time.monotonic", lambda: clock[0])
+    message = " ".join(FAILED["error"]["message"].split())
+    words = f"attempt 1 has ended; the next may start at 12:00:00: {message}"
+    waiting = Waiting(reason=Reason.BACKOFF, message=words, until="12:00:00")
+    now = JobSnapshot(job(Queue.ACCEPT, Status.ACCEPT, 1, accept=30), failed=[FAILED], waiting=waiting)
+
+    def show(screen: Display) -> None:
+        for seconds in (0, 29, 31, 62):
+            clock[0] = seconds
+            screen.show(now)
+
+    attempt, _, wait, *still = [line.strip() for line in plain(capsys, show)]
+    assert attempt.startswith("attempt 1 has ended: no table ")
+    assert wait == "waits: attempt 1 has ended; the next may start at 12:00:00"
+    assert len(still) == 2
+    assert all(re.fullmatch(r"still waiting after .+", line) for line in still)
+
+
+def test_a_job_that_has_ended_shows_when_its_states_came(capsys: pytest.CaptureFixture[str]) -> None:
+    with PlainDisplay(stderr_console()) as screen:
+        screen.show(ENDED)
+    assert capsys.readouterr().err.splitlines() == [
+        "   0.0 s  accept",
+        "  10.0 s  running",
+        "  25.0 s  fail",
+        "  26.0 s  finish   ERROR_FAIL",
+    ]
+
+
 def test_an_outage_and_its_end_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     def show(screen: Display) -> None:
         screen.show(RUNS)
@@ -224,7 +273,7 @@ def test_a_pipe_is_never_silent_for_long(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("orchestrator.cli.live.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("orchestrator.cli.plain.time.monotonic", lambda: clock[0])
 
     def show(screen: Display) -> None:
         for seconds, now in (

@@ -18,7 +18,7 @@ from orchestrator.config.live_limits import check_limits
 from orchestrator.config.origins import Origin, Setting, local_settings, variables
 from orchestrator.config.settings import Settings, config_file, load_settings
 from orchestrator.model.errors import NotRunning, SettingsError
-from orchestrator.model.fields import format_seconds, is_duration
+from orchestrator.model.fields import field_at, format_seconds, is_duration
 from orchestrator.model.limits import Limits
 from orchestrator.model.paths import Nodes
 from orchestrator.model.times import local_time
@@ -217,7 +217,7 @@ def history(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Qu
                 row |= {"at_here": local_time(change.at)}
                 row |= {"was": _shown(name, row["before"]), "now": _shown(name, row["after"])}
             rows.append(row)
-    show_rows(rows, _CHANGES, output)
+    show_rows(rows, _CHANGES, output, none="" if quiet else "no limit was changed")
 
 
 def _row(setting: Setting, output: OutputFormat) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _row(setting: Setting, output: OutputFormat) -> dict[str, Any]:
 
 def _shown(name: str, value: Any) -> str:
     """A value in the form that `config set` and the TOML file accept."""
-    field = Limits.model_fields.get(name) or Settings.model_fields.get(name)
+    field = Limits.model_fields.get(name) or field_at(Settings, name.split("."))
     if value is None:
         return ""
     if isinstance(value, bool):

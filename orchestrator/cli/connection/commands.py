@@ -63,7 +63,8 @@ def list_(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Quie
     Example: orchestrator connection list -o json
     """
     with connected() as (client, _):
-        show_rows([_row(view, output) for view in client.connections.list()], _COLUMNS, output)
+        rows = [_row(view, output) for view in client.connections.list()]
+    show_rows(rows, _COLUMNS, output, none="" if quiet else "there are no connections")
 
 
 def _row(view: ConnectionView, output: OutputFormat) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def set_aside(attempt: Mapping[str, Any]) -> Grid | None:
         for item in (recorded if isinstance(recorded, list) else ())
         if isinstance(item, Mapping) and (item.get("quarantined") or item.get("dropped"))
     ]
-    return table(["did not fit", "of", "quarantined", "dropped", "in"], rows, ("of",)) if rows else None
+    return table(["did not fit", "of", "quarantined", "dropped", "in"], rows, ("in", "of")) if rows else None
 
 
 def ui_of(attempts: Sequence[Mapping[str, Any]], progress: Mapping[str, Any]) -> str | None:

@@ -91,12 +91,14 @@ def list_(
         "statuses": parse_statuses(status),
         "queues": queue or (),
     }
+    none = "no job matches" if any((*filters.values(), labels, start)) else "there are no jobs"
     if archived:
         from orchestrator.cli.job.archived import archived_jobs  # noqa: PLC0415 - seldom used, and slow to load
 
         found = archived_jobs(**filters, since=start, quiet=quiet)
         jobs = [job for job in found if labels.items() <= job.labels.items() and _is_since(job, start)]
-        show_rows([list_row(job, output) for job in jobs[:limit]], _COLUMNS, output, _DROP)
+        rows = [list_row(job, output) for job in jobs[:limit]]
+        show_rows(rows, _COLUMNS, output, _DROP, none="" if quiet else none)
         return
     with connected_views() as views:
 
@@ -104,10 +106,7 @@ def list_(
             jobs = views.list(**filters, labels=labels, since=start, limit=limit)
             progress = views.progress_of(jobs) if output is OutputFormat.TABLE else {}
             rows = [list_row(job, output, progress.get(job.id)) for job in jobs]
-            show_rows(rows, _COLUMNS, output, _DROP)
-            if not rows and watch is None and not quiet:
-                is_filtered = any((*filters.values(), labels, start))
-                typer.echo("no job matches" if is_filtered else "there are no jobs", err=True)
+            show_rows(rows, _COLUMNS, output, _DROP, none="" if quiet or watch else none)
 
         repeat(show, watch)
 

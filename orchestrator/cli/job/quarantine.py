@@ -13,7 +13,9 @@ from orchestrator.cli.output import show_rows, stderr_console
 from orchestrator.model.errors import DefinitionError
 from orchestrator.model.set_aside import set_aside_in
 
-_COLUMNS = {"source": "table", "rule": "rule", "reason": "reason", "record": "record", "file": "file"}
+# The first column is the last one that a narrow terminal cuts.
+_COLUMNS = {"record": "record", "source": "table", "reason": "reason", "rule": "rule", "file": "file"}
+_DROP = ("file", "rule", "reason", "table")
 
 
 def quarantine(
@@ -63,7 +65,7 @@ def quarantine(
     places = set_aside_in(last)
     failures = list[str]()
     rows = list(itertools.islice(rows_of(places, str(last.get("run_key")), failures.append), limit))
-    show_rows(rows, _COLUMNS, output)
+    show_rows(rows, _COLUMNS, output, _DROP)
     for message in failures:
         stderr_console().print(message, markup=False)
     total = sum(each.quarantined for each in places)

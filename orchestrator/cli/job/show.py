@@ -8,9 +8,9 @@ from orchestrator.cli.grid import Grid
 from orchestrator.cli.job.attempts import application, attempts_table, set_aside, ui_of, written
 from orchestrator.cli.job.pushes import pushes
 from orchestrator.cli.job.streams import batch_limits
-from orchestrator.cli.live import states
 from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import duration, elapsed, show_fact, show_page, stdout_console, table
+from orchestrator.cli.states import states
 from orchestrator.client.progress import describe_progress
 from orchestrator.logs.record.redaction import REDACTOR, secrets_of
 from orchestrator.model.errors import NotRunning

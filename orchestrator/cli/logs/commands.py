@@ -154,4 +154,4 @@ def prune(
     for index in old:
         indices.remove(index)
     rows = [{"name": each.name, "documents": each.documents, "size_bytes": each.size_bytes} for each in old]
-    show_rows(rows, _INDEX_COLUMNS, output)
+    show_rows(rows, _INDEX_COLUMNS, output, none="" if quiet else "no index is older than the retention")

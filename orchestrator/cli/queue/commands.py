@@ -50,7 +50,8 @@ def list_(
             loads = client.queues()
             if output is OutputFormat.TABLE:
                 columns = {name: name for name in ("pool", *Queue, "weight", "cap", "paused")}
-                show_rows(_pools(loads), columns, output, _DROP_POOLS)
+                none = "" if quiet or watch else "there are no pools"
+                show_rows(_pools(loads), columns, output, _DROP_POOLS, none=none)
             else:
                 show_rows([asdict(load) for load in loads], {}, output)
 
@@ -89,7 +90,8 @@ def show(
                 show_rows(rows, {}, output)
                 return
             waiting = [row["waiting"] for row in rows if row["waiting"] is not None]
-            show_rows([_table_row(row) for row in rows], _COLUMNS, output, _DROP)
+            none = "" if quiet or watch else f"there is no job in {queue}"
+            show_rows([_table_row(row) for row in rows], _COLUMNS, output, _DROP, none=none)
             if waiting:
                 stdout_console().print()
                 show_rows(_sums(waiting), {"reason": "wait for", "jobs": "jobs", "message": "as one"}, output)

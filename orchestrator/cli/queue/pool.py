@@ -63,7 +63,8 @@ def list_(
             rows = [_row(load) for load in client.pool_loads()]
             if output is OutputFormat.TABLE:
                 rows = [{**row, **_shown(row)} for row in rows]
-            show_rows(rows, {name: name.replace("_", " ") for name in _COLUMNS}, output)
+            columns = {name: name.replace("_", " ") for name in _COLUMNS}
+            show_rows(rows, columns, output, none="" if quiet or watch else "there are no pools")
 
         repeat(show_once, watch)
 

@@ -1,14 +1,13 @@
 """The commands of `orchestrator schedule` that show and change schedules."""
 
-import sys
 from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from orchestrator.admission.same_name import listed
+from orchestrator.cli.acting import confirm
 from orchestrator.cli.connect import connected
-from orchestrator.cli.exits import Exit
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
     show_page,
@@ -43,7 +42,9 @@ def list_(
     with connected() as (client, _):
 
         def show_once() -> None:
-            show_rows([_row(view, output) for view in client.schedules.list()], _COLUMNS, output, _DROP)
+            rows = [_row(view, output) for view in client.schedules.list()]
+            none = "" if quiet or watch else "there are no schedules"
+            show_rows(rows, _COLUMNS, output, _DROP, none=none)
 
         repeat(show_once, watch)
 
@@ -195,15 +196,7 @@ def remove(
 
     Example: orchestrator schedule remove nightly --yes
     """
-    if not yes:
-        if not sys.stdin.isatty():
-            raise typer.BadParameter("there is no terminal to ask on: give --yes to remove the schedule")
-        try:
-            agreed = typer.confirm(f"Remove the schedule {name}?", err=True)
-        except typer.Abort:  # Ctrl-C, or the end of the input
-            raise typer.Exit(Exit.INTERRUPTED) from None
-        if not agreed:
-            raise typer.Exit(Exit.FAILED)
+    confirm(f"Remove the schedule {name}?", yes=yes)
     with connected(start_own=False) as (client, _):
         client.schedules.remove(name)
     _say(f"{name} is removed", quiet=quiet)

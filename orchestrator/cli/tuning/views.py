@@ -14,7 +14,7 @@ from orchestrator.client.client import Client
 from orchestrator.logs.visible import visible
 from orchestrator.model.errors import CorruptHistory, CorruptTuning, HistoryNotFound
 from orchestrator.model.times import local_time
-from orchestrator.tuning.record import StoredDecision, TuningRecord
+from orchestrator.tuning.record import ModeSource, StoredDecision, TuningRecord
 from orchestrator.tuning.savings import Saving, saving_of
 from orchestrator.tuning.signals import Run
 from queues import AccessDenied
@@ -43,7 +43,8 @@ def list_(
 ) -> None:
     """List the names with a decision about their resources, or with settings of an operator.
 
-    `saved` is the share of the memory asked for that the last decision saves. A name whose node is damaged is
+    `mode` is the one that an operator has set, or that of the last decision, with who has set it. `saved` is
+    the share of the memory asked for that the last decision saves. A name whose node is damaged is
     listed with the reason.
 
     Example: orchestrator tuning list
@@ -52,7 +53,7 @@ def list_(
 
         def show_once() -> None:
             rows = [_listed(name, found, runs, output) for name, found, runs in _all(client)]
-            show_rows(rows, _LIST, output)
+            show_rows(rows, _LIST, output, none="" if quiet or watch else "there are no tunings")
 
         repeat(show_once, watch)
 
@@ -96,7 +97,7 @@ def _listed(
     if output is not OutputFormat.TABLE:
         return row
     return row | {
-        "mode": found.mode or "",
+        "mode": _mode(found) or "of definition or pool",
         "when": "" if last is None else local_time(last.at),
         "changes": "" if last is None else _words(last),
         "saved": "" if share is None else f"{share:.0%}",
@@ -154,8 +155,18 @@ def show(
         console.print("no decision yet: one follows the end of its next run", markup=False)
 
 
+def _mode(record: TuningRecord) -> str:
+    """The mode in force and who has set it, as an operator or the last decision says; empty if unknown."""
+    if record.mode:
+        return f"{record.mode} ({ModeSource.OPERATOR})"
+    last = record.decisions[-1] if record.decisions else None
+    if last is None or not last.mode or last.mode_from == ModeSource.OPERATOR:  # who has taken it back
+        return ""
+    return f"{last.mode} ({last.mode_from})"
+
+
 def _settings(record: TuningRecord) -> Iterator[str]:
-    yield f"{record.name}: mode {record.mode or 'of its definition or pool'}"
+    yield f"{record.name}: mode {_mode(record) or 'of its definition or pool; its next decision shows it'}"
     for kind, amounts in (("pinned", record.pins), ("capped", record.caps)):
         if amounts:
             yield f"{kind}: " + ", ".join(f"{each}={each.written(value)}" for each, value in amounts.items())
@@ -183,7 +194,8 @@ def report(output: Output = OutputFormat.TABLE, verbose: Verbose = 0, quiet: Qui
     rows = [_saved(each, output) for each in found]
     if output is OutputFormat.TABLE and found:
         rows.append(_saved(_total(found), output))
-    show_rows(rows, _REPORT, output)
+    none = "" if quiet else "no run of a tuned name is known"
+    show_rows(rows, _REPORT, output, none=none)
 
 
 def _total(found: Sequence[Saving]) -> Saving:

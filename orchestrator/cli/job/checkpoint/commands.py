@@ -48,7 +48,8 @@ def list_(
     if name is not None:
         check_id(name)
     found, is_whole = _found(name or "", quiet=quiet)
-    show_rows([_row(each, output) for _, each in found], _COLUMNS, output)
+    rows = [_row(each, output) for _, each in found]
+    show_rows(rows, _COLUMNS, output, none="" if quiet or not is_whole else "there are no checkpoints")
     if not is_whole:
         raise typer.Exit(Exit.FAILED)
 
