@@ -29,9 +29,10 @@ class OutputFormat(StrEnum):
 
 
 class Verbosity:
-    """The effect of -v; set while the command line is parsed."""
+    """The effect of -v and --quiet; set while the command line is parsed."""
 
     verbose = False
+    quiet = False
 
 
 def a_number(value: float | None) -> float | None:
@@ -49,6 +50,7 @@ def _verbose(count: int) -> int:
 
 
 def _quiet(value: bool) -> bool:  # typer passes the value of a flag by position
+    Verbosity.quiet = value
     if value:
         log_to_stderr("ERROR")
     return value

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.cli.connect import command_session
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.follow import follow
@@ -29,7 +30,7 @@ from orchestrator.cli.program_output import ProgramOutput
 from orchestrator.cli.result import local_tables, show_end, show_result
 from orchestrator.cli.submission import load_definition
 from orchestrator.client.client import Client
-from orchestrator.compose import build_client, build_runners, build_worker, open_logs, open_session
+from orchestrator.compose import build_client, build_runners, build_worker, open_logs
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.logs.console import mask_uncaught
 from orchestrator.model.definition import Definition
@@ -84,7 +85,7 @@ def run(
             screen.say("another run is in progress: this job cannot be inspected after its end")
         logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
-            session = stack.enter_context(open_session(settings, settings.zookeeper_hosts))
+            session = stack.enter_context(command_session(settings))
         client = build_client(session, settings)
         worker = build_worker(
             session, settings, owned=True, guarded=False, accepts=lambda item: item == job_id, logs=logs

@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.admin.prospects import would_wait
 from orchestrator.admission.hosts import all_here
-from orchestrator.cli.connect import reached_zookeeper
+from orchestrator.cli.connect import command_session, reached_zookeeper
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.inputs import missing_here, refuse_missing
@@ -15,7 +15,7 @@ from orchestrator.cli.output import duration, stderr_console, stdout_console
 from orchestrator.cli.sql.analysis import analyse_definition
 from orchestrator.cli.sql.lint import Finding, Severity, document_of, of_error, script_errors, shown
 from orchestrator.cli.sql.script import STANDARD_INPUT
-from orchestrator.client.connect import build_queue_set, client_name, open_session
+from orchestrator.client.connect import build_queue_set, client_name
 from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
 from orchestrator.model.paths import Nodes
@@ -51,7 +51,7 @@ def dry_run(
     settings = load_settings()
     with (
         reached_zookeeper(settings, start_own=False) as reached,
-        open_session(reached, reached.zookeeper_hosts) as session,
+        command_session(reached) as session,
     ):
         Policy(settings.policy).check(definition.pool, definition, plan=plan)
         queue_set = build_queue_set(session, reached, client_name())
