@@ -27,6 +27,7 @@ from orchestrator.model.states import Queue
 app = typer.Typer(no_args_is_help=True, help="Inspect workers and pools; find and fix problems.")
 
 _DROP_POOLS = ("spark", "weight", "cap", "success", "kill", "fail", "paused")
+_FACT_INDENT = 15
 _SHOWN_PER_KIND = 20  # in a table; JSON output has all
 
 
@@ -55,7 +56,7 @@ def _show_status(now: ClusterStatus) -> None:
     shown = ""
     for name, value in facts:
         if value:
-            console.print(f"{name if name != shown else '':<14} {value}", markup=False, soft_wrap=True)
+            console.prose(f"{name if name != shown else '':<{_FACT_INDENT}}{value}", hang=_FACT_INDENT)
             shown = name
     console.print()
     console.print(workers_table(now.workers) if now.workers else "no workers")

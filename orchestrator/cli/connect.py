@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
+from orchestrator.cli.folding import say
 from orchestrator.cli.options import Verbosity
 from orchestrator.client.connect import (
     build_jobs,
@@ -17,7 +16,6 @@ from orchestrator.client.connect import (
     open_session,
 )
 from orchestrator.config.settings import Settings, load_settings
-from orchestrator.logs.visible import visible
 from orchestrator.model.errors import NotRunning
 from queues import Session, Unreachable
 
@@ -58,8 +56,8 @@ def with_servers(error: Unreachable, seconds: float) -> Unreachable:
 
 def _say_waiting(settings: Settings) -> None:
     if sys.stderr.isatty() and not Verbosity.quiet:
-        hosts, limit = visible(settings.zookeeper_hosts), settings.connect_timeout
-        typer.echo(f"waiting for ZooKeeper at {hosts} (up to {limit:.0f} s) ...", err=True)
+        limit = f"{settings.connect_timeout:.0f} s"
+        say(f"waiting for ZooKeeper at {settings.zookeeper_hosts} (up to {limit}) ...")
 
 
 @contextmanager

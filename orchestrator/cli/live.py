@@ -118,7 +118,7 @@ class PlainDisplay:
 
     def print(self, words: str) -> None:
         """Write lines of others."""
-        self._console.print(words, markup=False)
+        self._console.print(words, markup=False, soft_wrap=True)
 
     def show(self, now: JobSnapshot) -> None:
         """Print failed attempts, new states, a new activity of the driver, and what blocks the job."""
@@ -202,7 +202,7 @@ class LiveDisplay:
 
     def print(self, words: str) -> None:
         """Write lines of others above those that are redrawn."""
-        self._console.print(words, markup=False)
+        self._console.print(words, markup=False, soft_wrap=True)
 
     def show(self, now: JobSnapshot) -> None:
         """Draw the current state of the job."""

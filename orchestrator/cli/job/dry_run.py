@@ -153,7 +153,7 @@ def _show(facts: Mapping[str, Any], found: list[Finding], *, quiet: bool) -> Non
     }
     for name, value in lines.items():
         if value:
-            console.print(f"  {name + ':':<11}{value}", markup=False, soft_wrap=True)
+            console.prose(f"{name + ':':<11}{value}", indent=2, hang=13)
     if not quiet:
         for finding in found:
             stderr_console().print(shown(finding), markup=False)
