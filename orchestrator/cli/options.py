@@ -69,6 +69,14 @@ Verbose = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Show only errors.")]
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the data on stdout.")]
+LogOutput = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Format of the data on stdout; json is the same as jsonl here, a document per line.",
+    ),
+]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job.")]
 Arguments = Annotated[
     list[str] | None,

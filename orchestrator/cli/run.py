@@ -58,10 +58,12 @@ def run(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run one push job on this machine and show its result.
+    """Enqueue one push job, run a worker for it here until the job has ended, and show its result.
 
-    Use the ZooKeeper that ZOOKEEPER_HOSTS names, else the running server of `orchestrator up` or
-    `orchestrator zookeeper`, else start a server that ends with this command.
+    Use the ZooKeeper of the settings (ZOOKEEPER_HOSTS), else the running server of `orchestrator up` or
+    `orchestrator zookeeper`, else start a server that ends with this command. If other workers serve that
+    ZooKeeper, one of them may claim the job first: it then runs on that host. The worker of this command
+    claims no other job. Check the columns of a SQL script with `orchestrator sql lint` before.
 
     Example: orchestrator run examples/flights.sql --set bad_visibility=1
 

@@ -74,6 +74,9 @@ def submit(
 ) -> None:
     """Enqueue a job and print its id, or register a schedule and print its name and next fire time.
 
+    The syntax, tables, options and declared types of a SQL script are checked first. Its queries are checked
+    only when the job runs: check their columns with `orchestrator sql lint` before, or use --dry-run.
+
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     checkpoint = parse_checkpoint(resume=resume, fresh=fresh, positions=positions)
