@@ -19,7 +19,7 @@ from spark_runner.driver.jvm import JvmGone
 from spark_runner.driver.last_words import LastWords
 from spark_runner.driver.program import JvmError, exit_code
 from spark_runner.driver.python_error import PythonError, UserCode, described, from_program, text_of
-from spark_runner.protocol.errors import PackagesUnusable, SparkRunnerError
+from spark_runner.protocol.errors import EXCEPTION_LINE, PackagesUnusable, SparkRunnerError
 from spark_runner.protocol.failures import PATTERNS, classify
 from spark_runner.protocol.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 from spark_runner.protocol.redacted import has_secrets, redacted
@@ -119,6 +119,8 @@ def of_error(error: BaseException, *, is_local: bool = False, code: UserCode | N
         frames = error.__traceback__ if code is None else from_program(error, code)
         lines = traceback.format_exception(type(error), error, frames, limit=-_MAX_LOGGED_FRAMES)
         stack = _readable("".join(lines))
+        if code is not None:
+            print(EXCEPTION_LINE, file=sys.stderr)  # noqa: T201 - its log
     whole = f"{name}: {message}"
     kind = classify(whole)
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log

@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, PythonException
 
 from spark_runner.driver.outcome import of_error
 from spark_runner.driver.python_error import PythonError, UserCode, described
+from spark_runner.protocol.errors import EXCEPTION_LINE
 
 DEFINED = "/home/ada/jobs"
 
@@ -286,7 +287,9 @@ def test_an_error_outside_of_the_program_keeps_its_whole_traceback(tmp_path: Pat
 def logged(error: BaseException, code: UserCode, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines of the traceback that the driver writes to its log."""
     of_error(error, code=code)
-    return capsys.readouterr().err.splitlines()
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == EXCEPTION_LINE, "by which `run` knows what follows"
+    return lines
 
 
 def test_the_traceback_in_the_log_begins_with_the_program(
