@@ -51,4 +51,4 @@ class BackendUnreachable(SparkRunnerError):
 
 
 EXCEPTION_LINE = "the driver reports the exception that ended the program:"
-"""The line before its traceback in the log of a driver; `run` shows the error at the end, and leaves both out."""
+"""The line before its traceback in the log of a driver; `run` leaves both out: its end shows the error."""
