@@ -22,7 +22,10 @@ for host; do
     names="$names,$kind:$host"
 done
 umask 077
-mkdir -p "$directory"
+if [ ! -e "$directory" ]; then
+    mkdir -p "$directory"
+    echo '*' >"$directory/.gitignore" # the folder may be in a checkout: `git add .` must not take a key
+fi
 draft=$directory/.ensemble.pem
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=spark-job-orchestrator \
     -addext "subjectAltName=${names#,}" -addext keyUsage=critical,digitalSignature,keyCertSign \
@@ -31,3 +34,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 
 cat "$directory/ensemble.crt" >>"$draft"
 openssl rand -base64 32 >"$directory/zookeeper-password"
 mv "$draft" "$directory/ensemble.pem"
+cat >&2 <<END
+$directory has ensemble.pem (the key), ensemble.crt and zookeeper-password. Copy all three to each host with a server,
+and only ensemble.crt and zookeeper-password to the other hosts: ensemble.pem stays on hosts with servers.
+END

@@ -21,7 +21,7 @@ app = lazy_app(
         Command(
             "run",
             "orchestrator.cli.run:run",
-            "Run one push job on this machine and show its result.",
+            "Enqueue one push job, run a worker for it here, and show its result.",
         ),
         Command(
             "new",

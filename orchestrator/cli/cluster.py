@@ -1,6 +1,7 @@
 """`orchestrator cluster`: the status of the cluster, its problems and their fixes."""
 
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -26,6 +27,7 @@ from orchestrator.model.states import Queue
 app = typer.Typer(no_args_is_help=True, help="Inspect workers and pools; find and fix problems.")
 
 _DROP_POOLS = ("spark", "weight", "cap", "success", "kill", "fail", "paused")
+_FACT_INDENT = 15
 _SHOWN_PER_KIND = 20  # in a table; JSON output has all
 
 
@@ -33,7 +35,7 @@ _SHOWN_PER_KIND = 20  # in a table; JSON output has all
 def status(
     output: Output = OutputFormat.TABLE, watch: Watch = None, verbose: Verbose = 0, quiet: Quiet = False
 ) -> None:
-    """Show the ZooKeeper servers, the leader, the workers, and the pools with their queues.
+    """Show the ZooKeeper servers, the leading worker, the workers, and the pools with their queues.
 
     Example: orchestrator cluster status -w 2
     """
@@ -44,17 +46,17 @@ def status(
 def _show_status(now: ClusterStatus) -> None:
     console = stdout_console()
     facts = [
-        *(("zookeeper", _server(server)) for server in now.servers),
+        *(("zookeeper", line) for line in _server_lines(now.servers)),
         ("session", now.session),
         ("latency", f"{now.latency_ms:.1f} ms"),
         ("root", now.root),
-        ("leader", now.leader or "none"),
+        ("leading worker", now.leader or "none"),
         ("config", now.config_error or ", ".join(f"{name} = {value}" for name, value in now.config.items())),
     ]
     shown = ""
     for name, value in facts:
         if value:
-            console.print(f"{name if name != shown else '':<10} {value}", markup=False, soft_wrap=True)
+            console.prose(f"{name if name != shown else '':<{_FACT_INDENT}}{value}", hang=_FACT_INDENT)
             shown = name
     console.print()
     console.print(workers_table(now.workers) if now.workers else "no workers")
@@ -72,12 +74,17 @@ def _show_status(now: ClusterStatus) -> None:
     console.print(table(["pool", "weight", "cap", "paused", "spark", *Queue], pools, _DROP_POOLS))
 
 
-def _server(server: ServerStatus) -> str:
-    if not server.reached:
-        return f"{server.address}  not reached: {server.error}"
-    if not server.role:
-        return f"{server.address}  reached, role unknown: {server.error}"
-    return f"{server.address}  {server.role}  {server.version}".rstrip()
+def _server_lines(servers: Sequence[ServerStatus]) -> Iterator[str]:
+    address_width = max((len(server.address) for server in servers), default=0)
+    role_width = max((len(server.role) for server in servers), default=0)
+    for server in servers:
+        if not server.reached:
+            state = f"not reached: {server.error}"
+        elif not server.role:
+            state = f"reached, role unknown: {server.error}"
+        else:
+            state = f"{server.role:<{role_width}}  {server.version}".rstrip()
+        yield f"{server.address:<{address_width}}  {state}"
 
 
 def _binding(weight: int | None, cap: int | None) -> tuple[object, object]:

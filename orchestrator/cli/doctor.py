@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from orchestrator.cli.connect import command_session
 from orchestrator.cli.findings import report
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose
 from orchestrator.cli.output import stderr_console
-from orchestrator.client.connect import build_queue_set, client_name, find_zookeeper, open_session
+from orchestrator.client.connect import build_queue_set, client_name, find_zookeeper
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.doctor.ensemble import check_own_clock
 from orchestrator.doctor.findings import Finding, FindingKind, in_order
@@ -32,7 +33,7 @@ def _zookeeper(settings: Settings, *, quiet: bool) -> Iterator[Finding]:
     """Whether the configured ZooKeeper is reached, and how far the clock of this host is from its clock."""
     try:
         found = find_zookeeper(settings)
-        with open_session(found, found.zookeeper_hosts) as session:
+        with command_session(found) as session:
             if session.exists(found.root) is not None:  # without it there is no node to write
                 yield from check_own_clock(build_queue_set(session, found, owner=client_name()))
         if not quiet:
@@ -42,7 +43,9 @@ def _zookeeper(settings: Settings, *, quiet: bool) -> Iterator[Finding]:
     except UnsafeDirectory:  # a finding of the directories
         return
     except QueueError as error:
-        what, _, remedy = str(error).partition("; ")
+        message, *servers = str(error).splitlines()
+        what, _, remedy = message.partition("; ")
+        what = "; ".join([what, *map(str.strip, servers)])
         usual = "check zookeeper_hosts, the login and the server; without zookeeper_hosts `up` starts one"
         hosts = settings.zookeeper_hosts or str(settings.zookeeper_dir)
         yield Finding.of(FindingKind.ZOOKEEPER_UNREACHABLE, hosts, what, remedy or usual)

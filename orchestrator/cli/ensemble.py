@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import typer
-
+from orchestrator.cli.folding import say
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.config.cautions import readers_of
 from orchestrator.config.settings import Settings
@@ -142,7 +141,7 @@ def _warn_of_readers(ensemble: Ensemble) -> None:
     for what, file in (("key", ensemble.certificate_file), ("password", ensemble.login.password_file)):
         if file is not None and (readers := readers_of(Path(file))):
             words = f"the {what} of the ensemble is in {file}, which {readers} may read; `chmod go= {file}`"
-            typer.echo(f"warning: {words}", err=True)
+            say(f"warning: {words}")
 
 
 def _refuse_strangers(ensemble: Ensemble) -> None:

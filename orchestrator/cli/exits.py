@@ -3,12 +3,10 @@
 from contextlib import suppress
 from enum import IntEnum
 
-import typer
-
+from orchestrator.cli.folding import say
 from orchestrator.logs.console import configure_loguru
 from orchestrator.logs.errors import LogsError
 from orchestrator.logs.record.redaction import REDACTOR
-from orchestrator.logs.visible import visible
 from orchestrator.model.errors import (
     AlreadyEnded,
     AlreadyExists,
@@ -141,7 +139,7 @@ def explain_error(error: Exception, *, verbose: bool) -> Exit:
 
 def _say(message: str) -> None:
     with suppress(OSError):  # stderr is closed: the exit code is the same
-        typer.echo(visible(message), err=True)
+        say(message)
 
 
 def _words(error: Exception) -> str:

@@ -91,7 +91,7 @@ class LiveDisplay:
 
     def print(self, words: str) -> None:
         """Write lines of others above those that are redrawn."""
-        self._console.print(words, markup=False)
+        self._console.print(words, markup=False, soft_wrap=True)
 
     def show(self, now: JobSnapshot) -> None:
         """Draw the current state of the job."""

@@ -29,9 +29,10 @@ class OutputFormat(StrEnum):
 
 
 class Verbosity:
-    """The effect of -v; set while the command line is parsed."""
+    """The effect of -v and --quiet; set while the command line is parsed."""
 
     verbose = False
+    quiet = False
 
 
 def a_number(value: float | None) -> float | None:
@@ -49,6 +50,7 @@ def _verbose(count: int) -> int:
 
 
 def _quiet(value: bool) -> bool:  # typer passes the value of a flag by position
+    Verbosity.quiet = value
     if value:
         log_to_stderr("ERROR")
     return value
@@ -67,6 +69,14 @@ Verbose = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quiet, help="Show only errors.")]
 Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Format of the data on stdout.")]
+LogOutput = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Format of the data on stdout; json is the same as jsonl here, a document per line.",
+    ),
+]
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job.")]
 Arguments = Annotated[
     list[str] | None,

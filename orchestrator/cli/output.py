@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import Any, TypeVar
 
 import typer
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from orchestrator.cli.documents import print_json, print_json_rows
 from orchestrator.cli.exits import Exit
+from orchestrator.cli.folding import folded
 from orchestrator.cli.grid import Cell, Grid
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.page import repeat
@@ -28,17 +28,36 @@ _FACT_INDENT = 10
 _MAX_PLAIN_WIDTH = 400  # a pipe has no width; this is wide enough that no cell is folded
 
 
-class _SafeConsole(Console):
+class SafeConsole(Console):
     """The console for all tables and messages: it masks secrets and escapes terminal control sequences.
 
     Table cells are masked when the table is built.
     """
 
     def print(self, *objects: Any, **named: Any) -> None:
-        """Print with secrets masked in texts; a pipe gets lines of any length."""
+        """Print with secrets masked in texts; a pipe gets lines of any length.
+
+        Texts on stderr are prose, unless the caller says otherwise by `soft_wrap`.
+        """
         if not self.file.isatty():
             named.setdefault("crop", False)
-        super().print(*(REDACTOR.mask(each) if isinstance(each, str) else each for each in objects), **named)
+        masked = [REDACTOR.mask(each) if isinstance(each, str) else each for each in objects]
+        if self.soft_wrap and "soft_wrap" not in named:
+            masked = [
+                folded(visible(each), self._columns) if isinstance(each, str) else each for each in masked
+            ]
+        super().print(*masked, **named)
+
+    def prose(
+        self, words: str, *, style: str | None = None, indent: int = 0, hang: int | None = None
+    ) -> None:
+        """Print words without markup; a terminal gets them as `folded` returns them."""
+        text = folded(visible(REDACTOR.mask(words)), self._columns, indent=indent, hang=hang)
+        self.print(text, markup=False, soft_wrap=True, style=style)
+
+    @property
+    def _columns(self) -> int | None:
+        return self.width if self.file.isatty() else None
 
     def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002 - the signature of rich
         """Leave the cursor as it is: rich would hide it, and a killed process cannot show it again."""
@@ -50,15 +69,15 @@ class _SafeConsole(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
-def stdout_console() -> Console:
+def stdout_console() -> SafeConsole:
     """A console on stdout; colours and folding only on a terminal."""
     width = None if sys.stdout.isatty() else _MAX_PLAIN_WIDTH
-    return _SafeConsole(width=width, highlight=False, emoji=False)
+    return SafeConsole(width=width, highlight=False, emoji=False)
 
 
-def stderr_console() -> Console:
-    """A console on stderr."""
-    return _SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False)
+def stderr_console() -> SafeConsole:
+    """A console on stderr, for prose."""
+    return SafeConsole(stderr=True, soft_wrap=True, highlight=False, emoji=False)
 
 
 def exit_as(job: JobView, *, quiet: bool) -> None:
@@ -169,20 +188,9 @@ def shown_status(status: Status) -> Text:
     return Text(status, style=_STATUS_STYLES.get(status, ""))
 
 
-def show_fact(name: str, value: str) -> None:
+def show_fact(name: str, value: str, indent: int = _FACT_INDENT) -> None:
     """Write `name: value` to stdout; a terminal gets lines that are folded between words, below the value."""
-    console = stdout_console()
-    lines = visible(REDACTOR.mask(f"{name + ':':<{_FACT_INDENT}}{value}")).splitlines()
-    if console.file.isatty():
-        folded = TextWrapper(
-            width=max(2 * _FACT_INDENT, console.width),
-            subsequent_indent=" " * _FACT_INDENT,
-            break_long_words=False,  # a path can be copied
-            break_on_hyphens=False,
-            replace_whitespace=False,
-        )
-        lines = [part for line in lines for part in folded.wrap(line)]
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    stdout_console().prose(f"{name + ':':<{indent}}{value}", hang=indent)
 
 
 def short_path(location: str) -> str:

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
-import typer
-
+from orchestrator.cli.folding import say
 from orchestrator.cli.grid import cut, width
 from orchestrator.client.progress import one_line
 from queues import OutcomeUnknown, SessionLost, Unreachable
@@ -44,7 +43,7 @@ def _print_again(show: Callable[[], None], seconds: float) -> None:
         except _LOST as error:
             if is_first:
                 raise
-            typer.echo(f"error: {one_line(error)}", err=True)
+            say(f"error: {one_line(error)}")
         is_first = False
         sys.stdout.flush()
         time.sleep(seconds)

@@ -52,7 +52,7 @@ class PlainDisplay:
 
     def print(self, words: str) -> None:
         """Write lines of others."""
-        self._console.print(words, markup=False)
+        self._console.print(words, markup=False, soft_wrap=True)
         self._last_words = ""
 
     def show(self, now: JobSnapshot) -> None:

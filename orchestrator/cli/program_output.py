@@ -13,10 +13,13 @@ from orchestrator.cli.output import stderr_console
 from orchestrator.logs.reading.origin import Origin
 from orchestrator.logs.reading.query import LogRecord
 from orchestrator.model.errors import NoSuchAttempt
+from spark_runner.protocol.errors import EXCEPTION_LINE
 
 # The driver prints the error of a program after its end, and PySpark logs each error of a query.
 _OF_DRIVER = re.compile(
-    r'Traceback \(most recent call last\):\s+File "[^"\n]*spark_runner/driver/driver\.py", line \d+'
+    rf"^{re.escape(EXCEPTION_LINE)}$"  # of a driver of an earlier version, its first frame:
+    r'|Traceback \(most recent call last\):\s+File "[^"\n]*spark_runner/driver/driver\.py", line \d+',
+    re.MULTILINE,
 )
 _OF_PYSPARK = re.compile(
     r'\{"ts": "[^"]{1,40}", "level": "[A-Z]{1,9}", "logger": "(SQL|DataFrame)QueryContext'

@@ -51,9 +51,9 @@ def show_result(detail: JobDetail, local: list[dict[str, Any]], output: OutputFo
         _show_tables(detail.attempts[-1] if tables else {}, local)
     if job.error is not None and job.status is not Status.SUCCESS:
         words = stderr_console()
-        words.print(f"error: {job.error.message}", markup=False, style="red", soft_wrap=True)
+        words.prose(f"error: {job.error.message}", style="red")
         if job.error.traceback.count(_FRAME) > 1:  # a single one says no more than the message
-            words.print(f"\n{job.error.traceback.rstrip()}", markup=False, soft_wrap=True)
+            words.prose(f"\n{job.error.traceback.rstrip()}")
 
 
 def show_end(detail: JobDetail, root: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.cli.connect import command_session
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.exits import Exit
 from orchestrator.cli.follow import follow
@@ -31,7 +32,7 @@ from orchestrator.cli.sql.script import script_name
 from orchestrator.cli.sql.script_errors import refuse_script_errors
 from orchestrator.cli.submission import load_definition
 from orchestrator.client.client import Client
-from orchestrator.compose import build_client, build_runners, build_worker, open_logs, open_session
+from orchestrator.compose import build_client, build_runners, build_worker, open_logs
 from orchestrator.config.settings import Settings, load_settings
 from orchestrator.logs.console import mask_uncaught
 from orchestrator.model.definition import Definition
@@ -59,10 +60,12 @@ def run(
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run one push job on this machine and show its result.
+    """Enqueue one push job, run a worker for it here until the job has ended, and show its result.
 
-    Use the ZooKeeper that ZOOKEEPER_HOSTS names, else the running server of `orchestrator up` or
-    `orchestrator zookeeper`, else start a server that ends with this command.
+    Use the ZooKeeper of the settings (ZOOKEEPER_HOSTS), else the running server of `orchestrator up` or
+    `orchestrator zookeeper`, else start a server that ends with this command. If other workers serve that
+    ZooKeeper, one of them may claim the job first: it then runs on that host. The worker of this command
+    claims no other job. Check the columns of a SQL script with `orchestrator sql lint` before.
 
     Example: orchestrator run examples/flights.sql --set bad_visibility=1
 
@@ -88,7 +91,7 @@ def run(
             screen.say("another run is in progress: this job cannot be inspected after its end")
         logs = stack.enter_context(open_logs(settings))
         with interrupt.breaking():
-            session = stack.enter_context(open_session(settings, settings.zookeeper_hosts))
+            session = stack.enter_context(command_session(settings))
         client = build_client(session, settings)
         worker = build_worker(
             session, settings, owned=True, guarded=False, accepts=lambda item: item == job_id, logs=logs

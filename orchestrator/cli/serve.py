@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.connect import reached_zookeeper
+from orchestrator.cli.connect import command_session, reached_zookeeper, with_servers
 from orchestrator.cli.interrupt import Interrupt
 from orchestrator.cli.options import MetricsAddress, Quiet, Slots, Verbose, Verbosity, parse_pools
 from orchestrator.cli.output import stderr_console
@@ -133,7 +133,7 @@ def _session_of_worker(settings: Settings, stack: ExitStack, quiet: bool) -> Ses
         except Unreachable as error:
             waited = time.monotonic() - began
             if waited + settings.connect_timeout / 2 >= limit:  # another try would end too late
-                raise Unreachable(error.hosts, waited, error.origin) from error
+                raise with_servers(error, waited) from error
             _say(
                 quiet,
                 f"waiting for ZooKeeper at {error.hosts} ({error.origin}): no answer for {waited:.0f} s; "
@@ -210,7 +210,7 @@ def zkcli(context: typer.Context) -> None:
     Example: orchestrator zkcli ls /orchestrator/queues
     """
     with reached_zookeeper(load_settings()) as found:
-        with open_session(found, found.zookeeper_hosts) as session:
+        with command_session(found) as session:
             reached = session.settings  # an unreachable server fails here; zkCli would retry forever
         code = run_zkcli(reached, context.args)
     raise typer.Exit(code)

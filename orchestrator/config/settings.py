@@ -63,7 +63,7 @@ def hosts_origin(settings: "Settings") -> str:
         if settings.zookeeper_hosts and os.environ.get(variable) == settings.zookeeper_hosts:
             return variable
     if settings.zookeeper_login is not None and settings.zookeeper_login.own_server:
-        return f"the state directory {settings.state_dir}"
+        return f"the state directory {settings.state_dir}, where the server has noted it"
     try:
         in_file = file_settings().get("zookeeper_hosts") == settings.zookeeper_hosts
     except SettingsError:  # another user's file, or one with a mistake: these settings are not from it

@@ -3,6 +3,7 @@
 import re
 import socket
 import statistics
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -49,19 +50,61 @@ class ServerStatus(BaseModel):
 
 def servers(settings: SessionSettings) -> list[ServerStatus]:
     """Each configured server: whether it accepts a connection now, its role and its version."""
-    addresses = list(filter(None, map(str.strip, settings.hosts.partition("/")[0].split(","))))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(partial(_status, tls=settings.tls), addresses))
+        return list(pool.map(partial(_status, tls=settings.tls), _addresses(settings.hosts)))
 
 
 def _status(address: str, tls: Tls | None) -> ServerStatus:
+    target = _target(address)
+    if error := _refusal(target):
+        return ServerStatus(address=address, reached=False, error=error)
+    return ServerStatus(address=address, reached=True, **_asked(target, tls))
+
+
+def connection_lines(hosts: str) -> list[str]:
+    """A line for each server of an ensemble that did not answer: whether it accepts connections.
+
+    Takes a second at most; empty for one server, which the error names anyway.
+    """
+    targets = [_target(address) for address in _addresses(hosts)]
+    if len(targets) == 1:
+        return []
+    found = dict[tuple[str, int], str]()
+    # Daemons: the lookup of a name has no time limit, and must not delay the end of the command.
+    looks = [
+        threading.Thread(target=lambda at=target: found.update({at: _refusal(at)}), daemon=True)
+        for target in targets
+    ]
+    deadline = time.monotonic() + _CONNECT_SECONDS
+    for look in looks:
+        look.start()
+    for look in looks:
+        look.join(max(0.0, deadline - time.monotonic()))
+    return [f"{host}:{port}  {_words(found.get((host, port), 'timed out'))}" for host, port in targets]
+
+
+def _words(refusal: str) -> str:
+    if refusal:
+        return f"not reached: {refusal}"
+    return "accepts connections, but has no majority or starts"
+
+
+def _addresses(hosts: str) -> list[str]:
+    return list(filter(None, map(str.strip, hosts.partition("/")[0].split(","))))
+
+
+def _target(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
-    target = (host.strip("[]"), int(port)) if host and port.isdecimal() else (address, _PORT)
+    return (host.strip("[]"), int(port)) if host and port.isdecimal() else (address, _PORT)
+
+
+def _refusal(target: tuple[str, int]) -> str:
+    """Why a server accepts no connection; empty if it does."""
     try:
         socket.create_connection(target, _CONNECT_SECONDS).close()
     except OSError as error:
-        return ServerStatus(address=address, reached=False, error=str(error))
-    return ServerStatus(address=address, reached=True, **_asked(target, tls))
+        return error.strerror or str(error)
+    return ""
 
 
 def _asked(target: tuple[str, int], tls: Tls | None) -> dict[str, str]:

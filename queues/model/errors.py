@@ -16,11 +16,15 @@ class QueueError(Error):
 class Unreachable(QueueError):
     """ZooKeeper did not answer in time."""
 
-    def __init__(self, hosts: str, seconds: float, origin: str = "ZOOKEEPER_HOSTS") -> None:
-        super().__init__(
+    def __init__(
+        self, hosts: str, seconds: float, origin: str = "ZOOKEEPER_HOSTS", servers: Sequence[str] = ()
+    ) -> None:
+        """An error for these hosts; `servers` has a line about each of them, if someone has looked."""
+        words = (
             f"ZooKeeper at {hosts} did not answer within {seconds:.0f} s; "
-            f"check that it runs and that {origin} names it"
+            f"check that it runs, and its address, which comes from {origin}"
         )
+        super().__init__("\n  ".join([words, *servers]))
         self.hosts = hosts
         self.origin = origin  # what names the hosts
 

@@ -18,8 +18,8 @@ from spark_runner.connectors.files.misfits import misfit
 from spark_runner.driver.jvm import JvmGone
 from spark_runner.driver.last_words import LastWords
 from spark_runner.driver.program import JvmError, exit_code
-from spark_runner.driver.python_error import PythonError, UserCode, described, text_of
-from spark_runner.protocol.errors import PackagesUnusable, SparkRunnerError
+from spark_runner.driver.python_error import PythonError, UserCode, described, from_program, text_of
+from spark_runner.protocol.errors import EXCEPTION_LINE, PackagesUnusable, SparkRunnerError
 from spark_runner.protocol.failures import PATTERNS, classify
 from spark_runner.protocol.process import RUN_DIR_VARIABLE, TERMINATION_LOG_VARIABLE
 from spark_runner.protocol.redacted import has_secrets, redacted
@@ -116,7 +116,11 @@ def of_error(error: BaseException, *, is_local: bool = False, code: UserCode | N
     if isinstance(error, JvmError):
         name, stack = error.type, _readable(error.stack)
     elif not isinstance(error, SparkRunnerError):  # its message is for users
-        stack = _readable("".join(traceback.format_exception(error, limit=-_MAX_LOGGED_FRAMES)))
+        frames = error.__traceback__ if code is None else from_program(error, code)
+        lines = traceback.format_exception(type(error), error, frames, limit=-_MAX_LOGGED_FRAMES)
+        stack = _readable("".join(lines))
+        if code is not None:
+            print(EXCEPTION_LINE, file=sys.stderr)  # noqa: T201 - its log
     whole = f"{name}: {message}"
     kind = classify(whole)
     print("\n".join(filter(None, (kind.words, stack or message))), file=sys.stderr)  # noqa: T201 - its log

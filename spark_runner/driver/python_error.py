@@ -1,7 +1,8 @@
 """An exception of a Python program as its user sees it: the line that failed, and a traceback from there.
 
-The traceback leaves out the frames of this driver, of PySpark and of Py4J; the log of the driver has them. An
-exception that a task of Spark raised on an executor comes as text, in the message of another exception.
+The traceback leaves out the frames of this driver, of PySpark and of Py4J; in the log of the driver it begins
+with the first frame of the program, too, and is complete from there. An exception that a task of Spark raised
+on an executor comes as text, in the message of another exception.
 """
 
 import linecache
@@ -148,6 +149,17 @@ def described(error: BaseException, code: UserCode) -> PythonError | None:
     return PythonError(
         kind, _message(kind, _brief(error, words), frames, code, module=module), _chain(error, code)
     )
+
+
+def from_program(error: BaseException, code: UserCode) -> TracebackType | None:
+    """The traceback from the first frame of the program on; the whole one without such a frame."""
+    found = error.__traceback__
+    while found is not None and not code.is_own(found.tb_frame.f_code.co_filename):
+        found = found.tb_next
+    if found is not None:
+        return found
+    own = isinstance(error, SyntaxError) and isinstance(error.filename, str) and code.is_own(error.filename)
+    return None if own else error.__traceback__  # a syntax error has its place itself
 
 
 def text_of(error: BaseException) -> str:

@@ -48,3 +48,7 @@ class BackendUnreachable(SparkRunnerError):
     def __init__(self, message: str, *, sent: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+
+
+EXCEPTION_LINE = "the driver reports the exception that ended the program:"
+"""The line before its traceback in the log of a driver; `run` leaves both out: its end shows the error."""

@@ -78,6 +78,8 @@ def test_the_status_of_a_cluster(operator: Shell, stage: Stage) -> None:
     pools = {pool["pool"]: pool for pool in shown["pools"]}
     assert (pools["team"]["weight"], pools["team"]["cap"], pools["team"]["paused"]) == (3, 2, True)
     assert pools["team"]["queues"]["accept"] == 1
+    page = operator.type("cluster", "status").stdout.splitlines()
+    assert "leading worker worker-7" in page, "ZooKeeper has a leader, too"
     assert pools["team"]["spark"] == ["4.0.5"]
     table = operator.type("cluster", "status").stdout
     assert "worker-7" in table

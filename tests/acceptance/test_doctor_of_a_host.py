@@ -48,7 +48,7 @@ def test_a_fit_host_has_notes_alone_and_nothing_is_changed(shell: Shell) -> None
     assert not shell.state_dir.exists()
     page = shell.type("doctor")
     assert "Java " in page.stdout
-    assert "ports of 127.0.0.1 are free" in page.stdout
+    assert "can listen on 127.0.0.1, on ports that are free such as " in page.stdout
     assert page.stderr.splitlines()[-1] == "no problems"
 
 

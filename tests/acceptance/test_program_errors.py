@@ -39,4 +39,4 @@ def test_an_error_of_a_task_begins_with_the_line_of_the_user_in_all_that_shows_i
     shown = shell.type("job", "show", "fails", "-o", "json")
     error = json.loads(shown.stdout)["error"]
     assert (error["type"], error["message"].splitlines()) == ("ValueError", [head, "    return int(text)"])
-    assert "pyspark/" in shell.type("job", "logs", "fails").stdout, "the log has all frames"
+    assert "pyspark/" in shell.type("job", "logs", "fails").stdout, "the log has the frames of Spark"

@@ -12,7 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text("ut
 NO_WORKER = "waits:    no worker is connected; `orchestrator worker` starts one"
 NO_ANSWER = (
     "error: ZooKeeper at 127.0.0.1:9 did not answer within 1 s; "
-    "check that it runs and that ZOOKEEPER_HOSTS names it"
+    "check that it runs, and its address, which comes from ZOOKEEPER_HOSTS"
 )
 
 

@@ -34,7 +34,7 @@ def test_a_worker_gives_up_at_the_end_of_its_time(shell: Shell, port: int) -> No
     ended = shell.type("worker", ORCHESTRATOR_WORKER_CONNECT_TIMEOUT="2s")
     words = ended.stderr.splitlines()
     assert [line.partition(" ")[0] for line in words] == ["waiting", "error:"], ended.stderr
-    hint = f"zookeeper_hosts in {shell.directory / 'config.toml'} names it"
+    hint = f"which comes from zookeeper_hosts in {shell.directory / 'config.toml'}"
     assert_error(ended, 3, f"ZooKeeper at 127.0.0.1:{port} did not answer within 2 s", hint)
     quiet = shell.type("worker", "--quiet", ORCHESTRATOR_WORKER_CONNECT_TIMEOUT="2s")
     assert (quiet.code, quiet.stderr) == (3, words[-1] + "\n")

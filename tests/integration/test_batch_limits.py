@@ -21,6 +21,7 @@ from tests.servers.kafka import Topics
 from tests.waiting import wait_until
 
 SHOWN_S = 180
+LAG = 8_000  # rows: more than are read until the limit has risen, also on a slow machine
 STREAM = "SET job.mode = 'streaming'; SET job.trigger = '200 ms';\n"
 TUNED = STREAM + "SET job.batch.tuning = on; SET job.batch.target = '2 s'; SET job.batch.rows.min = 20;\n"
 
@@ -144,18 +145,18 @@ def test_a_slow_target_makes_the_limit_fall_until_a_micro_batch_takes_the_target
 
 
 def test_a_fast_target_with_a_lag_makes_the_limit_rise_and_without_a_lag_it_stays(stream: Stream) -> None:
-    stream.produce(3000)
+    stream.produce(LAG)
     with stream.runs(TUNED, max_offsets_per_trigger=40):
         stream.wait(lambda: stream.shown.get("rows", 40) >= 300, "the limit rises")
-        stream.wait(lambda: sum(stream.sizes) == 3000, "all rows are written")
+        stream.wait(lambda: sum(stream.sizes) == LAG, "all rows are written")
         stream.wait(
             lambda: "reads the" in stream.shown["reason"] or "nothing" in stream.shown["reason"], "it stays"
         )
         reached = stream.shown["rows"]
         stream.produce(10)
-        stream.wait(lambda: sum(stream.sizes) == 3010, "further rows are written")
+        stream.wait(lambda: sum(stream.sizes) == LAG + 10, "further rows are written")
         assert stream.shown["rows"] == reached
-    assert stream.written() == list(range(3010))
+    assert stream.written() == list(range(LAG + 10))
 
 
 def test_a_pin_of_an_operator_holds_until_the_tuning_gets_the_limit_back(stream: Stream) -> None:
@@ -189,7 +190,7 @@ def test_a_stream_without_tuning_keeps_the_limit_of_its_table_and_gets_it_back_a
 
 
 def test_a_further_attempt_goes_on_with_the_limit_that_the_tuning_has_found(stream: Stream) -> None:
-    stream.produce(3000)
+    stream.produce(LAG)
     with stream.runs(TUNED, max_offsets_per_trigger=40):
         stream.wait(lambda: stream.shown.get("rows", 40) >= 300, "the limit rises")
     found = stream.shown["rows"]

@@ -2,13 +2,14 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from orchestrator.doctor.ensemble import ServerStatus, servers
+from orchestrator.doctor.ensemble import ServerStatus, connection_lines, servers
 from queues import SessionSettings, Tls
 from tests.servers.secured import Secured
 
@@ -88,3 +89,23 @@ def _answered(chunk: bytes, *, again: bool) -> ServerStatus:
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
+
+
+def test_each_server_of_an_ensemble_without_an_answer_has_a_line_within_a_second() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        open_port, closed_port = silent.getsockname()[1], closed.getsockname()[1]
+        began = time.monotonic()
+        lines = connection_lines(f"127.0.0.1:{open_port},127.0.0.1:{closed_port},no-such-host.invalid/folder")
+    assert time.monotonic() - began < 2
+    assert lines[0].startswith(f"127.0.0.1:{open_port}  accepts connections, but has no majority")
+    assert lines[1] == f"127.0.0.1:{closed_port}  not reached: Connection refused"
+    assert lines[2].startswith("no-such-host.invalid:2181  not reached: ")
+    assert connection_lines(f"127.0.0.1:{open_port}/folder") == [], "the error names the only server anyway"
+
+
+def test_a_server_that_is_not_reached_says_why_without_a_number() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        status = only(f"127.0.0.1:{closed.getsockname()[1]}")
+    assert (status.reached, status.error) == (False, "Connection refused")

@@ -99,7 +99,7 @@ def test_no_text_of_others_commands_the_terminal_or_hides_what_stands_there(
     stdout_console().print(EVIL, markup=False, soft_wrap=True)
     stderr_console().print(EVIL, markup=False)
     seen = capsys.readouterr()
-    assert (seen.out.strip(), seen.err.strip()) == (BY_RICH, BY_RICH)
+    assert (seen.out.strip(), seen.err.strip()) == (BY_RICH, SHOWN)
     explain_error(DefinitionError(EVIL), verbose=False)
     explain_error(RuntimeError(EVIL), verbose=False)
     assert capsys.readouterr().err.count(SHOWN) == 2

@@ -1,5 +1,6 @@
 """The description of an ensemble: its members, this host among them, and files that cannot be used."""
 
+import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -110,6 +111,7 @@ def test_no_secret_is_in_the_configuration_that_others_may_print(secrets: Path, 
 
 def test_the_script_keeps_secrets_private_and_never_replaces_them(secrets: Path) -> None:
     assert sorted(path.name for path in secrets.iterdir()) == [
+        ".gitignore",
         "ensemble.crt",
         "ensemble.pem",
         "zookeeper-password",
@@ -117,6 +119,34 @@ def test_the_script_keeps_secrets_private_and_never_replaces_them(secrets: Path)
     assert {path.stat().st_mode & 0o077 for path in (secrets, *secrets.iterdir())} == {0}
     again = subprocess.run([SCRIPT, secrets, "zk1"], capture_output=True, text=True, check=False)
     assert (again.returncode, "exists" in again.stderr) == (2, True)
+
+
+def test_the_script_says_which_files_go_to_which_hosts(tmp_path: Path) -> None:
+    made = subprocess.run([SCRIPT, tmp_path / "made", "zk1"], capture_output=True, text=True, check=True)
+    assert made.stdout == ""
+    assert f"{tmp_path}/made has ensemble.pem" in made.stderr
+    assert "ensemble.pem stays on hosts with servers" in made.stderr
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_adds_no_secret_that_the_steps_write_into_a_checkout(tmp_path: Path) -> None:
+    shutil.copy(SCRIPT.parents[1] / ".gitignore", tmp_path)
+    (tmp_path / "node-1").mkdir()
+    for own in ("config.toml", "node-1/zookeeper-password"):
+        (tmp_path / own).touch()
+    for folder in ("secrets", "deploy/keys"):
+        subprocess.run([SCRIPT, tmp_path / folder, "zk1"], capture_output=True, check=True)
+    for command in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", "-C", tmp_path, *command], check=True)
+    added = subprocess.run(
+        ["git", "-C", tmp_path, "ls-files"], capture_output=True, text=True, check=True
+    ).stdout
+    assert added.split() == [".gitignore"]
+
+
+def test_the_script_hides_no_other_files_of_a_folder_that_was_there(tmp_path: Path) -> None:
+    subprocess.run([SCRIPT, tmp_path, "zk1"], capture_output=True, check=True)
+    assert not (tmp_path / ".gitignore").exists()
 
 
 def test_an_address_of_another_host_or_a_taken_port_is_refused(secrets: Path) -> None:

@@ -119,8 +119,8 @@ def test_a_fact_is_folded_between_words_on_a_terminal(monkeypatch: pytest.Monkey
     show_fact("node", "/orchestrator/jobs/46/" + "x" * 50)
     assert terminal.getvalue().splitlines() == [
         "waits:    pool nightly is paused;",
-        "          `orchestrator queue resume",
-        "          nightly` ends that",
+        "          `orchestrator queue resume nightly`",
+        "          ends that",
         "node:",
         "          /orchestrator/jobs/46/" + "x" * 50,
     ]

@@ -12,6 +12,7 @@ from orchestrator.cli.logs.printing import RecordPrinter
 from orchestrator.cli.program_output import ProgramOutput
 from orchestrator.logs.reading.query import LogRecord
 from orchestrator.model.errors import NoSuchAttempt
+from spark_runner.protocol.errors import EXCEPTION_LINE
 
 _SOON_S = 20
 
@@ -92,13 +93,17 @@ def test_a_log_that_cannot_be_read_fails_no_job(error: Exception, capfd: pytest.
     assert f"not all output is shown: {error}" in err
 
 
+@pytest.mark.parametrize(
+    "trace",
+    [
+        EXCEPTION_LINE,
+        'Traceback (most recent call last):\n  File "/lib/spark_runner/driver/driver.py", line 120, in _run',
+    ],
+    ids=["this version", "an earlier one"],
+)
 def test_what_the_driver_and_pyspark_say_about_an_error_is_left_out(
-    capfd: pytest.CaptureFixture[str],
+    trace: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    trace = (
-        "Traceback (most recent call last):\n"
-        '  File "/lib/spark_runner/driver/driver.py", line 120, in _run_program\nValueError: x'
-    )
     texts = [
         (1, "of the program"),
         (1, '{"ts": "2026-01-01", "level": "ERROR", "logger": "SQLQueryContextLogger", "msg": "no table"}'),

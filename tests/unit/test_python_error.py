@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, PythonException
 
 from spark_runner.driver.outcome import of_error
 from spark_runner.driver.python_error import PythonError, UserCode, described
+from spark_runner.protocol.errors import EXCEPTION_LINE
 
 DEFINED = "/home/ada/jobs"
 
@@ -281,3 +282,36 @@ def test_an_error_outside_of_the_program_keeps_its_whole_traceback(tmp_path: Pat
     with pytest.raises(ValueError, match="invalid literal") as raised:
         int("x")
     assert described(raised.value, UserCode("job.py", "", DEFINED, f"{tmp_path}/job.py")) is None
+
+
+def logged(error: BaseException, code: UserCode, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines of the traceback that the driver writes to its log."""
+    of_error(error, code=code)
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == EXCEPTION_LINE, "by which `run` knows what follows"
+    return lines
+
+
+def test_the_traceback_in_the_log_begins_with_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert logged(*ended(FAILS, tmp_path), capsys)[:3] == [
+        "Traceback (most recent call last):",
+        f'  File "{tmp_path}/job.py", line 4, in <module>',
+        '    parse("x")',
+    ]
+
+
+def test_a_syntax_error_in_the_log_is_as_python_prints_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert logged(*ended("def broken(:\n", tmp_path), capsys)[0] == f'  File "{tmp_path}/job.py", line 1'
+
+
+def test_a_traceback_without_a_line_of_the_program_is_whole_in_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match="invalid literal") as raised:
+        int("x")
+    lines = logged(raised.value, UserCode("job.py", "", DEFINED, f"{tmp_path}/job.py"), capsys)
+    assert lines[1].startswith(f'  File "{__file__}", line ')

@@ -254,4 +254,4 @@ def test_an_error_about_zookeeper_names_what_gave_its_hosts(
     assert hosts_origin(load_settings()) == "ORCHESTRATOR_ZOOKEEPER_HOSTS"
     own = LoginFile(scheme="digest", user="ada", password_file=file, own_server=True)
     found = load_settings().model_copy(update={"zookeeper_hosts": "127.0.0.1:2", "zookeeper_login": own})
-    assert hosts_origin(found) == f"the state directory {found.state_dir}"
+    assert hosts_origin(found) == f"the state directory {found.state_dir}, where the server has noted it"

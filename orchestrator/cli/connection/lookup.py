@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from orchestrator.cli.connect import reached_zookeeper
-from orchestrator.client.connect import open_session
+from orchestrator.cli.connect import command_session, reached_zookeeper
 from orchestrator.config.settings import load_settings
 from orchestrator.model.paths import Nodes
 from spark_runner.sql.compiler.connections import Connection, FindConnection
@@ -22,7 +21,7 @@ def cluster_connections() -> Iterator[FindConnection]:
                 from orchestrator.connections.store import ConnectionStore  # noqa: PLC0415
 
                 settings = stack.enter_context(reached_zookeeper(load_settings()))
-                session = stack.enter_context(open_session(settings, settings.zookeeper_hosts))
+                session = stack.enter_context(command_session(settings))
                 found.append(ConnectionStore(session, Nodes(settings.root)).find)
             return found[0](name)
 

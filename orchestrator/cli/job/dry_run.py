@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.admin.prospects import would_wait
 from orchestrator.admission.hosts import all_here
-from orchestrator.cli.connect import reached_zookeeper
+from orchestrator.cli.connect import command_session, reached_zookeeper
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
 from orchestrator.cli.inputs import missing_here, refuse_missing
@@ -16,7 +16,7 @@ from orchestrator.cli.sql.analysis import analyse_definition
 from orchestrator.cli.sql.lint import Finding, Severity, document_of, of_error, shown
 from orchestrator.cli.sql.script import STANDARD_INPUT
 from orchestrator.cli.sql.script_errors import raise_all, refuse_script_errors
-from orchestrator.client.connect import build_queue_set, client_name, open_session
+from orchestrator.client.connect import build_queue_set, client_name
 from orchestrator.config.settings import load_settings
 from orchestrator.model.definition import Definition
 from orchestrator.model.paths import Nodes
@@ -51,7 +51,7 @@ def dry_run(
     settings = load_settings()
     with (
         reached_zookeeper(settings, start_own=False) as reached,
-        open_session(reached, reached.zookeeper_hosts) as session,
+        command_session(reached) as session,
     ):
         Policy(settings.policy).check(definition.pool, definition, plan=plan)
         queue_set = build_queue_set(session, reached, client_name())
@@ -148,7 +148,7 @@ def _show(facts: Mapping[str, Any], found: list[Finding], *, quiet: bool) -> Non
     }
     for name, value in lines.items():
         if value:
-            console.print(f"  {name + ':':<11}{value}", markup=False, soft_wrap=True)
+            console.prose(f"{name + ':':<11}{value}", indent=2, hang=13)
     if not quiet:
         for finding in found:
             stderr_console().print(shown(finding), markup=False)

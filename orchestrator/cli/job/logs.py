@@ -20,7 +20,7 @@ from orchestrator.cli.logs.tail import (
     pattern_of,
     since_of,
 )
-from orchestrator.cli.options import JobId, Output, OutputFormat, Quiet, Verbose
+from orchestrator.cli.options import JobId, LogOutput, OutputFormat, Quiet, Verbose
 from orchestrator.config.settings import load_settings
 from orchestrator.logs.reading.query import DRIVER, LogRecord, query_of
 from orchestrator.model.errors import DefinitionError
@@ -45,7 +45,7 @@ def logs(
     ] = DRIVER,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the job has ended.")] = False,
     no_prefix: NoPrefix = False,
-    output: Output = OutputFormat.TABLE,
+    output: LogOutput = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
+from orchestrator.cli.folding import say
 from orchestrator.cli.follow import wait_for_end
 from orchestrator.cli.options import OutputFormat
 from orchestrator.cli.output import exit_as
@@ -42,7 +43,7 @@ def replay_rows(
     job = _enqueued(client, detail.job.id, rows, definition, plan, again=again)
     if not quiet:
         words = f"{rows.quarantined:,} rows of {rows.described} are replayed by job {job.id}"
-        typer.echo(words, err=True)
+        say(words)
     if output is OutputFormat.TABLE:
         typer.echo(job.id)
     if wait:

@@ -45,7 +45,7 @@ def show_detail(detail: JobDetail) -> None:
     }
     _show_facts(facts)
     if job.warning:
-        console.print(f"warning:  {job.warning}", markup=False, soft_wrap=True, style="magenta")
+        console.prose(f"warning:  {job.warning}", style="magenta")
     _show_error("error", job.error)
     _show_error("before that", job.buried_error)
     console.print()
@@ -148,7 +148,7 @@ def _show_error(heading: str, error: JobError | None) -> None:
     traceback = f"\n\n{error.traceback.rstrip()}" if error.traceback else ""
     short = f", short of {error.short_of}" if error.short_of else ""
     words = f"\n{heading} ({error.error_class}{short}):\n{error.message}{traceback}"
-    stdout_console().print(words, markup=False, soft_wrap=True)
+    stdout_console().prose(words)
 
 
 _DETAILS = ("run_key", "record_path", "definition", "attempts", "progress", "held_by", "due")

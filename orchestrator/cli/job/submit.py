@@ -8,6 +8,7 @@ import typer
 from orchestrator.cli.connect import connected, connected_jobs
 from orchestrator.cli.connection.lookup import cluster_connections
 from orchestrator.cli.documents import print_json
+from orchestrator.cli.folding import say
 from orchestrator.cli.inputs import missing_here, refuse_missing
 from orchestrator.cli.options import (
     Arguments,
@@ -73,6 +74,9 @@ def submit(
 ) -> None:
     """Enqueue a job and print its id, or register a schedule and print its name and next fire time.
 
+    The syntax, tables, options and declared types of a SQL script are checked first. Its queries are checked
+    only when the job runs: check their columns with `orchestrator sql lint` before, or use --dry-run.
+
     Example: orchestrator job submit examples/flights.sql --id flights-1 --wait
     """
     checkpoint = parse_checkpoint(resume=resume, fresh=fresh, positions=positions)
@@ -99,7 +103,7 @@ def submit(
     with cluster_connections() as find:
         plan = compile_program(definition, find)
     if not quiet and (names := literal_secrets(definition, plan)):
-        typer.echo(f"warning: {warning(names)}", err=True)
+        say(f"warning: {warning(names)}")
     if job_id is not None:
         check_id(job_id)
     seconds = parse_seconds_of("--delay", delay) or 0.0
@@ -149,7 +153,7 @@ def _check_inputs(
         refuse_missing(found)
     if not quiet:
         for error in found:
-            typer.echo(f"warning: {error.shown()}", err=True)
+            say(f"warning: {error.shown()}")
 
 
 def _say_rule(
@@ -158,7 +162,7 @@ def _say_rule(
     """Write the rule that applies beside other jobs of the name; the job is enqueued in any case."""
     with suppress(QueueError):
         if not quiet and (rule := jobs.rule_applied(definition, plan, job_id)):
-            typer.echo(rule, err=True)
+            say(rule)
 
 
 def refuse_once_only(definition: Definition, options: dict[str, object]) -> None:

@@ -96,13 +96,13 @@ def _show(settings: Settings, output: OutputFormat) -> None:
         *[f"refused   {path}: {count:,} records, with the reasons" for path, count in dead.items()],
     ]
     for line in facts:
-        console.print(line, markup=False, soft_wrap=True)
+        console.prose(line, hang=10)
     if spools:
         console.print()
         console.print(table(_HEADINGS, [_row(spool) for spool in spools]))
     for spool in spools:
         if spool.trouble:
-            console.print(f"{spool.producer}: {spool.trouble}", markup=False, soft_wrap=True, style="yellow")
+            console.prose(f"{spool.producer}: {spool.trouble}", style="yellow")
     if indices:
         console.print()
         rows = [[row["name"], row["documents"], row["bytes"]] for row in indices]

@@ -10,7 +10,7 @@ import typer
 
 from orchestrator.cli.logs.places import reader_of
 from orchestrator.cli.logs.printing import RecordPrinter
-from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, parse_since
+from orchestrator.cli.options import LogOutput, OutputFormat, Quiet, Verbose, parse_since
 from orchestrator.config.settings import load_settings
 from orchestrator.logs.reading.query import LEVELS, LogRecord, query_of, time_of
 from orchestrator.logs.reading.query import Grep as Expression
@@ -83,7 +83,7 @@ def tail(
     grep: Grep = None,
     since: Since = None,
     no_prefix: NoPrefix = False,
-    output: Output = OutputFormat.TABLE,
+    output: LogOutput = OutputFormat.TABLE,
     verbose: Verbose = 0,
     quiet: Quiet = False,
 ) -> None:

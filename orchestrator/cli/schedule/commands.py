@@ -10,6 +10,7 @@ from orchestrator.cli.acting import confirm
 from orchestrator.cli.connect import connected
 from orchestrator.cli.options import Output, OutputFormat, Quiet, Verbose, Watch
 from orchestrator.cli.output import (
+    show_fact,
     show_page,
     show_rows,
     stderr_console,
@@ -29,6 +30,7 @@ _COLUMNS = {
     "last_status": "status",
     "last_ago": "fired",
 }
+_FACT_INDENT = 12
 _DROP = ("fired", "last run", "when", "next")
 
 
@@ -114,7 +116,7 @@ def _show_view(view: ScheduleView) -> None:
     }
     for fact, value in facts.items():
         if value:
-            console.print(f"{fact + ':':<12}{value}", markup=False, soft_wrap=True)
+            show_fact(fact, value, _FACT_INDENT)
     if view.waits_for:
         console.print()
         console.print(table(["waits for", "last success", "job", "counts"], [*map(_awaited, view.waits_for)]))

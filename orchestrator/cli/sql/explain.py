@@ -60,7 +60,7 @@ def show_analysis(found: Analysis, name: str) -> None:
     for statement in found.report.get("statements", ()):
         console.print(f"{name}:{statement['line']}: {_title(statement)}", markup=False, style="bold")
         for line in _facts(statement):
-            console.print(f"  {line}", markup=False, soft_wrap=True)
+            console.prose(line, indent=2)
         if columns := statement.get("columns"):
             is_declared = any(column["into"] for column in columns)
             headings = ["column", "type", "written as"] if is_declared else ["column", "type"]
@@ -70,9 +70,9 @@ def show_analysis(found: Analysis, name: str) -> None:
             console.print(plan, markup=False, soft_wrap=True)
         console.print()
     for probe in found.report.get("probes", ()):
-        console.print(f"{probe['verb']} {probe['table']}: {_answer(probe)}", markup=False, soft_wrap=True)
+        console.prose(f"{probe['verb']} {probe['table']}: {_answer(probe)}")
     for finding in found.findings:
-        console.print(shown(finding), markup=False, soft_wrap=True)
+        console.prose(shown(finding))
 
 
 def _title(statement: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ def lint(
                 print_json(document_of(finding), output)
         case OutputFormat.TABLE:
             for finding in found:
-                stdout_console().print(shown(finding), markup=False, soft_wrap=True)
+                stdout_console().prose(shown(finding))
     errors = sum(finding.severity is Severity.ERROR for finding in found)
     warnings = len(found) - errors
     if not quiet:

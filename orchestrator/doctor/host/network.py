@@ -14,13 +14,14 @@ _LOOPBACK = "127.0.0.1"
 def check_ports(settings: Settings) -> Iterator[Finding]:
     """The port of the metrics, and loopback, on which a local ZooKeeper and local drivers listen."""
     try:
-        free_ports(_LOOPBACK, 1)
+        (free,) = free_ports(_LOOPBACK, 1)
     except OSError as error:
         what = f"nothing can listen and connect on {_LOOPBACK}: {error}"
         remedy = "set the loopback interface up: `ip link set lo up`"
         yield Finding.of(FindingKind.NO_LOOPBACK, _LOOPBACK, what, remedy)
         return
-    what, address = f"ports of {_LOOPBACK} are free for ZooKeeper and drivers", settings.metrics.address
+    what = f"a local ZooKeeper and drivers can listen on {_LOOPBACK}, on ports that are free such as {free}"
+    address = settings.metrics.address
     if not address:
         yield Finding.of(FindingKind.THIS_HOST, _LOOPBACK, f"{what}; metrics.address is not set", "")
     elif (refusal := _refusal(settings.metrics.host, settings.metrics.port)) is None:
