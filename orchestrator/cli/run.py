@@ -65,7 +65,7 @@ def run(
     Use the ZooKeeper of the settings (ZOOKEEPER_HOSTS), else the running server of `orchestrator up` or
     `orchestrator zookeeper`, else start a server that ends with this command. If other workers serve that
     ZooKeeper, one of them may claim the job first: it then runs on that host. The worker of this command
-    claims no other job. Check the columns of a SQL script with `orchestrator sql lint` before.
+    claims no other job.
 
     Example: orchestrator run examples/flights.sql --set bad_visibility=1
 
