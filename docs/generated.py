@@ -61,7 +61,7 @@ class Picture:
         """The file."""
         return FOLDER / self.page
 
-    def render(self, page: str) -> str:  # noqa: ARG002 - as of a part: nothing of the file before remains
+    def render(self, page: str) -> str:  # noqa: ARG002 - as of a part: the file before is not kept
         """The picture made anew."""
         return self.make()
 

@@ -13,7 +13,7 @@ _PATIENCE_SECONDS = 600.0  # a worker may be started again
 
 
 class StaleLogRequests:
-    """Workers remove the requests that they have seen. The folders of hosts that are gone stay until then."""
+    """Removes the folders of hosts that are gone; workers remove the requests that they have seen."""
 
     name = "stale-log-requests"
 
